@@ -1,0 +1,37 @@
+# `make demo` and `make test` set everything up by themselves on a machine with Python 3.11.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.ready
+
+.PHONY: setup demo test check bench soak clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $(STAMP)
+
+demo: setup
+	$(BIN)/hedgerow demo
+
+test: setup
+	$(BIN)/python -m pytest -n 2
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/test_documents.py
+
+bench: setup
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[benchmarks]'
+	$(BIN)/python benchmarks/totally_random.py
+
+soak: setup
+	$(BIN)/python benchmarks/soak.py
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist demo-output

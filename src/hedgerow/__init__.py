@@ -1,0 +1,46 @@
+"""Boosted trees across organisations that may not share their rows, under differential privacy.
+
+Public names load on first use, so that ``import hedgerow`` stays quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+_HOMES = {
+    "Ensemble": "hedgerow.model.ensemble",
+    "Federation": "hedgerow.federation.base",
+    "Ledger": "hedgerow.privacy.ledger",
+    "Plan": "hedgerow.privacy.plan",
+    "Privacy": "hedgerow.settings",
+    "PrivateBoostingClassifier": "hedgerow.estimators",
+    "Schema": "hedgerow.schema",
+    "Statement": "hedgerow.statement",
+    "local_federation": "hedgerow.federation.local",
+    "plan_for": "hedgerow.presets",
+}
+__all__ = [*sorted(_HOMES), "__version__"]
+
+if TYPE_CHECKING:
+    from hedgerow.estimators import PrivateBoostingClassifier as PrivateBoostingClassifier
+    from hedgerow.federation.base import Federation as Federation
+    from hedgerow.federation.local import local_federation as local_federation
+    from hedgerow.model.ensemble import Ensemble as Ensemble
+    from hedgerow.presets import plan_for as plan_for
+    from hedgerow.privacy.ledger import Ledger as Ledger
+    from hedgerow.privacy.plan import Plan as Plan
+    from hedgerow.schema import Schema as Schema
+    from hedgerow.settings import Privacy as Privacy
+    from hedgerow.statement import Statement as Statement
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'hedgerow' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

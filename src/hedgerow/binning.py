@@ -1,0 +1,297 @@
+"""The public base grid of a schema, and the small integer codes that rows become on it.
+
+The grid follows from the schema alone; no row may move an edge. Reading tables lives in `tables`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.schema import Categorical, Column, Numeric, Schema, Value, text_of
+
+UNIFORM_CELLS = 128
+OCTAVES = 17
+STEPS_PER_OCTAVE = 2
+MAX_NUMERIC_CELLS = 254
+UNKNOWN = -1
+MISSING = -2
+_BLOCK = 1 << 15
+_NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_SAME = {"true": "1", "false": "0", "1": "true", "0": "false"}
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnGrid:
+    """The cells of one column: codes 0 .. n_cells - 1, and n_cells for a missing value.
+
+    An ordinal is cut between positions of its list. A value outside the list has no place in an
+    order, so with `other = "category"` an ordinal counts it as missing.
+
+    >>> grid, = base_grid(Schema.from_bounds({"dose": (0, 4)}, classes=[0, 1]))
+    >>> grid.edges[grid.uniform_edges(4)].tolist(), grid.n_codes == grid.n_cells + 1
+    ([1.0, 2.0, 3.0], True)
+    """
+
+    column: Column
+    edges: NDArray[np.float32]  # (edge,) ascending; empty for a categorical
+    n_cells: int
+
+    @property
+    def n_codes(self) -> int:
+        return self.n_cells + 1
+
+    @property
+    def missing_code(self) -> int:
+        return self.n_cells
+
+    @property
+    def ordered(self) -> bool:
+        return not isinstance(self.column, Categorical)
+
+    @property
+    def other_code(self) -> int | None:
+        """The cell of values outside a categorical's list, if the schema gives them one."""
+        if isinstance(self.column, Categorical) and self.column.other == "category":
+            return self.n_cells - 1
+        return None
+
+    def uniform_edges(self, n_bins: int) -> NDArray[np.int32]:
+        """Indices of the edges nearest to n_bins - 1 evenly spaced points."""
+        inner = np.arange(1, n_bins, dtype=np.float64)  # (point,)
+        if isinstance(self.column, Numeric):
+            lower, upper = float(self.column.lower), float(self.column.upper)
+            return _nearest(self.edges, lower + (upper - lower) * inner / n_bins)
+        if self.n_cells <= n_bins:
+            return np.arange(self.edges.size, dtype=np.int32)
+        return _nearest(self.edges, self.n_cells * inner / n_bins)
+
+    def log_edges(self, n_bins: int) -> NDArray[np.int32]:
+        """Indices of the edges nearest to n_bins - 1 points log-spaced toward the anchor.
+
+        With bounds on both sides of 0 each side has half of the points, and 0 the odd one.
+        """
+        if not isinstance(self.column, Numeric):
+            return self.uniform_edges(n_bins)
+        lower, upper = float(self.column.lower), float(self.column.upper)
+        n_points = max(n_bins - 1, 0)
+        if lower >= 0:
+            points = lower + (upper - lower) * _powers(n_points)
+        elif upper <= 0:
+            points = upper - (upper - lower) * _powers(n_points)
+        else:
+            side = _powers(n_points // 2)
+            points = np.concatenate([lower * side, np.zeros(n_points % 2), upper * side])
+        return _nearest(self.edges, points)
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """A table as small integers, column by column; no raw value is kept."""
+
+    narrow: NDArray[np.uint8]  # (narrow column, row)
+    wide: NDArray[np.uint16]  # (wide column, row): columns with more than 256 codes
+    place: NDArray[np.int32]  # (column,): k >= 0 is narrow[k], k < 0 is wide[-1 - k]
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.narrow.shape[1])
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.place.size)
+
+    def column(self, j: int) -> NDArray[np.uint8] | NDArray[np.uint16]:
+        k = int(self.place[j])
+        codes: NDArray[Any] = self.narrow[k] if k >= 0 else self.wide[-1 - k]
+        return codes  # (row,)
+
+    def take(self, index: NDArray[Any]) -> Codes:
+        """The rows at these positions, or those where a boolean mask is true."""
+        if index.dtype == np.bool_:
+            index = np.flatnonzero(index)
+        narrow, wide = np.take(self.narrow, index, axis=1), np.take(self.wide, index, axis=1)
+        return Codes(narrow, wide, self.place)
+
+    @staticmethod
+    def concat(parts: Sequence[Codes]) -> Codes:
+        """The rows of several tables of one schema, in order."""
+        if not parts or any(not np.array_equal(p.place, parts[0].place) for p in parts):
+            raise ValueError("concat needs at least one table, and all of the same schema")
+        return Codes(
+            np.concatenate([p.narrow for p in parts], axis=1),
+            np.concatenate([p.wide for p in parts], axis=1),
+            parts[0].place,
+        )
+
+
+_GRIDS: dict[str, tuple[ColumnGrid, ...]] = {}
+
+
+def base_grid(schema: Schema) -> tuple[ColumnGrid, ...]:
+    """The grid of every column. Edges are cached per bounds and must not be written to."""
+    # Cached by hash, not by schema: the categories (1, 0) and (True, False) are equal to Python.
+    if schema.hash not in _GRIDS:
+        if len(_GRIDS) >= 64:
+            _GRIDS.pop(next(iter(_GRIDS)), None)
+        _GRIDS[schema.hash] = tuple(_column_grid(column) for column in schema.columns)
+    return _GRIDS[schema.hash]
+
+
+def code_places(grid: Sequence[ColumnGrid]) -> NDArray[np.int32]:
+    """Where the codes of each column live in `Codes`: (column,)."""
+    wide = np.array([g.n_codes > 256 for g in grid], dtype=np.int32)
+    return np.where(wide, -np.cumsum(wide), np.cumsum(1 - wide) - 1).astype(np.int32)
+
+
+def gather_codes(columns: Iterable[NDArray[Any]], grid: Sequence[ColumnGrid], n_rows: int) -> Codes:
+    """Put the codes of single columns, in the order of the grid, into one `Codes`."""
+    place = code_places(grid)
+    codes = Codes(
+        np.empty((int(np.sum(place >= 0)), n_rows), dtype=np.uint8),
+        np.empty((int(np.sum(place < 0)), n_rows), dtype=np.uint16),
+        place,
+    )
+    for j, column in enumerate(columns):
+        codes.column(j)[:] = column
+    return codes
+
+
+def encode_numeric(values: NDArray[Any], grid: ColumnGrid) -> NDArray[np.uint8]:
+    """Codes of numbers: the count of edges <= x in float32, so x < edges[k] iff code <= k.
+
+    Values outside the bounds, infinities too, fall into the outer cells; NaN is missing.
+
+    >>> grid, = base_grid(Schema.from_bounds({"dose": (0, 4)}, classes=[0, 1]))
+    >>> codes = encode_numeric(np.array([-9.0, 4.0, 9.0, np.nan]), grid)
+    >>> codes.tolist() == [0, grid.n_cells - 1, grid.n_cells - 1, grid.missing_code]
+    True
+    """
+    return encode_edges(values, grid.edges, grid.missing_code).astype(np.uint8, copy=False)
+
+
+def encode_edges(
+    values: NDArray[Any], edges: NDArray[np.float32], missing_code: int
+) -> NDArray[np.uint8] | NDArray[np.uint16]:
+    """Count the edges <= x for each value, both in float32; NaN becomes `missing_code`."""
+    top = max(missing_code, edges.size)
+    kind = np.uint8 if top < 256 else np.uint16
+    codes: NDArray[Any] = np.empty(values.size, dtype=kind)  # (row,)
+    # numpy sorts NaN last, so a closing NaN edge is counted by missing values only.
+    closed = np.append(edges.astype(np.float32, copy=False), np.float32(np.nan))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, values.size, _BLOCK):  # blocks keep the int64 counts in cache
+            block = as_float32(values[start : start + _BLOCK])
+            counts = np.searchsorted(closed, block, side="right")
+            if missing_code != edges.size + 1:
+                counts[counts > edges.size] = missing_code
+            codes[start : start + _BLOCK] = counts
+    return codes
+
+
+def as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
+    """Cast by way of float64, so that a number rounds alike whether it came as text or integer."""
+    if values.dtype != np.float32:
+        values = values.astype(np.float64, copy=False).astype(np.float32)
+    return values
+
+
+def positions_of(values: Iterable[Any], listed: Sequence[Value]) -> NDArray[np.int32]:
+    """The position of each value in a public list; UNKNOWN or MISSING where it has none.
+
+    Values match by `text_of`; text is also tried without blanks around it and as a number, and
+    booleans stand for 0 and 1 where only one of the two spellings is listed.
+
+    >>> positions_of([1, "1.0", " 0", True, "", None, 7], [0, 1]).tolist()
+    [1, 1, 0, 1, -2, -2, -1]
+    """
+    places = {text_of(value): i for i, value in enumerate(listed)}
+    return np.fromiter((_position(value, places) for value in values), dtype=np.int32)
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, and the marks that pandas uses."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating)) and bool(value != value)
+
+
+def _position(value: Any, places: dict[str, int]) -> int:
+    if is_missing(value):
+        return MISSING
+    text = text_of(value)
+    for form in _spellings(text):
+        if form in places:
+            return places[form]
+    return UNKNOWN if text.strip() else MISSING
+
+
+def _spellings(text: str) -> Iterator[str]:
+    yield text
+    text = text.strip()
+    yield text
+    if text in ("True", "False"):
+        text = text.lower()
+    elif _NUMBER.fullmatch(text):  # not "007": leading zeros belong to names, not to numbers
+        text = text_of(float(text))
+    yield text
+    yield _SAME.get(text, text)
+
+
+def _column_grid(column: Column) -> ColumnGrid:
+    if isinstance(column, Numeric):
+        edges = _numeric_edges(float(column.lower), float(column.upper), column.integer)
+        return ColumnGrid(column, edges, edges.size + 1)
+    n_listed = len(column.categories)
+    if isinstance(column, Categorical):
+        n_cells = n_listed + (column.other == "category")
+        return ColumnGrid(column, np.empty(0, dtype=np.float32), n_cells)
+    return ColumnGrid(column, np.arange(1, n_listed, dtype=np.float32), n_listed)
+
+
+@lru_cache(maxsize=4096)
+def _numeric_edges(lower: float, upper: float, integer: bool) -> NDArray[np.float32]:
+    if integer and upper - lower < MAX_NUMERIC_CELLS:
+        points = np.arange(np.ceil(lower) + 1, np.floor(upper) + 0.5)
+    else:
+        uniform = lower + (upper - lower) * np.arange(1, UNIFORM_CELLS) / UNIFORM_CELLS
+        points = np.concatenate([uniform, _log_points(lower, upper)])
+        if integer:
+            points = np.rint(points)
+    # Adding 0.0 turns -0.0 into 0.0. Wide bounds at small steps may collapse in float32.
+    edges = np.unique(points.astype(np.float32) + np.float32(0.0))
+    edges = edges[(edges > np.float32(lower)) & (edges <= np.float32(upper))]
+    edges.setflags(write=False)
+    return edges
+
+
+def _log_points(lower: float, upper: float) -> NDArray[np.float64]:
+    """Half-octave steps toward the anchor: 0 between the bounds, else the bound nearest to 0."""
+    steps = np.arange(1, OCTAVES * STEPS_PER_OCTAVE + 1)
+    shrink = 2.0 ** (-steps / STEPS_PER_OCTAVE)  # (point,)
+    if lower >= 0:
+        return np.asarray(lower + (upper - lower) * shrink)
+    if upper <= 0:
+        return np.asarray(upper - (upper - lower) * shrink)
+    side = max(-lower, upper) * shrink
+    points = np.concatenate([-side, [0.0], side])
+    return points[(points > lower) & (points < upper)]
+
+
+def _powers(n_points: int) -> NDArray[np.float64]:
+    """n_points factors between 1 and 2**-OCTAVES, both excluded, in equal ratios."""
+    return np.asarray(2.0 ** (-OCTAVES * np.arange(1, n_points + 1) / (n_points + 1)))
+
+
+def _nearest(edges: NDArray[np.float32], points: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Sorted unique indices of the edges nearest to the points; the lower one at a tie."""
+    if not edges.size:
+        return np.empty(0, dtype=np.int32)
+    middles = (edges[1:].astype(np.float64) + edges[:-1]) / 2  # (edge - 1,)
+    return np.unique(np.searchsorted(middles, points, side="left")).astype(np.int32)

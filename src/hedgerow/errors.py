@@ -1,0 +1,66 @@
+"""Every exception that hedgerow raises on purpose, with the exit code of the command line.
+
+A message says what happened, the numbers, whether anything was spent, and what to do.
+"""
+
+from __future__ import annotations
+
+
+class HedgerowError(Exception):
+    """Base of all errors raised on purpose."""
+
+    exit_code = 2
+
+
+class SchemaError(HedgerowError, ValueError):
+    """The public description of the table is missing something or contradicts itself."""
+
+
+class TableError(HedgerowError, ValueError):
+    """A table does not fit its schema. Raised before a party joins, so nothing is spent."""
+
+
+class SettingsError(HedgerowError, ValueError):
+    """A setting is unknown, out of range, or not used by the chosen method."""
+
+
+class PlanError(HedgerowError, ValueError):
+    """A plan cannot be made, or a question does not fit the plan."""
+
+
+class FormatError(HedgerowError, ValueError):
+    """Bytes that are not what they claim to be: a file or a message."""
+
+
+class LedgerError(HedgerowError):
+    """A ledger cannot be opened, is in use, or does not verify."""
+
+
+class BudgetExceeded(HedgerowError):
+    """The plan does not fit into what is left of the budget. No party was asked."""
+
+    exit_code = 4
+
+
+class Refused(HedgerowError):
+    """A party declined to answer, in the fixed vocabulary of `hedgerow.wire`."""
+
+    exit_code = 3
+
+
+class SumFailed(HedgerowError):
+    """A sum could not be completed. What was charged stays charged; the run can be resumed."""
+
+    exit_code = 5
+
+
+class SlotSpent(HedgerowError):
+    """A slot was charged earlier without a stored release, and no spare is left."""
+
+    exit_code = 5
+
+
+class Interrupted(HedgerowError):
+    """The user stopped the run between two releases. Running it again goes on from there."""
+
+    exit_code = 5

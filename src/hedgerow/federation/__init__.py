@@ -1,0 +1,1 @@
+"""Parties that sum: `base` over any engine, `local` for one process."""

@@ -1,0 +1,242 @@
+"""The parties seen as one thing that sums. `sum` is written once, over an engine's `ask`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow import wire
+from hedgerow.errors import FormatError, HedgerowError, Refused, SumFailed
+from hedgerow.model.tree import Tree
+from hedgerow.packing import unpack
+from hedgerow.party import least_parties
+from hedgerow.privacy.identity import Identity, Roster
+from hedgerow.privacy.masks import add_modulo
+from hedgerow.privacy.plan import Plan
+from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, size_of
+from hedgerow.queries.noise import Noise
+from hedgerow.schema import Schema
+from hedgerow.wire import Ask, Message
+
+log = logging.getLogger(__name__)
+
+
+class PartiesLost(HedgerowError):
+    """Some parties did not answer an attempt. The attempt stays charged."""
+
+    exit_code = 5
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(f"no answer from {', '.join(names)}")
+        self.names = tuple(names)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What an engine brings back from one party: bytes, or the reason there are none."""
+
+    body: bytes | None
+    problem: str = ""
+
+
+class Engine(Protocol):
+    """What carries the messages."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def simulated(self) -> bool:
+        """Whether one process sees everything, so that trust is only simulated."""
+        ...
+
+    def ask(
+        self, names: Sequence[str], message: bytes, timeout_seconds: float
+    ) -> dict[str, Reply]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Total:
+    """A sum over a set of parties: exact under trust in the coordinator, else already noisy."""
+
+    values: NDArray[np.uint64]
+    parties: tuple[str, ...]
+    source: str
+
+
+class Federation:
+    """A roster of parties behind an engine, driven by one coordinator."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        schema: Schema,
+        roster: Roster,
+        coordinator: Identity,
+        timeout_seconds: float = 60.0,
+    ) -> None:
+        self.engine, self.schema, self.roster = engine, schema, roster
+        self.timeout_seconds = timeout_seconds
+        self.bytes_to_parties = self.bytes_from_parties = self.rounds = 0
+        self._identity = coordinator
+        self._plan: Plan | None = None
+        self._active: tuple[str, ...] = ()
+        self._trees: list[Tree] = []
+        self._refs: list[EnsembleRef] = [NO_TREES]
+        self._known: dict[str, int] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.roster.names
+
+    @property
+    def ensemble(self) -> EnsembleRef:
+        """The trees published so far."""
+        return self._refs[-1]
+
+    def publish(self, tree: Tree) -> None:
+        """Add a tree; parties get it with the next question."""
+        self._trees.append(tree)
+        self._refs.append(self._refs[-1].then(tree.to_bytes()))
+
+    def open(self, plan: Plan) -> None:
+        """Open a run: every party checks the plan, reserves it and announces its mask key."""
+        if plan.schema_hash != self.schema.hash:
+            raise Refused("the plan was made for another schema. Nothing was asked.")
+        if self._plan is None or self._plan.hash != plan.hash:
+            self._trees, self._refs, self._known = [], [NO_TREES], {}
+        self._plan = plan
+        self._connect(self.names)
+
+    def refresh(self) -> None:
+        """Probe parties that were lost, free of charge, and take back those that returned."""
+        plan = self._opened()
+        lost = tuple(name for name in self.names if name not in self._active)
+        if lost:
+            probe = wire.plain("ready", {"run": plan.run})
+            back = [
+                name for name, reply in self._send(lost, probe).items() if reply.type == "ready"
+            ]
+            if back:
+                self._connect(tuple(sorted({*self._active, *back})))
+
+    def sum(self, query: SumQuery, noise: Noise, slot: int, attempt: int) -> Total:
+        """Sum one question over the active parties; raises PartiesLost if one is missing."""
+        plan = self._opened()
+        parties = self._active
+        self.check_enough(parties)
+        ask = Ask(plan.run, slot, attempt, parties, query, noise, self.roster.colluding)
+        message = Message("ask", ask.body())
+        replies = self._send_with_trees(parties, message, query.ensemble)
+        lost = [name for name in parties if name not in replies]
+        if lost:
+            self._active = tuple(name for name in parties if name not in lost)
+            raise PartiesLost(lost)
+        vectors = [self._vector(name, replies[name], message, query) for name in parties]
+        total = add_modulo([vector for vector, _ in vectors])
+        self.rounds += 1
+        if total[-1] != 0:
+            raise SumFailed(
+                "the masks of this sum do not cancel, so a party used another set or another key. "
+                "The attempt stays charged and nothing was released."
+            )
+        sources = {source for _, source in vectors}
+        return Total(total[:-1], parties, sources.pop() if len(sources) == 1 else "mixed")
+
+    def check_enough(self, parties: Sequence[str]) -> None:
+        """Refuse a sum over fewer parties than the roster allows."""
+        plan = self._opened()
+        least = least_parties(self.roster) if plan.privacy.trust == "parties" else 1
+        if len(parties) < least:
+            missing = [name for name in self.names if name not in parties]
+            raise SumFailed(
+                f"only {len(parties)} of {len(self.names)} parties are there and a sum needs "
+                f"{least}; missing: {', '.join(missing) or 'none'}. What was released is stored. "
+                "Run the same command again when they are back."
+            )
+
+    def _opened(self) -> Plan:
+        if self._plan is None:
+            raise Refused("the federation has no open plan; call open(plan) first")
+        return self._plan
+
+    def _connect(self, names: tuple[str, ...]) -> None:
+        plan = self._opened()
+        opening = wire.plain("open", {"plan": plan.to_dict(), "roster": self.roster.hash})
+        opened = self._send(names, opening)
+        self._raise_refusals(opened)
+        announcements = [wire.values_of(reply)["announcement"] for reply in opened.values()]
+        joining = wire.plain("join", {"run": plan.run, "announcements": announcements})
+        joined = self._send(tuple(opened), joining)
+        self._raise_refusals(joined)
+        self._active = tuple(sorted(joined))
+        self._known = {name: self._known.get(name, 0) for name in self._active}
+        self.check_enough(self._active)
+
+    def _send_with_trees(
+        self, names: tuple[str, ...], message: Message, ensemble: EnsembleRef
+    ) -> dict[str, Message]:
+        known = 0
+        if ensemble.length:
+            known = min((self._known.get(name, 0) for name in names), default=0)
+        replies = self._send(names, self._carrying(message, known, ensemble.length))
+        behind = tuple(n for n, reply in replies.items() if reply.type == "need-trees")
+        if behind:
+            replies |= self._send(behind, self._carrying(message, 0, ensemble.length))
+        self._raise_refusals(replies)
+        if ensemble.length:
+            self._known.update(dict.fromkeys(replies, ensemble.length))
+        return replies
+
+    def _carrying(self, message: Message, first: int, stop: int) -> Message:
+        trees = tuple(self._trees[first:stop])
+        return Message(message.type, message.body, "", first, trees)
+
+    def _send(self, names: Sequence[str], message: Message) -> dict[str, Message]:
+        """Send one signed message to some parties; keep the replies that are really theirs."""
+        data = message.signed(self._identity).to_bytes()
+        self.bytes_to_parties += len(data) * len(names)
+        replies: dict[str, Message] = {}
+        for name, reply in self.engine.ask(names, data, self.timeout_seconds).items():
+            if reply.body is None:
+                log.warning("no answer from %s: %s", name, reply.problem)
+                continue
+            self.bytes_from_parties += len(reply.body)
+            try:
+                read = Message.from_bytes(reply.body)
+            except FormatError:
+                log.warning("unreadable answer from %s", name)
+                continue
+            if not read.is_signed_by(self.roster.keys[name]):
+                log.warning("answer from %s is not signed with its pinned key", name)
+                continue
+            replies[name] = read
+        return replies
+
+    def _raise_refusals(self, replies: dict[str, Message]) -> None:
+        for name, reply in replies.items():
+            if reply.type == "refusal":
+                word = str(wire.values_of(reply).get("word"))
+                reason = wire.REFUSALS.get(word, "it gave no known reason")
+                raise Refused(f"{name} refused ({word}): {reason}.")
+
+    def _vector(
+        self, name: str, reply: Message, message: Message, query: SumQuery
+    ) -> tuple[NDArray[np.uint64], str]:
+        values, arrays = unpack(reply.body)
+        total = arrays.get("total")
+        if (
+            reply.type != "answer"
+            or values.get("request") != message.hash
+            or values.get("party") != name
+            or total is None
+            or total.dtype != np.uint64
+            or total.shape != (size_of(query) + 1,)
+        ):
+            raise SumFailed(f"{name} answered another question. The attempt stays charged.")
+        return total, str(values.get("source"))

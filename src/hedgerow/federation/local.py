@@ -1,0 +1,58 @@
+"""The local engine: parties in this process, asked one after another with the real messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hedgerow.federation.base import Federation, Reply
+from hedgerow.party import Party
+from hedgerow.privacy.identity import Identity, Roster, check_names
+from hedgerow.privacy.ledger import Ledger
+from hedgerow.schema import Schema
+from hedgerow.tables import Rows
+
+
+class LocalEngine:
+    """Carries messages by calling the parties. The kernels use all cores, so no threads here."""
+
+    simulated = True
+
+    def __init__(self, parties: Mapping[str, Party], ledger: Ledger | None = None) -> None:
+        self.parties = dict(parties)
+        self._ledger = ledger
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self.parties))
+
+    def ask(self, names: Sequence[str], message: bytes, timeout_seconds: float) -> dict[str, Reply]:
+        if self._ledger is None:
+            return {name: Reply(self.parties[name].handle(message)) for name in names}
+        # Parties that share one ledger file commit once a round, before any reply is seen.
+        with self._ledger.transaction():
+            return {name: Reply(self.parties[name].handle(message)) for name in names}
+
+
+def local_federation(
+    tables: Mapping[str, Rows],
+    schema: Schema,
+    ledger: Ledger | None = None,
+    colluding: int = 1,
+    minimum_parties: int = 3,
+) -> Federation:
+    """Parties of one process under real keys, masks and messages; trust is simulated.
+
+    Parameters
+    ----------
+    tables : rows of each party by name
+    ledger : shared by all parties; by default one in memory
+    """
+    check_names(list(tables))
+    shared = ledger or Ledger.in_memory()
+    parties = {name: Party(name, rows, schema, shared) for name, rows in tables.items()}
+    coordinator = Identity()
+    keys = tuple((name, parties[name].identity.public) for name in sorted(parties))
+    roster = Roster(keys, coordinator.public, colluding, minimum_parties)
+    for party in parties.values():
+        party.pin(roster)
+    return Federation(LocalEngine(parties, shared), schema, roster, coordinator)

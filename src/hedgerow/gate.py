@@ -1,0 +1,159 @@
+"""The gate: everything that leaves the parties passes here, and the charge comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hedgerow.errors import PlanError
+from hedgerow.federation.base import Federation, PartiesLost, Total
+from hedgerow.model.tree import Tree
+from hedgerow.packing import digest
+from hedgerow.privacy import mechanisms
+from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger
+from hedgerow.privacy.plan import Plan, Slot
+from hedgerow.privacy.reservation import Release, Reservation
+from hedgerow.queries import EnsembleRef, SumQuery, query_bytes, size_of
+from hedgerow.queries.noise import Noise, noise_for
+from hedgerow.schema import Schema
+from hedgerow.statement import Statement
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Told to an observer after every slot: how far the run is, without any row's value."""
+
+    slot: int
+    n_slots: int
+    name: str
+    replayed: bool
+
+
+class Gate:
+    """Hands a grower noisy sums, one plan slot at a time.
+
+    Parameters
+    ----------
+    federation : the parties
+    plan : what may be asked and what it may cost
+    ledger : the coordinator's; the plan is reserved there before any party is asked
+    observe : called with a `Progress` after every slot
+    """
+
+    def __init__(
+        self,
+        federation: Federation,
+        plan: Plan,
+        ledger: Ledger,
+        budget: Budget | None = None,
+        observe: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self._federation, self._plan, self._ledger = federation, plan, ledger
+        self._reservation = Reservation(ledger, plan, COORDINATOR, budget)
+        self._observe = observe
+        self._cursor = 0
+        self._opened = False
+        self._sources: set[str] = set()
+        self._releases = 0
+
+    @property
+    def schema(self) -> Schema:
+        return self._federation.schema
+
+    @property
+    def plan(self) -> Plan:
+        return self._plan
+
+    @property
+    def ensemble(self) -> EnsembleRef:
+        return self._federation.ensemble
+
+    def publish(self, tree: Tree) -> None:
+        """Add a tree made of released values; later questions may refer to it."""
+        if not self._opened:
+            self._open()
+        self._federation.publish(tree)
+
+    def release(self, query: SumQuery) -> Release:
+        """A noisy sum, charged to the next slot of the plan.
+
+        Raises SlotSpent if an earlier process charged the slot and died before storing its
+        release, and no spare attempt is left: the value is lost, the charge is not.
+        """
+        index, slot = self._draw(query)
+        stored = self._reservation.released(index)
+        release = stored if stored is not None else self._ask(query, index, slot)
+        self._sources.add(release.source)
+        self._releases += 1
+        if self._observe:
+            name = slot.name
+            self._observe(Progress(index, len(self._plan.slots), name, stored is not None))
+        return release
+
+    def statement(self) -> Statement:
+        """The guarantee of everything released through this gate."""
+        plan, privacy = self._plan, self._plan.privacy
+        tested = sorted(self._sources - {"secure"})
+        by_parties = privacy.trust == "parties"
+        return Statement(
+            guarantee="not private" if tested else "epsilon-delta",
+            epsilon=privacy.epsilon,
+            delta=privacy.delta,
+            trust=privacy.trust,
+            accounting=privacy.accounting,
+            mu=plan.mu,
+            parties=self._federation.names,
+            colluding=privacy.colluding if by_parties else 0,
+            minimum_parties=privacy.minimum_parties if by_parties else 1,
+            releases=self._releases,
+            scope="this fit alone" if self._ledger.path is None else f"run {plan.run}",
+            simulated=self._federation.engine.simulated,
+            reason=f"Noise was {' and '.join(tested)} for a test." if tested else "",
+        )
+
+    def _draw(self, query: SumQuery) -> tuple[int, Slot]:
+        if self._cursor >= len(self._plan.slots):
+            raise PlanError("the plan has no slot left; nothing was asked")
+        index, slot = self._cursor, self._plan.slots[self._cursor]
+        if query.kind != slot.kind or size_of(query) > slot.coordinates:
+            raise PlanError(
+                f"slot {index} ({slot.name}) is for {slot.kind} of at most {slot.coordinates} "
+                f"numbers, not for {query.kind} of {size_of(query)}. Nothing was asked."
+            )
+        self._cursor += 1
+        return index, slot
+
+    def _open(self) -> None:
+        self._federation.open(self._plan)
+        self._opened = True
+
+    def _ask(self, query: SumQuery, index: int, slot: Slot) -> Release:
+        query.check(self.schema)
+        noise = noise_for(query, slot.mu, self._plan.floor)
+        if not self._opened:
+            self._open()
+        self._federation.refresh()
+        request = digest(query_bytes(query))
+        while True:
+            attempt = self._reservation.charge(index, request)
+            try:
+                total = self._federation.sum(query, noise, index, attempt)
+            except PartiesLost:
+                continue  # the attempt is abandoned and charged; the rest are asked again
+            return self._reservation.store(index, attempt, self._noisy(query, total, noise))
+
+    def _noisy(self, query: SumQuery, total: Total, noise: Noise) -> Release:
+        """Add the noise where the coordinator is trusted to; state its size in either case."""
+        values, source = total.values, total.source
+        grow = 1.0
+        if self._plan.privacy.trust == "coordinator":
+            blocks = [block.size for block in query.blocks]
+            values = mechanisms.add_gaussian(values, blocks, noise.sigmas)
+            source = mechanisms.source_name()
+        else:
+            size, colluding = len(total.parties), self._plan.privacy.colluding
+            grow = (size / (size - colluding)) ** 0.5
+        sigmas = tuple(sigma * grow / 2.0**noise.bits for sigma in noise.sigmas)
+        return Release(values.view(np.int64), noise.bits, sigmas, source)

@@ -1,0 +1,1 @@
+"""Growers: programs of sum queries that see the gate and nothing behind it."""

@@ -1,0 +1,1 @@
+"""Trees, ensembles and their files."""

@@ -1,0 +1,82 @@
+"""A trained model: trees, schema and statement. Holds released values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.binning import ColumnGrid
+from hedgerow.losses import Loss, loss_for
+from hedgerow.model.routing import Routes, prediction_grid, routes_of
+from hedgerow.model.tree import Tree
+from hedgerow.schema import Schema
+from hedgerow.statement import Statement
+from hedgerow.tables import encode_table
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """A sum of trees over a schema, with its guarantee.
+
+    `record` says how it was made (method, settings, rounds, bytes); two models are equal when
+    their trees and schema are, whatever the record says.
+    """
+
+    trees: tuple[Tree, ...]
+    schema: Schema
+    statement: Statement
+    record: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for tree in self.trees:
+            tree.check(self.schema, self.loss.n_outputs)
+
+    @property
+    def loss(self) -> Loss:
+        return loss_for(self.schema.label)
+
+    def decision_function(self, data: Any) -> NDArray[np.float64]:
+        """Scores (row, output): float64 sums of float32 leaf values in tree order."""
+        grid, routes, values = self._compiled
+        codes = encode_table(data, grid, "table to predict")
+        scores = np.zeros((codes.n_rows, self.loss.n_outputs))
+        routes.add_scores(codes, scores, values)
+        return scores
+
+    def predict_proba(self, data: Any) -> NDArray[np.float64]:
+        """Class probabilities (row, class) in the order of the schema's classes."""
+        return self.loss.probabilities(self.decision_function(data))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a `.hedge` file, by rename, so that a crash leaves the old file or the new one."""
+        from hedgerow.model.io import write_model
+
+        write_model(self, path)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Ensemble:
+        from hedgerow.model.io import read_model
+
+        return read_model(path)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Ensemble)
+            and self.schema == other.schema
+            and self.trees == other.trees
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @cached_property
+    def _compiled(self) -> tuple[tuple[ColumnGrid, ...], Routes, NDArray[np.float32]]:
+        grid = prediction_grid(self.trees, self.schema)
+        routes = routes_of([tree.structure for tree in self.trees], grid)
+        empty = np.zeros((1, self.loss.n_outputs), np.float32)
+        values = np.concatenate([tree.values for tree in self.trees]) if self.trees else empty
+        return grid, routes, values

@@ -1,0 +1,86 @@
+"""`.hedge` files: magic, format number, length, packed header and arrays, SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import tempfile
+from os import PathLike
+from pathlib import Path
+
+from hedgerow.errors import FormatError
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.tree import stack_trees, unstack_trees
+from hedgerow.packing import pack, unpack
+from hedgerow.schema import Schema
+from hedgerow.statement import Statement
+
+MAGIC = b"HEDGEROW"
+FORMAT = 1
+MAX_SIZE = 1 << 32
+_HEAD = struct.Struct("<8sIQ")
+
+
+def model_bytes(model: Ensemble) -> bytes:
+    """A model as the bytes of its file; equal models with equal records give equal bytes."""
+    values = {
+        "schema": model.schema.to_dict(),
+        "statement": model.statement.to_dict(),
+        "record": model.record,
+    }
+    body = pack(values, stack_trees(model.trees))
+    head = _HEAD.pack(MAGIC, FORMAT, len(body))
+    return head + body + hashlib.sha256(head + body).digest()
+
+
+def model_from_bytes(data: bytes, source: str = "model") -> Ensemble:
+    """Read a model; raises FormatError on anything that is not a whole, unchanged file."""
+    if len(data) < _HEAD.size + 32 or data[:8] != MAGIC:
+        raise FormatError(f"{source} is not a hedgerow model")
+    _, version, length = _HEAD.unpack_from(data)
+    if version > FORMAT:
+        raise FormatError(
+            f"{source} has model format {version}, newer than this hedgerow reads ({FORMAT}); "
+            f"install the hedgerow version that writes model format {version}"
+        )
+    if version < 1 or length > MAX_SIZE or len(data) != _HEAD.size + length + 32:
+        raise FormatError(f"{source} is cut short or damaged; fetch it again")
+    if hashlib.sha256(data[:-32]).digest() != data[-32:]:
+        raise FormatError(f"{source} was changed after it was written; fetch it again")
+    values, arrays = unpack(data[_HEAD.size : -32])
+    try:
+        schema = Schema.from_dict(values["schema"], source)
+        statement = Statement.from_dict(values["statement"])
+        record = dict(values["record"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FormatError(f"{source} is not readable: {error}") from error
+    return Ensemble(tuple(unstack_trees(arrays)), schema, statement, record)
+
+
+def write_model(model: Ensemble, path: str | PathLike[str]) -> None:
+    """Write beside the target, sync, then rename."""
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=target.parent or ".", prefix=target.name + ".")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(model_bytes(model))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_model(path: str | PathLike[str]) -> Ensemble:
+    file = Path(path)
+    try:
+        if file.stat().st_size > MAX_SIZE:
+            raise FormatError(f"{file} is larger than any hedgerow model")
+        data = file.read_bytes()
+    except FileNotFoundError as error:
+        raise FormatError(f"no model at {file}; check the path") from error
+    except OSError as error:
+        raise FormatError(f"cannot read the model {file}: {error}") from error
+    return model_from_bytes(data, str(file))

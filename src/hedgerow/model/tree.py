@@ -1,0 +1,200 @@
+"""One tree as flat arrays: a structure (what is asked) and a tree (structure plus leaf values)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.errors import FormatError
+from hedgerow.packing import pack
+from hedgerow.schema import Categorical, Schema
+
+MAX_NODES = 1 << 20
+_FIELDS = ("feature", "threshold", "missing_left", "left", "right", "member_start", "members")
+
+
+def member_words(column: Categorical) -> int:
+    """64-bit words of a category set: one bit per listed category, then one for "other"."""
+    return (len(column.categories) + 64) // 64
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """Nodes in order, root first, children after their parent.
+
+    An ordered split sends ``x < threshold`` left (ordinals by position in their list); a category
+    split sends members right; a missing value goes where ``missing_left`` says. Leaves have
+    feature -1 and are numbered in node order.
+    """
+
+    feature: NDArray[np.int32]  # (node,)
+    threshold: NDArray[np.float32]  # (node,)
+    missing_left: NDArray[np.uint8]  # (node,)
+    left: NDArray[np.int32]  # (node,)
+    right: NDArray[np.int32]  # (node,)
+    member_start: NDArray[np.int32]  # (node + 1,) node i owns members[start[i]:start[i + 1]]
+    members: NDArray[np.uint64]  # (word,)
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.feature)
+
+    @property
+    def n_leaves(self) -> int:
+        return int(np.count_nonzero(self.feature < 0))
+
+    @property
+    def leaf(self) -> NDArray[np.int32]:
+        """Leaf number of each node, -1 for inner nodes."""
+        is_leaf = self.feature < 0
+        return np.where(is_leaf, np.cumsum(is_leaf) - 1, -1).astype(np.int32)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {name: getattr(self, name) for name in _FIELDS}
+
+    def check(self, schema: Schema) -> None:
+        """Raise FormatError unless this is a tree over the schema's columns."""
+        n = self.n_nodes
+        if not 1 <= n <= MAX_NODES:
+            raise FormatError(f"a tree has {n} nodes; expected 1 to {MAX_NODES}")
+        wrong = (
+            any(getattr(self, f).shape != (n,) for f in _FIELDS[:5])
+            or self.member_start.shape != (n + 1,)
+            or self.member_start[0] != 0
+            or self.member_start[-1] != len(self.members)
+            or bool((np.diff(self.member_start) < 0).any())
+        )
+        if wrong:
+            raise FormatError("a tree's arrays do not have the same length")
+        inner = np.flatnonzero(self.feature >= 0)
+        children = np.concatenate([self.left[inner], self.right[inner]])
+        parents = np.concatenate([inner, inner])
+        if (
+            bool((self.left[self.feature < 0] != -1).any())
+            or bool((self.right[self.feature < 0] != -1).any())
+            or bool((children <= parents).any())
+            or not np.array_equal(np.sort(children), np.arange(1, n))
+        ):
+            raise FormatError("a tree's nodes do not form a tree")
+        self._check_splits(schema, inner)
+
+    def _check_splits(self, schema: Schema, inner: NDArray[np.int64]) -> None:
+        if bool((self.feature[inner] >= len(schema.columns)).any()):
+            raise FormatError("a tree uses a column that the schema does not have")
+        if bool((self.feature < -1).any()) or bool((self.missing_left > 1).any()):
+            raise FormatError("a tree's node is not described correctly")
+        if not bool(np.isfinite(self.threshold).all()):
+            raise FormatError("a tree's threshold is not finite")
+        words = np.diff(self.member_start)
+        for node in inner:
+            column = schema.columns[self.feature[node]]
+            needed = member_words(column) if isinstance(column, Categorical) else 0
+            if words[node] != needed:
+                raise FormatError(f"a split on {column.name!r} has a wrong category set")
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A structure with one value per leaf and output."""
+
+    structure: Structure
+    values: NDArray[np.float32]  # (leaf, output)
+
+    def check(self, schema: Schema, n_outputs: int) -> None:
+        self.structure.check(schema)
+        if self.values.shape != (self.structure.n_leaves, n_outputs):
+            raise FormatError("a tree's values do not match its leaves")
+        if not bool(np.isfinite(self.values).all()):
+            raise FormatError("a tree's leaf value is not finite")
+
+    def to_bytes(self) -> bytes:
+        return pack({}, {**self.structure.arrays(), "values": self.values})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tree) and self.to_bytes() == other.to_bytes()
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def single_leaf(values: NDArray[np.floating[Any]]) -> Tree:
+    """A tree of one leaf: a constant added to every row's score, such as the base rate."""
+    return Tree(
+        Structure(
+            feature=np.array([-1], np.int32),
+            threshold=np.zeros(1, np.float32),
+            missing_left=np.zeros(1, np.uint8),
+            left=np.array([-1], np.int32),
+            right=np.array([-1], np.int32),
+            member_start=np.zeros(2, np.int32),
+            members=np.zeros(0, np.uint64),
+        ),
+        np.asarray(values, np.float32).reshape(1, -1),
+    )
+
+
+def stack(structures: Sequence[Structure]) -> dict[str, NDArray[Any]]:
+    """Several structures as one set of arrays, for messages and files."""
+    arrays = {
+        name: np.concatenate([getattr(s, name) for s in structures])
+        if structures
+        else np.zeros(0, dtype)
+        for name, dtype in zip(
+            _FIELDS,
+            (np.int32, np.float32, np.uint8, np.int32, np.int32, np.int32, np.uint64),
+            strict=True,
+        )
+    }
+    arrays["nodes"] = np.array([s.n_nodes for s in structures], np.int32)
+    arrays["words"] = np.array([len(s.members) for s in structures], np.int32)
+    return arrays
+
+
+def unstack(arrays: dict[str, NDArray[Any]]) -> list[Structure]:
+    """The inverse of `stack`; lengths are checked, contents are checked by `Structure.check`."""
+    try:
+        nodes, words = arrays["nodes"].astype(np.int64), arrays["words"].astype(np.int64)
+        flat = {name: arrays[name] for name in _FIELDS}
+    except KeyError as error:
+        raise FormatError(f"trees lack the array {error}") from error
+    n = int(nodes.sum())
+    if (
+        len(nodes) != len(words)
+        or bool((nodes < 1).any())
+        or bool((words < 0).any())
+        or any(flat[name].shape != (n,) for name in _FIELDS[:5])
+        or flat["member_start"].shape != (n + len(nodes),)
+        or flat["members"].shape != (int(words.sum()),)
+    ):
+        raise FormatError("trees' arrays do not have the lengths they state")
+    node_end, word_end = np.cumsum(nodes), np.cumsum(words)
+    structures = []
+    for i, (stop, word_stop) in enumerate(zip(node_end, word_end, strict=True)):
+        first, first_word = stop - nodes[i], word_stop - words[i]
+        cut = {name: flat[name][first:stop] for name in _FIELDS[:5]}
+        starts = flat["member_start"][first + i : stop + i + 1]
+        members = flat["members"][first_word:word_stop]
+        structures.append(Structure(**cut, member_start=starts, members=members))
+    return structures
+
+
+def stack_trees(trees: Sequence[Tree]) -> dict[str, NDArray[Any]]:
+    """Trees with their values as one set of arrays."""
+    arrays = stack([tree.structure for tree in trees])
+    outputs = trees[0].values.shape[1] if trees else 1
+    values = [tree.values for tree in trees]
+    arrays["values"] = np.concatenate(values) if values else np.zeros((0, outputs), np.float32)
+    return arrays
+
+
+def unstack_trees(arrays: dict[str, NDArray[Any]]) -> list[Tree]:
+    structures = unstack(arrays)
+    values = arrays.get("values")
+    ends = np.cumsum([s.n_leaves for s in structures])
+    if values is None or values.ndim != 2 or len(values) != (ends[-1] if len(ends) else 0):
+        raise FormatError("trees' values do not match their leaves")
+    parts = np.split(values, ends[:-1]) if structures else []
+    return [Tree(s, np.asarray(v, np.float32)) for s, v in zip(structures, parts, strict=True)]

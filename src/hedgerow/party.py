@@ -1,0 +1,300 @@
+"""A party: owns rows, running scores, its own ledger and limits; answers or refuses.
+
+`handle` is the only way in and its return value the only way out. Nothing here trusts the
+coordinator: every bound, set and price is recomputed before a charge is made.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow import wire
+from hedgerow.binning import base_grid
+from hedgerow.errors import BudgetExceeded, HedgerowError, LedgerError, SlotSpent
+from hedgerow.losses import loss_for
+from hedgerow.model.routing import routes_of
+from hedgerow.model.tree import Tree
+from hedgerow.privacy import mechanisms
+from hedgerow.privacy.identity import Announcement, Identity, Roster, signed_by
+from hedgerow.privacy.ledger import Budget, Ledger
+from hedgerow.privacy.masks import Context, MaskKeys
+from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.reservation import Reservation
+from hedgerow.queries import NO_TREES, EnsembleRef, size_of
+from hedgerow.queries.noise import noise_for
+from hedgerow.schema import Schema
+from hedgerow.tables import Rows
+from hedgerow.wire import Ask, Message, Refusal
+
+log = logging.getLogger(__name__)
+
+
+def least_parties(roster: Roster) -> int:
+    """The smallest set that may be summed: the roster's minimum, and more than half of it."""
+    return max(roster.minimum, roster.colluding + 1, len(roster.parties) // 2 + 1)
+
+
+@dataclass
+class _Run:
+    """What a party remembers of a run while its process lives."""
+
+    plan: Plan
+    reservation: Reservation
+    announcements: dict[str, Announcement] = field(default_factory=dict)
+
+
+class Party:
+    """One data holder.
+
+    Parameters
+    ----------
+    name : party name, as in the roster
+    rows : rows already checked against the schema (see `hedgerow.tables.rows_of`)
+    schema : the public schema all parties agreed on
+    ledger : where this party's charges go; in-process parties may share one
+    limit : the party's own ceiling over all runs, if any
+    """
+
+    def __init__(
+        self,
+        name: str,
+        rows: Rows,
+        schema: Schema,
+        ledger: Ledger | None = None,
+        identity: Identity | None = None,
+        limit: Budget | None = None,
+    ) -> None:
+        self.name, self.schema = name, schema
+        self.identity = identity or Identity()
+        self.roster: Roster | None = None
+        self._rows, self._limit = rows, limit
+        self._ledger = ledger or Ledger.in_memory()
+        self._keys = MaskKeys()
+        self._boot = len(self._ledger.lines(name, "boot")) + 1
+        self._ledger.append(name, "boot", values={"boot": self._boot})
+        self._runs: dict[str, _Run] = {}
+        self._ref: EnsembleRef = NO_TREES
+        self._scores: NDArray[np.float64] = self._no_scores()
+        self._lock = threading.Lock()
+
+    def pin(self, roster: Roster) -> None:
+        """Accept a roster. Whoever runs the party does this, never the coordinator."""
+        if roster.keys.get(self.name) != self.identity.public:
+            raise HedgerowError(f"the roster has another key for {self.name!r}; do not pin it")
+        self.roster = roster
+
+    def handle(self, message: bytes) -> bytes:
+        """Answer one message. A refusal uses a fixed vocabulary and says nothing about rows."""
+        with self._lock:
+            try:
+                reply = self._dispatch(Message.from_bytes(message))
+            except Refusal as refused:
+                log.warning("party %s refused: %s", self.name, refused.word)
+                reply = wire.refusal(refused.word)
+            except HedgerowError as error:
+                log.warning("party %s could not use a message: %s", self.name, type(error).__name__)
+                reply = wire.refusal("bad-message")
+            return reply.signed(self.identity).to_bytes()
+
+    def _dispatch(self, message: Message) -> Message:
+        if self.roster is None:
+            raise Refusal("other-roster")
+        if not message.is_signed_by(self.roster.coordinator):
+            raise Refusal("bad-signature")
+        if message.type == "ask":
+            return self._ask(message)
+        handlers = {"ready": self._ready, "open": self._open, "join": self._join}
+        if message.type not in handlers:
+            raise Refusal("bad-message")
+        return handlers[message.type](wire.values_of(message))
+
+    def _ready(self, values: dict[str, Any]) -> Message:
+        """The uncharged probe: is the party there, and does it still hold this run?"""
+        return wire.plain("ready", {"joined": values.get("run") in self._runs})
+
+    def _open(self, values: dict[str, Any]) -> Message:
+        """Check plan, schema and roster, reserve the plan, and announce this process's key."""
+        roster = self.roster
+        plan = Plan.from_dict(values.get("plan", {}))
+        if roster is None or values.get("roster") != roster.hash:
+            raise Refusal("other-roster")
+        if plan.schema_hash != self.schema.hash:
+            raise Refusal("other-schema")
+        if (plan.privacy.colluding, plan.privacy.minimum_parties) != (
+            roster.colluding, roster.minimum,
+        ):  # fmt: skip
+            raise Refusal("other-roster")
+        try:
+            reservation = Reservation(self._ledger, plan, self.name, self._limit)
+        except BudgetExceeded as error:
+            raise Refusal("over-limits") from error
+        except HedgerowError as error:
+            raise Refusal("other-plan") from error
+        known = self._runs.get(plan.run)
+        self._runs[plan.run] = _Run(plan, reservation, known.announcements if known else {})
+        mine = Announcement(
+            self.name, self._boot, self._keys.public, plan.hash, self.schema.hash, roster.hash
+        )
+        return wire.plain("opened", {"announcement": mine.signed(self.identity).to_dict()})
+
+    def _join(self, values: dict[str, Any]) -> Message:
+        """Take the other parties' mask keys, each signed by its pinned key and never older."""
+        run = self._run(values.get("run"))
+        roster = self.roster
+        assert roster is not None
+        fresh: dict[str, Announcement] = {}
+        for entry in values.get("announcements", []):
+            announced = Announcement.from_dict(entry)
+            public = roster.keys.get(announced.name)
+            expected = (run.plan.hash, self.schema.hash, roster.hash)
+            if (
+                public is None
+                or (announced.plan, announced.schema, announced.roster) != expected
+                or not signed_by(public, announced.message(), announced.signature)
+                or self._is_old(announced)
+            ):
+                raise Refusal("bad-announcement")
+            fresh[announced.name] = announced
+        mine = fresh.get(self.name)
+        if mine is None or mine.key != self._keys.public:
+            raise Refusal("bad-announcement")
+        for announced in fresh.values():
+            self._remember(announced)
+        run.announcements = fresh
+        return wire.plain("joined", {"run": run.plan.run})
+
+    def _is_old(self, announced: Announcement) -> bool:
+        """A boot counter may not fall, and one counter belongs to one key."""
+        for line in self._ledger.lines(self.name, "peer", announced.name)[-1:]:
+            boot, key = line.values["boot"], line.values["key"]
+            if announced.boot < boot or (announced.boot == boot and announced.key != key):
+                return True
+        return False
+
+    def _remember(self, announced: Announcement) -> None:
+        lines = self._ledger.lines(self.name, "peer", announced.name)
+        if not lines or lines[-1].values["boot"] < announced.boot:
+            values = {"boot": announced.boot, "key": announced.key}
+            self._ledger.append(self.name, "peer", announced.name, values=values)
+
+    def _ask(self, message: Message) -> Message:
+        ask = Ask.from_body(message.body)
+        run = self._run(ask.run)
+        self._check(ask, run)
+        if (stored := self._answered(ask, run, message.hash)) is not None:
+            return stored
+        if not self._sync(ask.query.ensemble, message):
+            return wire.plain("need-trees", {"length": self._ref.length})
+        again = ask.attempt == run.reservation.last_attempt(ask.slot)
+        with self._ledger.transaction():
+            if not again:
+                self._charge(ask, run, message.hash)
+            reply = self._answer(ask, run, message.hash)
+            if run.plan.privacy.trust == "parties":
+                body = {"body": np.frombuffer(reply.body, np.uint8)}
+                values = {"request": message.hash}
+                self._ledger.append(
+                    self.name, "answer", ask.run, ask.slot, ask.attempt, values, body
+                )
+        return reply
+
+    def _run(self, name: Any) -> _Run:
+        if name not in self._runs:
+            raise Refusal("unknown-run")
+        return self._runs[name]
+
+    def _check(self, ask: Ask, run: _Run) -> None:
+        """Everything that must hold before a charge: plan, set, noise, recomputed here."""
+        plan, roster = run.plan, self.roster
+        assert roster is not None
+        if not 0 <= ask.slot < len(plan.slots) or not 1 <= ask.attempt <= 2**31:
+            raise Refusal("not-in-plan")
+        slot = plan.slots[ask.slot]
+        ask.query.check(self.schema)
+        if ask.query.kind != slot.kind or size_of(ask.query) > slot.coordinates:
+            raise Refusal("not-in-plan")
+        if list(ask.parties) != sorted(set(ask.parties)) or self.name not in ask.parties:
+            raise Refusal("unknown-party")
+        if not set(ask.parties) <= set(roster.names):
+            raise Refusal("unknown-party")
+        if ask.noise != noise_for(ask.query, slot.mu, plan.floor):
+            raise Refusal("too-little-noise")
+        if plan.privacy.trust == "parties":
+            if len(ask.parties) < least_parties(roster):
+                raise Refusal("too-few-parties")
+            if not set(ask.parties) <= set(run.announcements):
+                raise Refusal("bad-announcement")
+            if ask.colluding != roster.colluding:
+                raise Refusal("too-little-noise")
+
+    def _answered(self, ask: Ask, run: _Run, request: str) -> Message | None:
+        """A context is answered by one message ever; asking again gives the same bytes, free."""
+        charges = self._ledger.lines(self.name, "charge", ask.run, ask.slot)
+        same = [line for line in charges if line.attempt == ask.attempt]
+        if not same:
+            return None
+        if same[0].values["request"] != request:
+            raise Refusal("answered-differently")
+        for line in self._ledger.lines(self.name, "answer", ask.run, ask.slot):
+            if line.attempt == ask.attempt:
+                return Message("answer", line.arrays["body"].tobytes())
+        return None
+
+    def _charge(self, ask: Ask, run: _Run, request: str) -> None:
+        try:
+            run.reservation.charge(ask.slot, request, ask.attempt)
+        except SlotSpent as error:
+            raise Refusal("no-attempts-left") from error
+        except LedgerError as error:
+            raise Refusal("old-attempt") from error
+
+    def _answer(self, ask: Ask, run: _Run, request: str) -> Message:
+        """Exact sums, then this party's noise share and mask. The last number is a zero check."""
+        fresh = ask.query.ensemble == NO_TREES
+        scores = self._no_scores() if fresh else self._scores
+        exact = ask.query.answer(self._rows, scores, self.schema, ask.noise.bits)
+        total = np.append(exact, 0).view(np.uint64)
+        source = "none"
+        if run.plan.privacy.trust == "parties":
+            blocks = [block.size for block in ask.query.blocks]
+            share = 1.0 / (len(ask.parties) - ask.colluding)
+            total[:-1] = mechanisms.add_gaussian(total[:-1], blocks, ask.noise.sigmas, share)
+            source = mechanisms.source_name()
+            context = Context(
+                run.plan.hash, self.schema.hash, ask.slot, ask.attempt, request, ask.parties
+            )
+            total = total + self._keys.mask(self.name, context, run.announcements, len(total))
+        return wire.answer(request, self.name, source, total)
+
+    def _sync(self, wanted: EnsembleRef, message: Message) -> bool:
+        """Bring running scores to the trees the question refers to; False if trees are needed."""
+        if wanted == NO_TREES or wanted == self._ref:
+            return True
+        if wanted.length < self._ref.length or message.trees_from > self._ref.length:
+            self._ref, self._scores = NO_TREES, self._no_scores()
+            if message.trees_from > 0:
+                return False
+        fresh = message.trees[self._ref.length - message.trees_from :]
+        for tree in fresh[: wanted.length - self._ref.length]:
+            self._add(tree)
+        if self._ref == wanted:
+            return True
+        self._ref, self._scores = NO_TREES, self._no_scores()
+        if message.trees_from == 0 and len(message.trees) >= wanted.length:
+            raise Refusal("bad-message")  # complete trees that are not the ones named
+        return False
+
+    def _add(self, tree: Tree) -> None:
+        tree.check(self.schema, self._scores.shape[1])
+        routes = routes_of([tree.structure], base_grid(self.schema))
+        routes.add_scores(self._rows.codes, self._scores, tree.values)
+        self._ref = self._ref.then(tree.to_bytes())
+
+    def _no_scores(self) -> NDArray[np.float64]:
+        return np.zeros((self._rows.n_rows, loss_for(self.schema.label).n_outputs))

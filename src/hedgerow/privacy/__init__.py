@@ -1,0 +1,1 @@
+"""Noise, masks, accounting, plans and the ledger."""

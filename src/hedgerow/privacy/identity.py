@@ -1,0 +1,145 @@
+"""Who is who: signing keys, the roster that pins them, and signed announcements of mask keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+    Ed25519PrivateKey,
+    Ed25519PublicKey,
+)
+
+from hedgerow.errors import FormatError, SettingsError
+from hedgerow.packing import canonical_json, digest
+
+NAME = re.compile(r"[a-z0-9-]{1,40}")
+_ANNOUNCEMENT = "hedgerow announcement 1"
+
+
+def check_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Party names are unique and made of a-z, 0-9 and hyphens, at most 40 characters."""
+    for name in names:
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise SettingsError(
+                f"{name!r} is not a party name; use 1 to 40 of a-z, 0-9 and hyphens"
+            )
+        if list(names).count(name) > 1:
+            raise SettingsError(f"two parties are called {name!r}; names must be unique")
+    return tuple(names)
+
+
+class Identity:
+    """An Ed25519 signing key that never leaves its owner."""
+
+    def __init__(self, key: Ed25519PrivateKey | None = None) -> None:
+        self._key = key or Ed25519PrivateKey.generate()
+        self.public = self._key.public_key().public_bytes_raw().hex()
+
+    def sign(self, message: bytes) -> str:
+        return self._key.sign(message).hex()
+
+
+def signed_by(public: str, message: bytes, signature: str) -> bool:
+    """Whether `signature` is `public`'s over exactly this message."""
+    try:
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
+        key.verify(bytes.fromhex(signature), message)
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True
+
+
+def fingerprint(public: str) -> str:
+    """A short form of a key that two people can compare by telephone."""
+    text = digest("hedgerow fingerprint 1", public)[:32].upper()
+    return " ".join(text[i : i + 4] for i in range(0, 32, 4))
+
+
+@dataclass(frozen=True)
+class Roster:
+    """The pinned list of parties and keys, with how many may collude and the least sum."""
+
+    parties: tuple[tuple[str, str], ...]  # (name, public signing key), sorted by name
+    coordinator: str
+    colluding: int
+    minimum: int
+
+    def __post_init__(self) -> None:
+        check_names(self.names)
+        if list(self.names) != sorted(self.names):
+            raise SettingsError("a roster lists its parties in alphabetical order")
+        if len({key for _, key in self.parties}) != len(self.parties):
+            raise SettingsError("two parties of the roster have the same key")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.parties)
+
+    @property
+    def keys(self) -> dict[str, str]:
+        return dict(self.parties)
+
+    @property
+    def hash(self) -> str:
+        return digest("hedgerow roster 1", canonical_json(self.to_dict()))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "parties": [list(pair) for pair in self.parties],
+            "coordinator": self.coordinator,
+            "colluding": self.colluding,
+            "minimum": self.minimum,
+        }
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Roster:
+        try:
+            return Roster(
+                tuple((str(name), str(key)) for name, key in values["parties"]),
+                str(values["coordinator"]),
+                int(values["colluding"]),
+                int(values["minimum"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError("the roster is not readable") from error
+
+
+@dataclass(frozen=True)
+class Announcement:
+    """A party's mask key for one process and run, signed with its pinned key.
+
+    The boot counter rises with every start of the party, so an old key cannot be replayed.
+    """
+
+    name: str
+    boot: int
+    key: str  # X25519 public key, hex
+    plan: str
+    schema: str
+    roster: str
+    signature: str = ""
+
+    def message(self) -> bytes:
+        fields = (self.plan, self.schema, self.roster, self.name, self.boot, self.key)
+        return canonical_json([_ANNOUNCEMENT, *fields])
+
+    def signed(self, identity: Identity) -> Announcement:
+        return Announcement(**{**self.to_dict(), "signature": identity.sign(self.message())})
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Announcement:
+        try:
+            made = Announcement(**values)
+        except TypeError as error:
+            raise FormatError("an announcement is not readable") from error
+        texts = (made.name, made.key, made.plan, made.schema, made.roster, made.signature)
+        if not all(isinstance(t, str) for t in texts) or not isinstance(made.boot, int):
+            raise FormatError("an announcement is not readable")
+        return made

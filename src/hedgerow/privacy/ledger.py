@@ -1,0 +1,234 @@
+"""The ledger: an append-only, hash-chained list of charges and releases in one SQLite file.
+
+A line is on disk (synchronous=FULL) before anything that depends on it happens. Several owners
+(the coordinator and in-process parties) may write to one file.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from hedgerow.errors import FormatError, LedgerError
+from hedgerow.packing import digest, pack, unpack
+
+FORMAT = 1
+GENESIS = digest("hedgerow ledger 1")
+COORDINATOR = "coordinator"
+_COLUMNS = "seq, time, owner, kind, run, slot, attempt, body, previous, hash"
+_TABLES = f"""
+CREATE TABLE meta (format INTEGER NOT NULL);
+INSERT INTO meta VALUES ({FORMAT});
+CREATE TABLE line (
+    seq INTEGER PRIMARY KEY, time TEXT NOT NULL, owner TEXT NOT NULL, kind TEXT NOT NULL,
+    run TEXT NOT NULL, slot INTEGER NOT NULL, attempt INTEGER NOT NULL,
+    body BLOB NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL UNIQUE);
+CREATE UNIQUE INDEX once ON line (owner, kind, run, slot, attempt)
+    WHERE kind IN ('open', 'reserve', 'charge', 'release');
+CREATE INDEX by_run ON line (run, owner, kind, slot);
+CREATE TRIGGER no_update BEFORE UPDATE ON line BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+CREATE TRIGGER no_delete BEFORE DELETE ON line BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+"""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the ledger."""
+
+    seq: int
+    time: str
+    owner: str
+    kind: str
+    run: str
+    slot: int
+    attempt: int
+    body: bytes
+    previous: str
+    hash: str
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return unpack(self.body)[0]
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return unpack(self.body)[1]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A ceiling over everything a ledger ever records for one owner."""
+
+    epsilon: float
+    delta: float
+
+
+class Ledger:
+    """Open with `Ledger.open(path)`, or `Ledger.in_memory()` for one fit alone."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
+        self._connection = connection
+        self.path = path
+        self._depth = 0
+
+    @classmethod
+    def in_memory(cls) -> Ledger:
+        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        connection.executescript(_TABLES)
+        return cls(connection, None)
+
+    @classmethod
+    def open(cls, path: str | PathLike[str], *, create: bool = True) -> Ledger:
+        """Open a ledger file under an exclusive lock; create it if it does not exist."""
+        file = Path(path)
+        if not file.exists() and not create:
+            raise LedgerError(f"no ledger at {file}; check the path")
+        try:
+            connection = sqlite3.connect(
+                file, isolation_level=None, timeout=0.2, check_same_thread=False
+            )
+            connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("BEGIN EXCLUSIVE")
+            found = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            connection.execute("COMMIT")
+            if not found:
+                connection.executescript(f"BEGIN; {_TABLES} COMMIT;")
+        except sqlite3.DatabaseError as error:
+            raise LedgerError(_open_problem(file, error)) from error
+        ledger = cls(connection, file)
+        ledger._check_format()
+        return ledger
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Lines appended inside reach the disk together, before the block ends."""
+        if self._depth == 0:
+            self._connection.execute("BEGIN IMMEDIATE")
+        self._depth += 1
+        try:
+            yield
+        except BaseException:
+            self._depth -= 1
+            if self._depth == 0:
+                self._connection.execute("ROLLBACK")
+            raise
+        self._depth -= 1
+        if self._depth == 0:
+            try:
+                self._connection.execute("COMMIT")
+            except sqlite3.DatabaseError as error:
+                self._connection.execute("ROLLBACK")
+                raise LedgerError(
+                    f"the ledger could not be written ({error}). Nothing more was asked. "
+                    "Free some disk space or repair the file, then run the command again."
+                ) from error
+
+    def append(
+        self,
+        owner: str,
+        kind: str,
+        run: str = "",
+        slot: int = -1,
+        attempt: int = 0,
+        values: Mapping[str, Any] | None = None,
+        arrays: Mapping[str, NDArray[Any]] | None = None,
+    ) -> Line:
+        """Append one line and return it once it is on disk (or in the open transaction)."""
+        body = pack(values or {}, arrays)
+        with self.transaction():
+            try:
+                last = self._connection.execute(
+                    "SELECT seq, hash FROM line ORDER BY seq DESC LIMIT 1"
+                ).fetchone()
+                seq, previous = (last[0] + 1, last[1]) if last else (1, GENESIS)
+                time = datetime.now(UTC).isoformat(timespec="milliseconds")
+                hash_ = line_hash(seq, time, owner, kind, run, slot, attempt, body, previous)
+                line = Line(seq, time, owner, kind, run, slot, attempt, body, previous, hash_)
+                self._connection.execute(
+                    f"INSERT INTO line ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (seq, time, owner, kind, run, slot, attempt, body, previous, hash_),
+                )
+            except sqlite3.IntegrityError as error:
+                raise LedgerError(f"the ledger already has this {kind} line") from error
+            except sqlite3.DatabaseError as error:
+                raise LedgerError(f"the ledger could not be written: {error}") from error
+        return line
+
+    def lines(
+        self,
+        owner: str | None = None,
+        kind: str | None = None,
+        run: str | None = None,
+        slot: int | None = None,
+    ) -> list[Line]:
+        """Lines in order, filtered by what is given."""
+        wanted = {"owner": owner, "kind": kind, "run": run, "slot": slot}
+        given = {name: value for name, value in wanted.items() if value is not None}
+        where = " AND ".join(f"{name} = ?" for name in given) or "1"
+        rows = self._connection.execute(
+            f"SELECT {_COLUMNS} FROM line WHERE {where} ORDER BY seq", tuple(given.values())
+        )
+        return [Line(*row) for row in rows]
+
+    def verify(self) -> int:
+        """Walk the hash chain: the number of lines, or LedgerError at the first break."""
+        previous, count = GENESIS, 0
+        for line in self.lines():
+            count += 1
+            expected = line_hash(
+                line.seq, line.time, line.owner, line.kind, line.run,
+                line.slot, line.attempt, line.body, previous,
+            )  # fmt: skip
+            if line.seq != count or line.previous != previous or line.hash != expected:
+                raise LedgerError(
+                    f"line {line.seq} of the ledger was changed, removed or inserted afterwards. "
+                    "Do not train on these rows until the last good copy is found."
+                )
+            previous = line.hash
+        return count
+
+    def _check_format(self) -> None:
+        try:
+            (version,) = self._connection.execute("SELECT format FROM meta").fetchone()
+        except (sqlite3.DatabaseError, TypeError) as error:
+            raise LedgerError(f"{self.path} is not a hedgerow ledger") from error
+        if version > FORMAT:
+            raise FormatError(
+                f"ledger format {version} is newer than this hedgerow reads ({FORMAT}); "
+                f"install the hedgerow version that writes ledger format {version}"
+            )
+
+
+def line_hash(
+    seq: int, time: str, owner: str, kind: str, run: str, slot: int, attempt: int,
+    body: bytes, previous: str,
+) -> str:  # fmt: skip
+    """The hash of a line binds every field and the line before it."""
+    return digest(previous, str(seq), time, owner, kind, run, str(slot), str(attempt), body)
+
+
+def _open_problem(file: Path, error: sqlite3.DatabaseError) -> str:
+    text = str(error)
+    if "locked" in text:
+        return f"{file} is in use by another process; wait for it or stop it. Nothing was spent."
+    if "not a database" in text or "malformed" in text:
+        return f"{file} is not a hedgerow ledger, or it is damaged. Nothing was spent."
+    return f"cannot open the ledger {file}: {text}. Check the folder and its permissions."

@@ -1,0 +1,96 @@
+"""Secure sum: pairwise ChaCha20 streams modulo 2**64 that cancel in the total.
+
+Every pair of parties shares an X25519 secret. The stream of one message is keyed by HKDF over that
+secret, salted with all signed announcements and bound to the exact request, so a party that is
+asked something else, for another set or another attempt, uses an unrelated mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from numpy.typing import NDArray
+
+from hedgerow.errors import FormatError
+from hedgerow.packing import canonical_json, digest
+from hedgerow.privacy.identity import Announcement
+
+_LABEL = "hedgerow mask 1"
+
+
+@dataclass(frozen=True)
+class Context:
+    """What one masked message answers; everything here is bound into the mask's key."""
+
+    plan: str
+    schema: str
+    slot: int
+    attempt: int
+    request: str  # hash of query, ensemble, shape, grid, mechanism, mu, sigma and c
+    parties: tuple[str, ...]  # the ordered set of this sum
+
+    def salt(self, announcements: Mapping[str, Announcement]) -> bytes:
+        signed = [announcements[name] for name in sorted(announcements)]
+        return bytes.fromhex(
+            digest(_LABEL, *(a.message() + bytes.fromhex(a.signature) for a in signed))
+        )
+
+    def info(self, announcements: Mapping[str, Announcement], one: str, two: str) -> bytes:
+        keys = [[name, announcements[name].key] for name in self.parties]
+        pair = sorted((one, two))
+        fields = (self.plan, self.schema, self.slot, self.attempt, self.request, keys, pair)
+        return canonical_json([_LABEL, *fields])
+
+
+class MaskKeys:
+    """One party's X25519 key: new at every process start, kept in memory only."""
+
+    def __init__(self) -> None:
+        self._key = X25519PrivateKey.generate()
+        self.public = self._key.public_key().public_bytes_raw().hex()
+        self._secrets: dict[str, bytes] = {}
+
+    def mask(
+        self,
+        me: str,
+        context: Context,
+        announcements: Mapping[str, Announcement],
+        size: int,
+    ) -> NDArray[np.uint64]:
+        """This party's mask: plus the stream shared with later names, minus with earlier ones."""
+        total = np.zeros(size, np.uint64)
+        salt = context.salt(announcements)
+        for other in context.parties:
+            if other == me:
+                continue
+            info = context.info(announcements, me, other)
+            stream = self._stream(announcements[other].key, salt, info, size)
+            total = total + stream if me < other else total - stream
+        return total
+
+    def _stream(self, other: str, salt: bytes, info: bytes, size: int) -> NDArray[np.uint64]:
+        if other not in self._secrets:
+            try:
+                public = X25519PublicKey.from_public_bytes(bytes.fromhex(other))
+                self._secrets[other] = self._key.exchange(public)
+            except ValueError as error:
+                raise FormatError("a party's mask key is not a valid X25519 key") from error
+        key = HKDF(hashes.SHA256(), 32, salt, info).derive(self._secrets[other])
+        # The key is used for this one stream only, so a fixed nonce never repeats with it.
+        cipher = Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor()
+        return np.frombuffer(cipher.update(bytes(8 * size)), "<u8").astype(np.uint64)
+
+
+def add_modulo(vectors: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """The sum modulo 2**64; masks of a complete set cancel here and nowhere else."""
+    total = np.zeros_like(vectors[0])
+    for vector in vectors:
+        total = total + vector
+    return total

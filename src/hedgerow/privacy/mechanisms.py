@@ -1,0 +1,109 @@
+"""THE ONLY place that draws noise. Discrete Gaussians from OpenDP's secure source.
+
+Noise is drawn on zeros and added modulo 2**64, because OpenDP's own integer addition saturates.
+Seeded and switched-off noise exist for tests only (`hedgerow.testing`); every vector that leaves
+here carries the name of its source, and a model made with any but the secure one says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.errors import PlanError
+
+MAX_BITS = 31  # so that the product of two grid values fits into 64 bits
+MIN_BITS = 16
+PREFERRED = 26  # log2 of the preferred sigma in grid steps
+Sums = NDArray[np.uint64]
+
+
+class NoiseSource(Protocol):
+    name: str
+
+    def gaussian(self, size: int, sigma: float) -> NDArray[np.int64]: ...
+
+
+class SecureSource:
+    """OpenDP's exact sampler over the operating system's randomness."""
+
+    name = "secure"
+
+    def gaussian(self, size: int, sigma: float) -> NDArray[np.int64]:
+        if size == 0:
+            return np.zeros(0, np.int64)
+        return np.array(_discrete_gaussian(sigma)([0] * size), np.int64)
+
+
+_SECURE = SecureSource()
+_SOURCE: ContextVar[NoiseSource] = ContextVar("noise source", default=_SECURE)
+
+
+def source_name() -> str:
+    """Name of the source that noise is drawn from now: "secure" outside of tests."""
+    return _SOURCE.get().name
+
+
+@contextmanager
+def noise_from(source: NoiseSource) -> Iterator[None]:
+    """Draw from another source inside the block. For `hedgerow.testing` only."""
+    token = _SOURCE.set(source)
+    try:
+        yield
+    finally:
+        _SOURCE.reset(token)
+
+
+def bits_for(sigma: float) -> int:
+    """Grid fineness 2**-bits at which `sigma` (in units of the answer) has enough steps."""
+    bits = PREFERRED - math.floor(math.log2(sigma))
+    return min(MAX_BITS, max(MIN_BITS, bits))
+
+
+def check_sigma(sigma_steps: float, floor: int) -> None:
+    """Refuse noise so narrow that its discreteness would not be covered by the accounting."""
+    least = 2.0**floor
+    if not math.isfinite(sigma_steps) or sigma_steps < least:
+        raise PlanError(
+            f"the noise would have a deviation of {sigma_steps:.3g} grid steps; at least "
+            f"{least:.3g} are needed. epsilon is too large for a guarantee of this kind."
+        )
+
+
+def add_gaussian(
+    total: Sums, blocks: Sequence[int], sigmas: Sequence[float], share: float = 1.0
+) -> Sums:
+    """Add discrete Gaussian noise of deviation ``sigma * sqrt(share)`` to each block, mod 2**64.
+
+    `blocks` are block lengths, `sigmas` their deviations in grid steps. A party's share of
+    ``1 / (S - c)`` makes the shares of any S - c honest parties add up to sigma^2.
+    """
+    source = _SOURCE.get()
+    noise = np.concatenate(
+        [
+            source.gaussian(size, sigma * math.sqrt(share))
+            for size, sigma in zip(blocks, sigmas, strict=True)
+        ]
+        or [np.zeros(0, np.int64)]
+    )
+    if noise.shape != total.shape:
+        raise PlanError("the noise does not have the shape of the sum")
+    return total + noise.view(np.uint64)
+
+
+@lru_cache(maxsize=256)
+def _discrete_gaussian(sigma: float) -> Any:
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=sigma)

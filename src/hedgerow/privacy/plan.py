@@ -1,0 +1,207 @@
+"""Plans: what will be asked and how much each slot may cost, fixed before the first question.
+
+A slot fixes its mu, not its sigma: what is asked may depend on earlier releases, what it may cost
+may not. Spare attempts are inside the calibration.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from hedgerow.errors import FormatError, PlanError, SettingsError
+from hedgerow.packing import canonical_json, digest
+from hedgerow.privacy.accounting import epsilon_of, mu_of, sigma_floor
+from hedgerow.settings import Privacy, Settings, privacy_from, with_values
+
+FORMAT = 1
+MAX_SLOTS = 1_000_000
+_TOP = ("format", "run", "schema", "method", "seed", "privacy", "settings", "slot")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a method would like to ask: a kind of query, its part of mu^2, how many numbers."""
+
+    name: str
+    kind: str
+    share: float
+    coordinates: int
+    repeat: int = 1
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One charge that the plan allows: at most `coordinates` numbers at privacy parameter mu."""
+
+    name: str
+    kind: str
+    mu: float
+    coordinates: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A complete plan; two plans with the same hash ask the same for the same price."""
+
+    run: str
+    schema_hash: str
+    method: str
+    settings: Settings
+    privacy: Privacy
+    seed: int
+    slots: tuple[Slot, ...]
+
+    def __post_init__(self) -> None:
+        if not self.slots or len(self.slots) > MAX_SLOTS:
+            raise PlanError(f"a plan has 1 to {MAX_SLOTS} slots, this one {len(self.slots)}")
+        for slot in self.slots:
+            if not (0 < slot.mu < math.inf) or not 1 <= slot.coordinates <= 2**40:
+                raise PlanError(f"slot {slot.name!r} has mu = {slot.mu}; it must be above 0")
+        promised = self.privacy.epsilon * (1 + 1e-9)
+        if self.epsilon > promised:
+            raise PlanError(
+                f"the slots cost epsilon = {self.epsilon:.6g}, more than the promised "
+                f"{self.privacy.epsilon:g}. Nothing was asked. Make the plan again."
+            )
+
+    @cached_property
+    def mu(self) -> float:
+        """Total privacy parameter of all slots and spare attempts."""
+        squares = math.fsum(slot.mu**2 for slot in self.slots)
+        return math.sqrt(squares + self.privacy.spare * max(s.mu for s in self.slots) ** 2)
+
+    @property
+    def coordinates(self) -> int:
+        """All numbers that may be released, spare attempts included."""
+        spare = self.privacy.spare * max(slot.coordinates for slot in self.slots)
+        return sum(slot.coordinates for slot in self.slots) + spare
+
+    @property
+    def epsilon(self) -> float:
+        """The ceiling that the plan reserves, at its own delta."""
+        p = self.privacy
+        return epsilon_of(self.mu, p.delta, self.coordinates, p.accounting)
+
+    @property
+    def floor(self) -> int:
+        return sigma_floor(self.mu, self.privacy.accounting)
+
+    @cached_property
+    def hash(self) -> str:
+        return digest("hedgerow plan 1", canonical_json(self.to_dict()))
+
+    def to_dict(self) -> dict[str, Any]:
+        slots: list[dict[str, Any]] = []
+        for slot in self.slots:
+            entry = {
+                "name": slot.name, "kind": slot.kind, "mu": slot.mu,
+                "coordinates": slot.coordinates,
+            }  # fmt: skip
+            if slots and {k: v for k, v in slots[-1].items() if k != "repeat"} == entry:
+                slots[-1]["repeat"] += 1
+            else:
+                slots.append({**entry, "repeat": 1})
+        return {
+            "format": FORMAT,
+            "run": self.run,
+            "schema": self.schema_hash,
+            "method": self.method,
+            "seed": self.seed,
+            "privacy": self.privacy.to_dict(),
+            "settings": self.settings.to_dict(),
+            "slot": slots,
+        }
+
+    @staticmethod
+    def from_dict(document: Mapping[str, Any], source: str = "plan") -> Plan:
+        try:
+            return _plan_from(document)
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+            if isinstance(error, (PlanError, SettingsError, FormatError)):
+                raise type(error)(f"{source}: {error}") from error
+            raise PlanError(f"{source} is not a readable plan: {error!r}") from error
+
+    @staticmethod
+    def read(path: str | PathLike[str]) -> Plan:
+        file = Path(path)
+        try:
+            document = tomllib.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise PlanError(f"no plan file at {file}; `hedgerow plan` writes one") from error
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+            raise PlanError(f"cannot read {file} as a plan: {error}") from error
+        return Plan.from_dict(document, str(file))
+
+    def write(self, path: str | PathLike[str]) -> None:
+        import tomli_w
+
+        Path(path).write_text(tomli_w.dumps(self.to_dict()), encoding="utf-8")
+
+
+def make_plan(
+    schema_hash: str,
+    method: str,
+    settings: Settings,
+    privacy: Privacy,
+    wishes: Sequence[Wish],
+    seed: int,
+    run: str | None = None,
+) -> Plan:
+    """Give each wish its mu so that all slots and spares cost exactly (epsilon, delta)."""
+    wishes = [wish for wish in wishes if wish.share > 0 and wish.repeat > 0]
+    if not wishes:
+        raise PlanError("the method asks nothing; there is nothing to plan")
+    spare = privacy.spare
+    coordinates = sum(w.coordinates * w.repeat for w in wishes)
+    coordinates += spare * max(w.coordinates for w in wishes)
+    total = mu_of(privacy.epsilon, privacy.delta, coordinates, privacy.accounting)
+    shares = math.fsum(w.share * w.repeat for w in wishes) + spare * max(w.share for w in wishes)
+    slots = tuple(
+        Slot(w.name, w.kind, total * math.sqrt(w.share / shares) * (1 - 1e-12), w.coordinates)
+        for w in wishes
+        for _ in range(w.repeat)
+    )
+    run = run or secrets.token_hex(8)
+    return Plan(run, schema_hash, method, settings, privacy, seed, slots)
+
+
+def _plan_from(document: Mapping[str, Any]) -> Plan:
+    version = document.get("format")
+    if isinstance(version, int) and version > FORMAT:
+        raise FormatError(
+            f"plan format {version} is newer than this hedgerow reads ({FORMAT}); "
+            f"install the hedgerow version that writes plan format {version}"
+        )
+    if version != FORMAT:
+        raise PlanError(f"format is {version!r}; it must be {FORMAT}")
+    unknown = [key for key in document if key not in _TOP]
+    if unknown:
+        raise PlanError(f"unknown key {unknown[0]!r}; known: {', '.join(_TOP)}")
+    slots: list[Slot] = []
+    for entry in document["slot"]:
+        repeat = entry.get("repeat", 1)
+        if not isinstance(repeat, int) or not 1 <= repeat <= MAX_SLOTS - len(slots):
+            raise PlanError(f"slot {entry.get('name')!r} repeats {repeat!r} times")
+        slot = Slot(
+            str(entry["name"]), str(entry["kind"]), float(entry["mu"]), int(entry["coordinates"])
+        )
+        slots.extend([slot] * repeat)
+    if not isinstance(document["seed"], int):
+        raise PlanError(f"seed is {document['seed']!r}; it must be a whole number")
+    return Plan(
+        run=str(document["run"]),
+        schema_hash=str(document["schema"]),
+        method=str(document["method"]),
+        settings=with_values(Settings(), document["settings"]),
+        privacy=privacy_from(document["privacy"]),
+        seed=document["seed"],
+        slots=tuple(slots),
+    )

@@ -1,0 +1,163 @@
+"""A plan entered into a ledger: the ceiling is reserved once, then slots are charged one by one.
+
+The coordinator and every party each keep one for a run; the rules are the same for both.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.errors import BudgetExceeded, LedgerError, PlanError, SlotSpent
+from hedgerow.privacy.accounting import epsilon_of
+from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger
+from hedgerow.privacy.plan import Plan
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A noisy sum that anyone may see: integer totals on a grid, and the noise they carry."""
+
+    total: NDArray[np.int64]  # (coordinate,) in steps of 2**-bits
+    bits: int
+    sigmas: tuple[float, ...]  # noise deviation of each block, in units of the answer
+    source: str  # where the noise came from; "secure" unless a test switched it
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        return self.total.astype(np.float64) / 2.0**self.bits
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What an owner has reserved so far, over all runs of a ledger."""
+
+    mu: float
+    coordinates: int
+    runs: int
+
+    def epsilon(self, delta: float, accounting: str = "exact") -> float:
+        return epsilon_of(self.mu, delta, self.coordinates, accounting)
+
+
+class Reservation:
+    """One owner's hold on a plan. Creating it reserves the ceiling, or finds it reserved."""
+
+    def __init__(
+        self, ledger: Ledger, plan: Plan, owner: str = COORDINATOR, budget: Budget | None = None
+    ) -> None:
+        self.ledger, self.plan, self.owner = ledger, plan, owner
+        self._last: dict[int, int] = {}  # slot -> last attempt charged
+        self._extra = 0  # attempts beyond the first of a slot
+        for line in ledger.lines(owner, "charge", plan.run):
+            self._note(line.slot, line.attempt)
+        reserved = ledger.lines(owner, "reserve", plan.run)
+        if reserved:
+            if reserved[0].values["hash"] != plan.hash:
+                raise PlanError(
+                    f"run {plan.run} was reserved with another plan. Nothing was asked. "
+                    "Use the plan it was started with, or make a new one."
+                )
+            return
+        _check_budget(ledger, plan, owner, budget)
+        values = {
+            "hash": plan.hash, "mu": plan.mu, "coordinates": plan.coordinates,
+            "epsilon": plan.epsilon, "delta": plan.privacy.delta, "plan": plan.to_dict(),
+        }  # fmt: skip
+        ledger.append(owner, "reserve", plan.run, values=values)
+
+    def last_attempt(self, slot: int) -> int:
+        """Number of the last attempt charged for a slot, 0 if it was never charged."""
+        return self._last.get(slot, 0)
+
+    def charge(self, slot: int, request: str, attempt: int | None = None) -> int:
+        """Charge one attempt at a slot and return its number; refuse when none is left.
+
+        The first attempt is the slot's own; each further one draws a spare.
+        """
+        last = self.last_attempt(slot)
+        number = last + 1 if attempt is None else attempt
+        if number <= last:
+            raise LedgerError(f"attempt {number} of slot {slot} is not above the last, {last}")
+        if last and self._extra >= self.plan.privacy.spare:
+            raise SlotSpent(
+                f"slot {slot} was charged without a stored release and no spare attempt is left "
+                f"({self._extra} of {self.plan.privacy.spare} used)"
+            )
+        values = {"mu": self.plan.slots[slot].mu, "request": request}
+        self.ledger.append(self.owner, "charge", self.plan.run, slot, number, values)
+        self._note(slot, number)
+        return number
+
+    def _note(self, slot: int, attempt: int) -> None:
+        self._extra += slot in self._last
+        self._last[slot] = attempt
+
+    def released(self, slot: int) -> Release | None:
+        """The stored release of a slot: a resumed run replays, it does not ask again."""
+        lines = self.ledger.lines(self.owner, "release", self.plan.run, slot)
+        if not lines:
+            return None
+        values, arrays = lines[0].values, lines[0].arrays
+        sigmas = tuple(float(sigma) for sigma in values["sigmas"])
+        return Release(arrays["total"], int(values["bits"]), sigmas, str(values["source"]))
+
+    def store(self, slot: int, attempt: int, release: Release) -> Release:
+        """Store a release; from here on the slot is answered from the ledger."""
+        values: dict[str, Any] = {
+            "bits": release.bits,
+            "sigmas": list(release.sigmas),
+            "source": release.source,
+        }
+        arrays = {"total": release.total}
+        self.ledger.append(self.owner, "release", self.plan.run, slot, attempt, values, arrays)
+        return release
+
+
+def spending(ledger: Ledger, owner: str = COORDINATOR) -> Spending:
+    """Everything an owner has reserved: ceilings, not refunds."""
+    reserved = [line.values for line in ledger.lines(owner, "reserve")]
+    mu = math.sqrt(math.fsum(float(v["mu"]) ** 2 for v in reserved))
+    return Spending(mu, sum(int(v["coordinates"]) for v in reserved), len(reserved))
+
+
+def set_budget(ledger: Ledger, budget: Budget, owner: str = COORDINATOR) -> None:
+    """Record an owner's ceiling. It can be set once; a ledger does not forget."""
+    known = budget_of(ledger, owner)
+    if known is None:
+        values = {"epsilon": budget.epsilon, "delta": budget.delta}
+        ledger.append(owner, "open", values=values)
+    elif known != budget:
+        raise LedgerError(
+            f"this ledger has a budget of epsilon = {known.epsilon:g} at delta = {known.delta:g}; "
+            "it cannot be changed. Use another ledger only for other rows."
+        )
+
+
+def budget_of(ledger: Ledger, owner: str = COORDINATOR) -> Budget | None:
+    lines = ledger.lines(owner, "open")
+    if not lines:
+        return None
+    values = lines[0].values
+    return Budget(float(values["epsilon"]), float(values["delta"]))
+
+
+def _check_budget(ledger: Ledger, plan: Plan, owner: str, budget: Budget | None) -> None:
+    limit = budget or budget_of(ledger, owner)
+    if limit is None:
+        return
+    spent = spending(ledger, owner)
+    before = spent.epsilon(limit.delta)
+    after = Spending(
+        math.hypot(spent.mu, plan.mu), spent.coordinates + plan.coordinates, spent.runs + 1
+    ).epsilon(limit.delta)
+    if after > limit.epsilon * (1 + 1e-9):
+        raise BudgetExceeded(
+            f"The plan would take epsilon from {before:.3f} to {after:.3f}, over the budget of "
+            f"{limit.epsilon:g} at delta = {limit.delta:g}. No party was asked and nothing was "
+            "spent. Plan with a smaller epsilon, or end the use of these rows."
+        )

@@ -1,0 +1,56 @@
+"""What may be asked: one file per kind = shape, sensitivity, and the code that keeps it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hedgerow.errors import FormatError
+from hedgerow.packing import pack, unpack
+from hedgerow.queries.base import (
+    NO_TREES,
+    Block,
+    EnsembleRef,
+    Sensitivity,
+    SumQuery,
+    size_of,
+)
+from hedgerow.queries.column_counts import ColumnCounts
+from hedgerow.queries.label_sums import LabelSums
+from hedgerow.queries.leaf_sums import LeafSums
+
+QUERIES: dict[str, Any] = {cls.kind: cls for cls in (LabelSums, ColumnCounts, LeafSums)}
+
+__all__ = [
+    "NO_TREES",
+    "QUERIES",
+    "Block",
+    "ColumnCounts",
+    "EnsembleRef",
+    "LabelSums",
+    "LeafSums",
+    "Sensitivity",
+    "SumQuery",
+    "query_bytes",
+    "query_from_bytes",
+    "size_of",
+]
+
+
+def query_bytes(query: SumQuery) -> bytes:
+    """A query as bytes: the same query always gives the same bytes."""
+    values, arrays = query.parts()
+    return pack({"kind": query.kind, "query": values}, arrays)
+
+
+def query_from_bytes(data: bytes) -> SumQuery:
+    """Read a query back; raises FormatError on anything that is not one."""
+    values, arrays = unpack(data)
+    if values.get("kind") not in QUERIES:
+        raise FormatError(f"unknown query kind {values.get('kind')!r}")
+    try:
+        query: SumQuery = QUERIES[values["kind"]].from_parts(values["query"], arrays)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError("a query is not readable") from error
+    return query

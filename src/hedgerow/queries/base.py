@@ -1,0 +1,81 @@
+"""What a query is: frozen data whose answers add up, with its sensitivity beside the code.
+
+To add one: a file in this folder and a line in `queries/__init__.py`; `check_query` then attacks
+it with worst-case rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.packing import digest
+from hedgerow.schema import Schema
+from hedgerow.tables import Rows
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of an answer: how many numbers, and its noise unit relative to the others."""
+
+    size: int
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The most that one row can change the answer, blocks divided by their noise units."""
+
+    l1: float
+    l2: float
+
+
+@dataclass(frozen=True)
+class EnsembleRef:
+    """The trees that a question refers to: how many, and the hash of their chain."""
+
+    length: int
+    hash: str
+
+    def then(self, tree: bytes) -> EnsembleRef:
+        """The reference after one more tree."""
+        return EnsembleRef(self.length + 1, digest(self.hash, tree))
+
+
+NO_TREES = EnsembleRef(0, digest("hedgerow ensemble 1"))
+
+
+class SumQuery(Protocol):
+    """A question whose answers add up over rows and parties."""
+
+    kind: ClassVar[str]
+
+    @property
+    def ensemble(self) -> EnsembleRef: ...
+
+    @property
+    def blocks(self) -> tuple[Block, ...]: ...
+
+    @property
+    def sensitivity(self) -> Sensitivity: ...
+
+    def check(self, schema: Schema) -> None:
+        """Raise FormatError unless the question makes sense for the schema."""
+        ...
+
+    def answer(
+        self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
+    ) -> NDArray[np.int64]:
+        """The exact integer sums over the rows on the grid 2**-bits, blocks one after another."""
+        ...
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Values and arrays for `packing`; `from_parts` reads them back."""
+        ...
+
+
+def size_of(query: SumQuery) -> int:
+    return sum(block.size for block in query.blocks)

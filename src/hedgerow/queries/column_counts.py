@@ -1,0 +1,83 @@
+"""How many rows lie in each cell of each column of the base grid, by class."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow import kernels
+from hedgerow.binning import base_grid
+from hedgerow.errors import FormatError
+from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, Sensitivity
+from hedgerow.schema import Schema
+from hedgerow.tables import Rows
+
+
+@dataclass(frozen=True)
+class ColumnCounts:
+    """Rows by column, class and code: for each column a block (class, code)."""
+
+    columns: tuple[int, ...]
+    n_codes: tuple[int, ...]  # of each column, missing included
+    n_classes: int
+    kind: ClassVar[str] = "column-counts"
+
+    @staticmethod
+    def of(schema: Schema, columns: tuple[int, ...] | None = None) -> ColumnCounts:
+        chosen = tuple(range(len(schema.columns))) if columns is None else columns
+        codes = tuple(grid.n_codes for grid in base_grid(schema))
+        n_classes = max(1, len(schema.label.classes))
+        return ColumnCounts(chosen, tuple(codes[j] for j in chosen), n_classes)
+
+    @property
+    def ensemble(self) -> EnsembleRef:
+        return NO_TREES
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        return tuple(Block(n * self.n_classes) for n in self.n_codes)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        # A row has one class and lies in exactly one cell of every column it is counted in:
+        # it adds 1 to one number per column.
+        return Sensitivity(l1=float(len(self.columns)), l2=math.sqrt(len(self.columns)))
+
+    def check(self, schema: Schema) -> None:
+        distinct = sorted(set(self.columns)) == sorted(self.columns)
+        fits = all(0 <= j < len(schema.columns) for j in self.columns)
+        if not self.columns or not distinct or not fits or self != self.of(schema, self.columns):
+            raise FormatError("column counts do not match the schema's base grid")
+
+    def answer(
+        self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
+    ) -> NDArray[np.int64]:
+        group = (
+            rows.target.astype(np.int64)
+            if schema.label.classes
+            else np.zeros(rows.n_rows, np.int64)
+        )
+        parts = [
+            kernels.cell_counts(rows.codes.column(j), group, self.n_classes, n).ravel()
+            for j, n in zip(self.columns, self.n_codes, strict=True)
+        ]
+        return np.concatenate(parts) << bits
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        arrays = {
+            "columns": np.array(self.columns, np.int32),
+            "n_codes": np.array(self.n_codes, np.int32),
+        }
+        return {"n_classes": self.n_classes}, arrays
+
+    @staticmethod
+    def from_parts(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ColumnCounts:
+        columns = tuple(int(j) for j in arrays["columns"])
+        n_codes = tuple(int(n) for n in arrays["n_codes"])
+        if len(columns) != len(n_codes):
+            raise FormatError("column counts do not match the schema's base grid")
+        return ColumnCounts(columns, n_codes, int(values["n_classes"]))

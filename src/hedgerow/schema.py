@@ -1,0 +1,262 @@
+"""Public facts about a table, agreed before anything is asked: columns, bounds, label, unit.
+
+Nothing in a schema may be computed from private rows. Reading TOML lives in `schema_toml`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from typing import Any, ClassVar, Literal
+
+from hedgerow.errors import SchemaError
+from hedgerow.packing import canonical_json, digest
+
+Value = str | int | float | bool
+MAX_CATEGORIES = 65_000
+
+
+def text_of(value: Any) -> str:
+    """The text by which a category or class is matched: 1, 1.0 and "1" are the same.
+
+    >>> text_of(True), text_of(3.0), text_of("blue")
+    ('true', '3', 'blue')
+    """
+    if isinstance(value, str):
+        return value
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return str(value)
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A number between two public bounds; values outside are clipped to them."""
+
+    name: str
+    lower: float
+    upper: float
+    integer: bool = False
+    missing: bool = True
+    kind: ClassVar[str] = "numeric"
+
+    def __post_init__(self) -> None:
+        _check_bounds(f"column {self.name!r}", self.lower, self.upper)
+
+
+@dataclass(frozen=True)
+class Ordinal:
+    """One of a public list of values whose order means something."""
+
+    name: str
+    categories: tuple[Value, ...]
+    missing: bool = True
+    other: Literal["category", "error"] = "error"
+    kind: ClassVar[str] = "ordinal"
+
+    def __post_init__(self) -> None:
+        _check_categories(self.name, self.categories, self.other)
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """One of a public list of values without order."""
+
+    name: str
+    categories: tuple[Value, ...]
+    missing: bool = True
+    other: Literal["category", "error"] = "error"
+    kind: ClassVar[str] = "categorical"
+
+    def __post_init__(self) -> None:
+        _check_categories(self.name, self.categories, self.other)
+
+
+Column = Numeric | Ordinal | Categorical
+
+
+@dataclass(frozen=True)
+class Label:
+    """What is predicted: a class of a public list, or a number between public bounds."""
+
+    name: str
+    classes: tuple[Value, ...] = ()
+    lower: float | None = None
+    upper: float | None = None
+
+    def __post_init__(self) -> None:
+        place = f"label {self.name!r}"
+        if self.classes:
+            if self.lower is not None or self.upper is not None:
+                raise SchemaError(f"{place} has classes and bounds; keep one of the two")
+            if len(self.classes) < 2:
+                raise SchemaError(f"{place} has {len(self.classes)} class; it needs at least two")
+            _check_unique(place, "class", self.classes)
+        elif self.lower is None or self.upper is None:
+            raise SchemaError(
+                f"{place} needs either classes = [...] or both lower and upper. "
+                "They are public facts and are never read from the rows."
+            )
+        else:
+            _check_bounds(place, self.lower, self.upper)
+
+    @property
+    def task(self) -> Literal["binary", "multiclass", "regression"]:
+        if not self.classes:
+            return "regression"
+        return "binary" if len(self.classes) == 2 else "multiclass"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What one unit of privacy is: a row, or a person with at most k rows in each party."""
+
+    kind: Literal["row", "person"] = "row"
+    column: str | None = None
+    at_most: int = 1
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("row", "person"):
+            raise SchemaError(f"unit kind is {self.kind!r}; it must be 'row' or 'person'")
+        if self.kind == "person" and (not self.column or self.at_most < 1):
+            raise SchemaError('unit person needs column = "..." and at_most >= 1')
+        if self.kind == "row" and (self.column or self.at_most != 1):
+            raise SchemaError('unit row takes no column and no at_most; use kind = "person"')
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Columns in order, the label and the unit of privacy.
+
+    >>> schema = Schema.from_bounds({"age": (0, 110), "dose": (0, 5)}, classes=[0, 1])
+    >>> schema.names, schema.label.task
+    (('age', 'dose'), 'binary')
+    """
+
+    columns: tuple[Column, ...]
+    label: Label
+    unit: Unit = field(default_factory=Unit)
+    name: str = "table"
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise SchemaError("the schema has no columns; describe at least one with [[column]]")
+        taken: set[str] = set()
+        special = [("label", self.label.name)]
+        if self.unit.column:
+            special.append(("unit", self.unit.column))
+        for place, name in [*special, *(("column", c.name) for c in self.columns)]:
+            if not isinstance(name, str) or not name or re.search(r"[\x00-\x1f]", name):
+                raise SchemaError(f"{place} has the name {name!r}; names are non-empty text")
+            if name in taken:
+                raise SchemaError(f"{place} {name!r} appears twice; rename or remove one of them")
+            taken.add(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the canonical form: two parties with the same hash mean the same table."""
+        return digest("hedgerow schema 1", canonical_json(self.to_dict()))
+
+    def column(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise SchemaError(f"no column {name!r}; the schema has {', '.join(self.names)}")
+
+    def with_label(self, label: Label) -> Schema:
+        return replace(self, label=label)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain form that `from_dict` reads back; also the layout of the TOML file."""
+        label = {k: v for k, v in asdict(self.label).items() if v not in (None, ())}
+        unit = {k: v for k, v in asdict(self.unit).items() if v is not None}
+        if self.unit.kind == "row":
+            unit.pop("at_most")
+        return {
+            "format": 1,
+            "name": self.name,
+            "label": _plain(label),
+            "unit": unit,
+            "column": [_plain({"kind": c.kind, **asdict(c)}) for c in self.columns],
+        }
+
+    @staticmethod
+    def from_dict(document: Mapping[str, Any], source: str = "schema") -> Schema:
+        from hedgerow.schema_toml import schema_from_document
+
+        return schema_from_document(document, source)
+
+    @staticmethod
+    def read(path: str | PathLike[str]) -> Schema:
+        """Read a schema file (TOML), or one of the dataset descriptions with `[[feature]]`."""
+        from hedgerow.schema_toml import read_schema
+
+        return read_schema(path)
+
+    def write(self, path: str | PathLike[str]) -> None:
+        from hedgerow.schema_toml import write_schema
+
+        write_schema(self, path)
+
+    @staticmethod
+    def from_bounds(
+        bounds: Mapping[str, tuple[float, float]],
+        classes: Sequence[Value] | None = None,
+        label: str = "label",
+        label_bounds: tuple[float, float] | None = None,
+    ) -> Schema:
+        """A schema of numeric columns, each with its public (low, high)."""
+        columns: list[Column] = []
+        for name, pair in bounds.items():
+            if len(tuple(pair)) != 2:
+                raise SchemaError(f"column {name!r} has bounds {pair!r}; give (low, high)")
+            columns.append(Numeric(str(name), float(pair[0]), float(pair[1])))
+        low, high = label_bounds if label_bounds is not None else (None, None)
+        return Schema(tuple(columns), Label(label, tuple(classes or ()), low, high))
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+
+
+def _check_bounds(place: str, lower: Any, upper: Any) -> None:
+    for side, value in (("lower", lower), ("upper", upper)):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise SchemaError(f"{place} has {side} = {value!r}; it must be a number")
+        if not math.isfinite(value) or abs(value) > 1e37:
+            raise SchemaError(f"{place} has {side} = {value}; bounds are finite, below 1e37")
+    if not lower < upper:
+        raise SchemaError(f"{place} has lower = {lower} and upper = {upper}; swap or widen them")
+
+
+def _check_categories(name: str, categories: Sequence[Value], other: str) -> None:
+    place = f"column {name!r}"
+    if not categories:
+        raise SchemaError(f"{place} has no categories; list them, they are never read from rows")
+    if len(categories) > MAX_CATEGORIES:
+        raise SchemaError(f"{place} has {len(categories)} categories; at most {MAX_CATEGORIES}")
+    if other not in ("category", "error"):
+        raise SchemaError(f"{place} has other = {other!r}; it must be 'category' or 'error'")
+    _check_unique(place, "category", categories)
+
+
+def _check_unique(place: str, what: str, values: Iterable[Value]) -> None:
+    seen: set[str] = set()
+    for value in values:
+        if not isinstance(value, (str, int, float, bool)):
+            raise SchemaError(f"{place} has the {what} {value!r}; use text, numbers or booleans")
+        if text_of(value) in seen:
+            raise SchemaError(f"{place} lists the {what} {value!r} twice; remove one")
+        seen.add(text_of(value))

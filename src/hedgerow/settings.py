@@ -1,0 +1,125 @@
+"""One frozen settings object for methods and one for privacy; every interface reads these."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+from hedgerow.errors import SettingsError
+
+Trust = Literal["coordinator", "parties"]
+TRUSTS = ("coordinator", "parties")
+ACCOUNTINGS = ("exact", "renyi")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How trees are grown. A method lists which of these it uses (see `hedgerow.presets`)."""
+
+    n_trees: int = 100
+    max_depth: int = 4
+    learning_rate: float = 0.3
+    n_bins: int = 32
+    reg_lambda: float = 1.0
+    leaf_clip: float = 2.0
+    batch_size: int = 1
+    features_per_tree: int = 0  # 0 = all columns
+    feature_order: str = "cyclical"  # or "random": which columns a tree may use
+    category_split: str = "subset"  # or "equality": one category against the rest
+    start_share: float = 0.02  # part of mu^2 that buys the base rate; 0 = start from one half
+
+    def __post_init__(self) -> None:
+        _whole("n_trees", self.n_trees, 1, 100_000)
+        _whole("max_depth", self.max_depth, 1, 12)
+        _number("learning_rate", self.learning_rate, 0, 10, open_low=True)
+        _whole("n_bins", self.n_bins, 2, 128)
+        _number("reg_lambda", self.reg_lambda, 0, 1e9)
+        _number("leaf_clip", self.leaf_clip, 0, 1e6, open_low=True)
+        _whole("batch_size", self.batch_size, 1, 100_000)
+        _whole("features_per_tree", self.features_per_tree, 0, 1_000_000)
+        _choice("feature_order", self.feature_order, ("cyclical", "random"))
+        _choice("category_split", self.category_split, ("subset", "equality"))
+        _number("start_share", self.start_share, 0, 0.9)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """What is promised, to whom, and how it is counted.
+
+    `colluding` is the number c of parties that may leak, omit or lie; `minimum_parties` the
+    smallest set that is ever summed; `spare` the attempts that are paid in advance for drop-outs.
+    """
+
+    epsilon: float
+    delta: float
+    trust: Trust = "coordinator"
+    accounting: str = "exact"
+    colluding: int = 1
+    minimum_parties: int = 3
+    spare: int = 0
+
+    def __post_init__(self) -> None:
+        _number("epsilon", self.epsilon, 0, 1e7, open_low=True)
+        _number("delta", self.delta, 0, 0.5, open_low=True)
+        _choice("trust", self.trust, TRUSTS)
+        _choice("accounting", self.accounting, ACCOUNTINGS)
+        _whole("colluding", self.colluding, 1, 10_000)
+        _whole("minimum_parties", self.minimum_parties, 1, 10_000)
+        _whole("spare", self.spare, 0, 1000)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def spare_for(n_parties: int) -> int:
+    """Attempts paid in advance: one process loses nobody, larger federations sometimes do."""
+    return 0 if n_parties <= 1 else 1 if n_parties <= 5 else 2
+
+
+def with_values(base: Settings, values: Mapping[str, Any]) -> Settings:
+    """Settings with some values replaced; unknown names are refused with the known ones."""
+    known = {f.name for f in fields(Settings)}
+    for name in values:
+        if name not in known:
+            raise SettingsError(f"unknown setting {name!r}; known: {', '.join(sorted(known))}")
+    return replace(base, **values)
+
+
+def privacy_from(values: Mapping[str, Any]) -> Privacy:
+    """Privacy settings from a plain table, refusing unknown names."""
+    known = [f.name for f in fields(Privacy)]
+    for name in values:
+        if name not in known:
+            raise SettingsError(f"unknown privacy setting {name!r}; known: {', '.join(known)}")
+    for name in ("epsilon", "delta"):
+        if name not in values:
+            raise SettingsError(f"the privacy setting {name!r} is missing")
+    return Privacy(**values)
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise SettingsError(f"{name} is {value!r}; it must be a whole number from {low} to {high}")
+
+
+def _number(name: str, value: Any, low: float, high: float, open_low: bool = False) -> None:
+    fits = (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and (low < value if open_low else low <= value)
+        and value <= high
+    )
+    if not fits:
+        sign = "above" if open_low else "at least"
+        raise SettingsError(f"{name} is {value!r}; it must be {sign} {low} and at most {high:g}")
+
+
+def _choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise SettingsError(f"{name} is {value!r}; choose one of {', '.join(choices)}")

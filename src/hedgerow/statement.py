@@ -1,0 +1,122 @@
+"""The guarantee as a value: numbers, who is trusted, what is not covered; in words and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from hedgerow.errors import FormatError
+
+FORMAT = 1
+Guarantee = Literal["epsilon-delta", "none", "not private"]
+
+
+@dataclass(frozen=True)
+class Disclosure:
+    """Something shown without an epsilon: to whom, about whom, what, and what measured it."""
+
+    seen_by: str
+    about: str
+    what: str
+    measured_by: str = "not measured"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a model promises about the rows it was trained on."""
+
+    guarantee: Guarantee
+    epsilon: float
+    delta: float
+    trust: str
+    accounting: str = "exact"
+    mu: float = 0.0
+    unit: str = "row"
+    neighbours: str = "add or remove one row"
+    parties: tuple[str, ...] = ()
+    colluding: int = 0
+    minimum_parties: int = 1
+    releases: int = 0
+    scope: str = "this fit alone"
+    simulated: bool = True
+    disclosures: tuple[Disclosure, ...] = ()
+    reason: str = ""
+    format: int = field(default=FORMAT)
+
+    def words(self) -> str:
+        """The guarantee in plain sentences."""
+        if self.guarantee != "epsilon-delta":
+            return (
+                f"NOT PRIVATE. {self.reason or 'This model carries no guarantee.'} "
+                "Do not publish it as a private model."
+            )
+        parts = [self._promise(), self._assumptions(), self._limits()]
+        parts += [f"Shown without an epsilon: {d.what} (to {d.seen_by})." for d in self.disclosures]
+        return "\n".join(parts)
+
+    def _promise(self) -> str:
+        numbers = f"epsilon = {self.epsilon:g}, delta = {self.delta:g}"
+        counted = f"counted for {self.scope}, over {self.releases} releases ({self.accounting})"
+        if self.trust == "coordinator":
+            return (
+                f"Whoever sees this model learns about one {self.unit} no more than {numbers} "
+                f"allows ({self.neighbours}), {counted}. The coordinator is trusted: it sees exact "
+                "sums and adds the noise."
+            )
+        return (
+            f"Whoever sees all that the coordinator and at most {self.colluding} of the "
+            f"{len(self.parties)} parties saw learns about one {self.unit} of any other party no "
+            f"more than {numbers} allows ({self.neighbours}), {counted}. Sums are masked and "
+            f"every party adds its own share of the noise; no sum is over fewer than "
+            f"{self.minimum_parties} parties."
+        )
+
+    def _assumptions(self) -> str:
+        text = "Assumed: the ledger is not rolled back"
+        if self.trust == "parties":
+            text += (
+                "; X25519, HKDF and ChaCha20 are sound; all but "
+                f"{self.colluding} parties in each sum run unmodified hedgerow"
+            )
+            if self.minimum_parties < 3:
+                text += (
+                    ". With fewer than three parties each of them can subtract its own part from a "
+                    "sum, and is held back by the other's noise share alone"
+                )
+        if self.simulated:
+            text += ". Trust is simulated here: one process saw everything"
+        return text + "."
+
+    def _limits(self) -> str:
+        return (
+            "Not covered: timing, poisoned rows, the same person in several parties, "
+            "other fits on these rows."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        plain = asdict(self)
+        plain["parties"] = list(self.parties)
+        plain["disclosures"] = [asdict(d) for d in self.disclosures]
+        return plain
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Statement:
+        version = values.get("format")
+        if isinstance(version, int) and version > FORMAT:
+            raise FormatError(
+                f"statement format {version} is newer than this hedgerow reads ({FORMAT}); "
+                f"install the hedgerow version that writes statement format {version}"
+            )
+        known = {f.name for f in fields(Statement)}
+        if set(values) - known or version != FORMAT:
+            raise FormatError("the statement has unknown parts")
+        try:
+            changed: dict[str, Any] = {
+                **values,
+                "parties": tuple(str(p) for p in values.get("parties", [])),
+                "disclosures": tuple(Disclosure(**d) for d in values.get("disclosures", [])),
+            }
+            return Statement(**changed)
+        except TypeError as error:
+            raise FormatError("the statement is not readable") from error

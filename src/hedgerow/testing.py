@@ -1,0 +1,108 @@
+"""For tests: noise switched off or seeded, and the contracts every query and engine must keep.
+
+Models made inside `noise_off` or `seeded` carry the statement "not private".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.federation.base import Federation
+from hedgerow.privacy.mechanisms import noise_from
+from hedgerow.privacy.plan import Wish, make_plan
+from hedgerow.queries import LabelSums, SumQuery, size_of
+from hedgerow.queries.noise import noise_for
+from hedgerow.rng import stream
+from hedgerow.schema import Schema
+from hedgerow.settings import Privacy, Settings
+from hedgerow.tables import Rows
+
+
+class _Off:
+    name = "switched off"
+
+    def gaussian(self, size: int, sigma: float) -> NDArray[np.int64]:
+        return np.zeros(size, np.int64)
+
+
+class _Seeded:
+    name = "seeded"
+
+    def __init__(self, seed: int) -> None:
+        self._rng = stream(seed, "test noise")
+
+    def gaussian(self, size: int, sigma: float) -> NDArray[np.int64]:
+        return np.rint(self._rng.normal(0.0, sigma, size)).astype(np.int64)
+
+
+@contextmanager
+def noise_off() -> Iterator[None]:
+    """No noise inside the block: for comparing sums and models exactly."""
+    with noise_from(_Off()):
+        yield
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Reproducible noise inside the block."""
+    with noise_from(_Seeded(seed)):
+        yield
+
+
+def check_query(
+    query: SumQuery, schema: Schema, rows: Rows, scores: NDArray[np.float64], bits: int
+) -> None:
+    """Attack a query: no single row may exceed the stated sensitivity, and answers must add up.
+
+    `rows` and `scores` should hold the worst rows one can think of, saturated scores included.
+    """
+    query.check(schema)
+    weights = np.concatenate([np.full(b.size, b.weight) for b in query.blocks])
+    total = np.zeros(size_of(query), np.int64)
+    for i in range(rows.n_rows):
+        row = rows.take(np.array([i]))
+        answer = query.answer(row, scores[i : i + 1], schema, bits)
+        if answer.dtype != np.int64 or answer.shape != total.shape:
+            raise AssertionError(f"{query.kind} answers {answer.shape}, not {total.shape}")
+        total += answer
+        # Exact in Python integers where it matters: squares of int64 overflow.
+        scaled = [int(a) / w for a, w in zip(answer, weights, strict=True) if a]
+        l1 = sum(abs(s) for s in scaled) / 2.0**bits
+        l2 = sum(s * s for s in scaled) ** 0.5 / 2.0**bits
+        bound = query.sensitivity
+        if l1 > bound.l1 * (1 + 1e-12) or l2 > bound.l2 * (1 + 1e-12):
+            raise AssertionError(
+                f"{query.kind}: a row moves the answer by l1 {l1}, l2 {l2}; stated {bound}"
+            )
+    if not np.array_equal(query.answer(rows, scores, schema, bits), total):
+        raise AssertionError(f"{query.kind}: the answer is not the sum over rows")
+
+
+def check_federation(
+    make: Callable[[Sequence[Rows]], Federation], schema: Schema, rows: Rows
+) -> None:
+    """Same query, same exact sum, however many parties hold the rows, masked or not."""
+    query = LabelSums(len(schema.label.classes))
+    sums = []
+    for n_parties, trust in (
+        (1, "coordinator"),
+        (3, "coordinator"),
+        (3, "parties"),
+        (5, "parties"),
+    ):
+        parts = [rows.take(np.arange(i, rows.n_rows, n_parties)) for i in range(n_parties)]
+        privacy = Privacy(1.0, 1e-5, trust)  # type: ignore[arg-type]
+        wish = Wish("check", query.kind, 1.0, size_of(query))
+        plan = make_plan(schema.hash, "check", Settings(), privacy, [wish], seed=0)
+        with noise_off():
+            federation = make(parts)
+            federation.open(plan)
+            noise = noise_for(query, plan.slots[0].mu, plan.floor)
+            total = federation.sum(query, noise, slot=0, attempt=1)
+        sums.append((noise.bits, total.values.view(np.int64).tolist()))
+    if len({str(found) for found in sums}) != 1:
+        raise AssertionError(f"sums differ between sets of parties: {sums}")

@@ -1,0 +1,173 @@
+"""Messages between coordinator and parties: versioned, length-checked, signed, no pickle.
+
+A message is an envelope {version, type, signature} with a body; the signature covers type and
+body. Trees travel beside an ask's body, because the body already names them by hash.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.errors import FormatError, HedgerowError
+from hedgerow.model.tree import Tree, stack_trees, unstack_trees
+from hedgerow.packing import digest, pack, unpack
+from hedgerow.privacy.identity import Identity, signed_by
+from hedgerow.queries import SumQuery, query_bytes, query_from_bytes
+from hedgerow.queries.noise import Noise
+
+VERSION = 1
+# Everything a party may say instead of answering. None of it depends on a row.
+REFUSALS = {
+    "bad-message": "the message was not readable",
+    "bad-signature": "the message was not signed by the pinned coordinator",
+    "unknown-run": "the party has not opened this run, or was restarted since",
+    "other-plan": "the run was opened with another plan",
+    "other-schema": "the party's table has another schema",
+    "other-roster": "the party pinned another roster",
+    "bad-announcement": "a mask key is missing, old, or not signed by its pinned party",
+    "not-in-plan": "the question does not fit its slot in the plan",
+    "too-few-parties": "the set of parties is smaller than the roster allows",
+    "unknown-party": "the set names a party that is not in the roster",
+    "too-little-noise": "the noise is not what the plan's slot prescribes",
+    "answered-differently": "this attempt was answered before for another question or set",
+    "old-attempt": "a later attempt was answered before",
+    "no-attempts-left": "slots and spare attempts of the plan are used up",
+    "over-limits": "the plan exceeds the party's own limits",
+    "failed": "the party failed inside",
+}
+
+
+class Refusal(HedgerowError):
+    """Raised inside a party; travels as one of the words in REFUSALS."""
+
+    exit_code = 3
+
+    def __init__(self, word: str) -> None:
+        super().__init__(REFUSALS[word])
+        self.word = word
+
+
+@dataclass(frozen=True, eq=False)
+class Ask:
+    """One question to a set of parties, for one slot and attempt of one run."""
+
+    run: str
+    slot: int
+    attempt: int
+    parties: tuple[str, ...]
+    query: SumQuery
+    noise: Noise
+    colluding: int
+
+    def body(self) -> bytes:
+        values = {
+            "run": self.run, "slot": self.slot, "attempt": self.attempt,
+            "parties": list(self.parties), "mu": self.noise.mu, "bits": self.noise.bits,
+            "sigmas": list(self.noise.sigmas), "mechanism": self.noise.mechanism,
+            "colluding": self.colluding,
+        }  # fmt: skip
+        return pack(values, {"query": _bytes_array(query_bytes(self.query))})
+
+    @staticmethod
+    def from_body(body: bytes) -> Ask:
+        values, arrays = unpack(body)
+        try:
+            noise = Noise(
+                float(values["mu"]),
+                int(values["bits"]),
+                tuple(float(s) for s in values["sigmas"]),
+                str(values["mechanism"]),
+            )
+            return Ask(
+                str(values["run"]),
+                int(values["slot"]),
+                int(values["attempt"]),
+                tuple(str(p) for p in values["parties"]),
+                query_from_bytes(arrays["query"].tobytes()),
+                noise,
+                int(values["colluding"]),
+            )
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+            if isinstance(error, FormatError):
+                raise
+            raise FormatError("an ask is not readable") from error
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """An envelope as it travels."""
+
+    type: str
+    body: bytes
+    signature: str = ""
+    trees_from: int = 0
+    trees: tuple[Tree, ...] = field(default=())
+
+    @property
+    def hash(self) -> str:
+        return digest("hedgerow message 1", self.type, self.body)
+
+    def signed(self, identity: Identity) -> Message:
+        signature = identity.sign(self.hash.encode())
+        return Message(self.type, self.body, signature, self.trees_from, self.trees)
+
+    def is_signed_by(self, public: str) -> bool:
+        return signed_by(public, self.hash.encode(), self.signature)
+
+    def to_bytes(self) -> bytes:
+        values = {
+            "version": VERSION, "type": self.type, "signature": self.signature,
+            "trees_from": self.trees_from,
+        }  # fmt: skip
+        arrays = {"body": _bytes_array(self.body)}
+        if self.trees:
+            arrays.update(stack_trees(self.trees))
+        return pack(values, arrays)
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Message:
+        values, arrays = unpack(data)
+        version = values.get("version")
+        if version != VERSION:
+            raise FormatError(f"wire version {version!r} is not the {VERSION} spoken here")
+        try:
+            body = arrays.pop("body").tobytes()
+            trees = tuple(unstack_trees(arrays)) if arrays else ()
+            return Message(
+                str(values["type"]),
+                body,
+                str(values["signature"]),
+                int(values["trees_from"]),
+                trees,
+            )
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            if isinstance(error, FormatError):
+                raise
+            raise FormatError("a message is not readable") from error
+
+
+def plain(type_: str, values: dict[str, Any]) -> Message:
+    """A message whose body is a plain table."""
+    return Message(type_, pack(values))
+
+
+def values_of(message: Message) -> dict[str, Any]:
+    return unpack(message.body)[0]
+
+
+def answer(request: str, party: str, source: str, total: NDArray[np.uint64]) -> Message:
+    """A party's answer to the ask whose hash is `request`."""
+    values = {"request": request, "party": party, "source": source}
+    return Message("answer", pack(values, {"total": total}))
+
+
+def refusal(word: str) -> Message:
+    return plain("refusal", {"word": word})
+
+
+def _bytes_array(data: bytes) -> NDArray[np.uint8]:
+    return np.frombuffer(data, np.uint8)
