@@ -35,7 +35,7 @@ class PrivateBoostingClassifier(ClassifierMixin, BaseEstimator):
     schema : Schema, path to a schema file, or None when `bounds` and `classes` are given
     epsilon, delta : the guarantee; delta well below 1 / rows
     method : name of a method, see `hedgerow.presets`; "auto" is the best one
-    trust : "coordinator" or "parties"; None = the parties where there are several
+    trust : "coordinator", "parties" or "nobody"; None = the parties where there are several
     n_trees, max_depth, learning_rate, n_bins : None = the method's own choice
     settings : further settings by name, e.g. ``{"batch_size": 10, "minimum_parties": 2}``
     bounds : (low, high) for every column, or {column: (low, high)}; instead of a schema
@@ -188,7 +188,7 @@ def check_party_count(privacy: Privacy, n_parties: int) -> None:
     """Refuse a secure sum over too few parties, before anything is asked."""
     if privacy.trust != "parties":
         return
-    least = max(privacy.minimum_parties, privacy.colluding + 1)
+    least = privacy.minimum_parties
     if n_parties < least:
         raise SettingsError(
             f"trust in the parties needs at least {least} parties and there are {n_parties}. "

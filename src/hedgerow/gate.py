@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hedgerow.errors import PlanError
+from hedgerow.failpoints import fail_point
 from hedgerow.federation.base import Federation, PartiesLost, Total
 from hedgerow.model.tree import Tree
 from hedgerow.packing import digest
@@ -97,6 +98,8 @@ class Gate:
         plan, privacy = self._plan, self._plan.privacy
         tested = sorted(self._sources - {"secure"})
         by_parties = privacy.trust == "parties"
+        change = "replace" if privacy.trust == "nobody" else "add or remove"
+        neighbours = f"{change} one {self.schema.unit.kind}"
         return Statement(
             guarantee="not private" if tested else "epsilon-delta",
             epsilon=privacy.epsilon,
@@ -104,6 +107,7 @@ class Gate:
             trust=privacy.trust,
             accounting=privacy.accounting,
             mu=plan.mu,
+            neighbours=neighbours,
             parties=self._federation.names,
             colluding=privacy.colluding if by_parties else 0,
             minimum_parties=privacy.minimum_parties if by_parties else 1,
@@ -131,27 +135,32 @@ class Gate:
 
     def _ask(self, query: SumQuery, index: int, slot: Slot) -> Release:
         query.check(self.schema)
-        noise = noise_for(query, slot.mu, self._plan.floor)
+        noise = noise_for(query, slot.mu, self._plan.floor, self._plan.privacy.trust)
         if not self._opened:
             self._open()
-        self._federation.refresh()
         request = digest(query_bytes(query))
         while True:
+            self._federation.refresh()
+            self._federation.check_enough()
             attempt = self._reservation.charge(index, request)
             try:
                 total = self._federation.sum(query, noise, index, attempt)
             except PartiesLost:
                 continue  # the attempt is abandoned and charged; the rest are asked again
-            return self._reservation.store(index, attempt, self._noisy(query, total, noise))
+            release = self._noisy(query, total, noise)
+            return self._reservation.store(index, attempt, release, total.receipts)
 
     def _noisy(self, query: SumQuery, total: Total, noise: Noise) -> Release:
         """Add the noise where the coordinator is trusted to; state its size in either case."""
         values, source = total.values, total.source
-        grow = 1.0
-        if self._plan.privacy.trust == "coordinator":
+        trust, grow = self._plan.privacy.trust, 1.0
+        fail_point("noise")
+        if trust == "coordinator":
             blocks = [block.size for block in query.blocks]
             values = mechanisms.add_gaussian(values, blocks, noise.sigmas)
             source = mechanisms.source_name()
+        elif trust == "nobody":
+            grow = total.n_rows**0.5
         else:
             size, colluding = len(total.parties), self._plan.privacy.colluding
             grow = (size / (size - colluding)) ** 0.5

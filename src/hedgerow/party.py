@@ -12,27 +12,42 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hedgerow import wire
-from hedgerow.binning import base_grid
 from hedgerow.errors import BudgetExceeded, HedgerowError, LedgerError, SlotSpent
-from hedgerow.losses import loss_for
-from hedgerow.model.routing import routes_of
-from hedgerow.model.tree import Tree
+from hedgerow.failpoints import fail_point
 from hedgerow.privacy import mechanisms
 from hedgerow.privacy.identity import Announcement, Identity, Roster, signed_by
 from hedgerow.privacy.ledger import Budget, Ledger
 from hedgerow.privacy.masks import Context, MaskKeys
 from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.reservation import Reservation
-from hedgerow.queries import NO_TREES, EnsembleRef, size_of
+from hedgerow.queries import size_of
 from hedgerow.queries.noise import noise_for
 from hedgerow.schema import Schema
+from hedgerow.scores import RunningScores
 from hedgerow.tables import Rows
 from hedgerow.wire import Ask, Message, Refusal
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a party allows, whatever a plan says."""
+
+    budget: Budget | None = None  # ceiling over all runs on this party's ledger
+    epsilon_per_run: float | None = None
+    least_parties: int = 1
+    kinds: frozenset[str] | None = None  # of queries; None = all
+
+    def allow(self, plan: Plan, roster: Roster) -> bool:
+        """Whether a plan fits, its total budget aside (that is the ledger's to say)."""
+        if self.epsilon_per_run is not None and plan.privacy.epsilon > self.epsilon_per_run:
+            return False
+        if self.kinds is not None and not {slot.kind for slot in plan.slots} <= self.kinds:
+            return False
+        return least_parties(roster) >= self.least_parties
 
 
 def least_parties(roster: Roster) -> int:
@@ -58,7 +73,7 @@ class Party:
     rows : rows already checked against the schema (see `hedgerow.tables.rows_of`)
     schema : the public schema all parties agreed on
     ledger : where this party's charges go; in-process parties may share one
-    limit : the party's own ceiling over all runs, if any
+    limits : what the party allows, whatever a plan says
     """
 
     def __init__(
@@ -68,19 +83,18 @@ class Party:
         schema: Schema,
         ledger: Ledger | None = None,
         identity: Identity | None = None,
-        limit: Budget | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.name, self.schema = name, schema
         self.identity = identity or Identity()
         self.roster: Roster | None = None
-        self._rows, self._limit = rows, limit
+        self._rows, self._limits = rows, limits or Limits()
         self._ledger = ledger or Ledger.in_memory()
         self._keys = MaskKeys()
         self._boot = len(self._ledger.lines(name, "boot")) + 1
         self._ledger.append(name, "boot", values={"boot": self._boot})
         self._runs: dict[str, _Run] = {}
-        self._ref: EnsembleRef = NO_TREES
-        self._scores: NDArray[np.float64] = self._no_scores()
+        self._scores = RunningScores(rows, schema)
         self._lock = threading.Lock()
 
     def pin(self, roster: Roster) -> None:
@@ -130,8 +144,10 @@ class Party:
             roster.colluding, roster.minimum,
         ):  # fmt: skip
             raise Refusal("other-roster")
+        if not self._limits.allow(plan, roster):
+            raise Refusal("over-limits")
         try:
-            reservation = Reservation(self._ledger, plan, self.name, self._limit)
+            reservation = Reservation(self._ledger, plan, self.name, self._limits.budget)
         except BudgetExceeded as error:
             raise Refusal("over-limits") from error
         except HedgerowError as error:
@@ -189,14 +205,18 @@ class Party:
         self._check(ask, run)
         if (stored := self._answered(ask, run, message.hash)) is not None:
             return stored
-        if not self._sync(ask.query.ensemble, message):
-            return wire.plain("need-trees", {"length": self._ref.length})
+        wanted, scores = ask.query.ensemble, self._scores
+        if not scores.sync(wanted, message.trees_from, message.trees):
+            if message.trees_from == 0 and len(message.trees) >= wanted.length:
+                raise Refusal("bad-message")  # complete trees that are not the ones named
+            return wire.plain("need-trees", {"length": scores.ref.length})
         again = ask.attempt == run.reservation.last_attempt(ask.slot)
         with self._ledger.transaction():
             if not again:
                 self._charge(ask, run, message.hash)
             reply = self._answer(ask, run, message.hash)
-            if run.plan.privacy.trust == "parties":
+            fail_point("answer")
+            if run.plan.privacy.trust != "coordinator":
                 body = {"body": np.frombuffer(reply.body, np.uint8)}
                 values = {"request": message.hash}
                 self._ledger.append(
@@ -223,7 +243,7 @@ class Party:
             raise Refusal("unknown-party")
         if not set(ask.parties) <= set(roster.names):
             raise Refusal("unknown-party")
-        if ask.noise != noise_for(ask.query, slot.mu, plan.floor):
+        if ask.noise != noise_for(ask.query, slot.mu, plan.floor, plan.privacy.trust):
             raise Refusal("too-little-noise")
         if plan.privacy.trust == "parties":
             if len(ask.parties) < least_parties(roster):
@@ -255,46 +275,23 @@ class Party:
             raise Refusal("old-attempt") from error
 
     def _answer(self, ask: Ask, run: _Run, request: str) -> Message:
-        """Exact sums, then this party's noise share and mask. The last number is a zero check."""
-        fresh = ask.query.ensemble == NO_TREES
-        scores = self._no_scores() if fresh else self._scores
+        """Exact sums, then this party's noise and mask. The last number is a zero check."""
+        scores = self._scores.at(ask.query.ensemble)
         exact = ask.query.answer(self._rows, scores, self.schema, ask.noise.bits)
         total = np.append(exact, 0).view(np.uint64)
-        source = "none"
-        if run.plan.privacy.trust == "parties":
+        trust, source = run.plan.privacy.trust, "none"
+        if trust != "coordinator":
             blocks = [block.size for block in ask.query.blocks]
+            # Under `nobody` every row has noise of its own; their sum is drawn at once.
             share = 1.0 / (len(ask.parties) - ask.colluding)
+            share = float(self._rows.n_rows) if trust == "nobody" else share
             total[:-1] = mechanisms.add_gaussian(total[:-1], blocks, ask.noise.sigmas, share)
             source = mechanisms.source_name()
+        if trust == "parties":
             context = Context(
                 run.plan.hash, self.schema.hash, ask.slot, ask.attempt, request, ask.parties
             )
             total = total + self._keys.mask(self.name, context, run.announcements, len(total))
-        return wire.answer(request, self.name, source, total)
-
-    def _sync(self, wanted: EnsembleRef, message: Message) -> bool:
-        """Bring running scores to the trees the question refers to; False if trees are needed."""
-        if wanted == NO_TREES or wanted == self._ref:
-            return True
-        if wanted.length < self._ref.length or message.trees_from > self._ref.length:
-            self._ref, self._scores = NO_TREES, self._no_scores()
-            if message.trees_from > 0:
-                return False
-        fresh = message.trees[self._ref.length - message.trees_from :]
-        for tree in fresh[: wanted.length - self._ref.length]:
-            self._add(tree)
-        if self._ref == wanted:
-            return True
-        self._ref, self._scores = NO_TREES, self._no_scores()
-        if message.trees_from == 0 and len(message.trees) >= wanted.length:
-            raise Refusal("bad-message")  # complete trees that are not the ones named
-        return False
-
-    def _add(self, tree: Tree) -> None:
-        tree.check(self.schema, self._scores.shape[1])
-        routes = routes_of([tree.structure], base_grid(self.schema))
-        routes.add_scores(self._rows.codes, self._scores, tree.values)
-        self._ref = self._ref.then(tree.to_bytes())
-
-    def _no_scores(self) -> NDArray[np.float64]:
-        return np.zeros((self._rows.n_rows, loss_for(self.schema.label).n_outputs))
+        # Row counts are public under `nobody` and never leave under the other trusts.
+        n_rows = self._rows.n_rows if trust == "nobody" else 0
+        return wire.answer(request, self.name, source, total, n_rows)

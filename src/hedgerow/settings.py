@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from hedgerow.errors import SettingsError
 
-Trust = Literal["coordinator", "parties"]
-TRUSTS = ("coordinator", "parties")
+Trust = Literal["coordinator", "parties", "nobody"]
+TRUSTS = ("coordinator", "parties", "nobody")
 ACCOUNTINGS = ("exact", "renyi")
 
 
@@ -52,7 +52,8 @@ class Privacy:
     """What is promised, to whom, and how it is counted.
 
     `colluding` is the number c of parties that may leak, omit or lie; `minimum_parties` the
-    smallest set that is ever summed; `spare` the attempts that are paid in advance for drop-outs.
+    smallest set that is ever summed (0 = the default, three and at least c + 2); `spare` the
+    attempts that are paid in advance for drop-outs.
     """
 
     epsilon: float
@@ -60,7 +61,7 @@ class Privacy:
     trust: Trust = "coordinator"
     accounting: str = "exact"
     colluding: int = 1
-    minimum_parties: int = 3
+    minimum_parties: int = 0
     spare: int = 0
 
     def __post_init__(self) -> None:
@@ -69,7 +70,14 @@ class Privacy:
         _choice("trust", self.trust, TRUSTS)
         _choice("accounting", self.accounting, ACCOUNTINGS)
         _whole("colluding", self.colluding, 1, 10_000)
+        if self.minimum_parties == 0:
+            object.__setattr__(self, "minimum_parties", max(3, self.colluding + 2))
         _whole("minimum_parties", self.minimum_parties, 1, 10_000)
+        if self.trust == "parties" and self.minimum_parties <= self.colluding:
+            raise SettingsError(
+                f"minimum_parties is {self.minimum_parties} and {self.colluding} may collude; "
+                "at least one more party than may collude must be in every sum"
+            )
         _whole("spare", self.spare, 0, 1000)
 
     def to_dict(self) -> dict[str, Any]:

@@ -64,6 +64,13 @@ class Statement:
                 f"allows ({self.neighbours}), {counted}. The coordinator is trusted: it sees exact "
                 "sums and adds the noise."
             )
+        if self.trust == "nobody":
+            return (
+                f"Whoever sees every message of a party learns about one {self.unit} of it no more "
+                f"than {numbers} allows ({self.neighbours}), {counted}. Nobody is trusted beyond "
+                "the party that holds the rows: each adds the noise of all its rows before "
+                "anything leaves. Row counts are visible."
+            )
         return (
             f"Whoever sees all that the coordinator and at most {self.colluding} of the "
             f"{len(self.parties)} parties saw learns about one {self.unit} of any other party no "

@@ -159,9 +159,11 @@ def values_of(message: Message) -> dict[str, Any]:
     return unpack(message.body)[0]
 
 
-def answer(request: str, party: str, source: str, total: NDArray[np.uint64]) -> Message:
+def answer(
+    request: str, party: str, source: str, total: NDArray[np.uint64], n_rows: int = 0
+) -> Message:
     """A party's answer to the ask whose hash is `request`."""
-    values = {"request": request, "party": party, "source": source}
+    values = {"request": request, "party": party, "source": source, "rows": n_rows}
     return Message("answer", pack(values, {"total": total}))
 
 

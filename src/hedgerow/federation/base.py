@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hedgerow import wire
 from hedgerow.errors import FormatError, HedgerowError, Refused, SumFailed
+from hedgerow.failpoints import fail_point
 from hedgerow.model.tree import Tree
 from hedgerow.packing import unpack
 from hedgerow.party import least_parties
@@ -67,6 +68,8 @@ class Total:
     values: NDArray[np.uint64]
     parties: tuple[str, ...]
     source: str
+    n_rows: int  # summed over the parties; 0 unless counts are public (trust `nobody`)
+    receipts: dict[str, str]  # each party's signature over its answer
 
 
 class Federation:
@@ -129,7 +132,7 @@ class Federation:
         """Sum one question over the active parties; raises PartiesLost if one is missing."""
         plan = self._opened()
         parties = self._active
-        self.check_enough(parties)
+        fail_point("ask")
         ask = Ask(plan.run, slot, attempt, parties, query, noise, self.roster.colluding)
         message = Message("ask", ask.body())
         replies = self._send_with_trees(parties, message, query.ensemble)
@@ -137,20 +140,25 @@ class Federation:
         if lost:
             self._active = tuple(name for name in parties if name not in lost)
             raise PartiesLost(lost)
-        vectors = [self._vector(name, replies[name], message, query) for name in parties]
-        total = add_modulo([vector for vector, _ in vectors])
+        answers = [self._vector(name, replies[name], message, query) for name in parties]
+        total = add_modulo([answer.vector for answer in answers])
         self.rounds += 1
         if total[-1] != 0:
             raise SumFailed(
                 "the masks of this sum do not cancel, so a party used another set or another key. "
                 "The attempt stays charged and nothing was released."
             )
-        sources = {source for _, source in vectors}
-        return Total(total[:-1], parties, sources.pop() if len(sources) == 1 else "mixed")
+        return Total(
+            total[:-1],
+            parties,
+            " and ".join(sorted({answer.source for answer in answers})),
+            sum(answer.n_rows for answer in answers),
+            {name: replies[name].signature for name in parties},
+        )
 
-    def check_enough(self, parties: Sequence[str]) -> None:
-        """Refuse a sum over fewer parties than the roster allows."""
-        plan = self._opened()
+    def check_enough(self) -> None:
+        """Refuse a sum over fewer parties than the roster allows, before anything is charged."""
+        plan, parties = self._opened(), self._active
         least = least_parties(self.roster) if plan.privacy.trust == "parties" else 1
         if len(parties) < least:
             missing = [name for name in self.names if name not in parties]
@@ -176,7 +184,7 @@ class Federation:
         self._raise_refusals(joined)
         self._active = tuple(sorted(joined))
         self._known = {name: self._known.get(name, 0) for name in self._active}
-        self.check_enough(self._active)
+        self.check_enough()
 
     def _send_with_trees(
         self, names: tuple[str, ...], message: Message, ensemble: EnsembleRef
@@ -187,7 +195,10 @@ class Federation:
         replies = self._send(names, self._carrying(message, known, ensemble.length))
         behind = tuple(n for n, reply in replies.items() if reply.type == "need-trees")
         if behind:
-            replies |= self._send(behind, self._carrying(message, 0, ensemble.length))
+            again = self._send(behind, self._carrying(message, 0, ensemble.length))
+            replies = {n: r for n, r in replies.items() if n not in behind} | again
+        # A party that was restarted or fell over is as good as lost; it may come back later.
+        replies = {n: r for n, r in replies.items() if _word(r) not in ("unknown-run", "failed")}
         self._raise_refusals(replies)
         if ensemble.length:
             self._known.update(dict.fromkeys(replies, ensemble.length))
@@ -220,14 +231,11 @@ class Federation:
 
     def _raise_refusals(self, replies: dict[str, Message]) -> None:
         for name, reply in replies.items():
-            if reply.type == "refusal":
-                word = str(wire.values_of(reply).get("word"))
+            if word := _word(reply):
                 reason = wire.REFUSALS.get(word, "it gave no known reason")
                 raise Refused(f"{name} refused ({word}): {reason}.")
 
-    def _vector(
-        self, name: str, reply: Message, message: Message, query: SumQuery
-    ) -> tuple[NDArray[np.uint64], str]:
+    def _vector(self, name: str, reply: Message, message: Message, query: SumQuery) -> _Answer:
         values, arrays = unpack(reply.body)
         total = arrays.get("total")
         if (
@@ -239,4 +247,15 @@ class Federation:
             or total.shape != (size_of(query) + 1,)
         ):
             raise SumFailed(f"{name} answered another question. The attempt stays charged.")
-        return total, str(values.get("source"))
+        return _Answer(total, str(values.get("source")), int(values.get("rows", 0)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    vector: NDArray[np.uint64]
+    source: str
+    n_rows: int
+
+
+def _word(reply: Message) -> str:
+    return str(wire.values_of(reply).get("word")) if reply.type == "refusal" else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hedgerow.federation.base import Federation, Reply
-from hedgerow.party import Party
+from hedgerow.party import Limits, Party
 from hedgerow.privacy.identity import Identity, Roster, check_names
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.schema import Schema
@@ -39,6 +39,7 @@ def local_federation(
     ledger: Ledger | None = None,
     colluding: int = 1,
     minimum_parties: int = 3,
+    limits: Limits | None = None,
 ) -> Federation:
     """Parties of one process under real keys, masks and messages; trust is simulated.
 
@@ -46,10 +47,13 @@ def local_federation(
     ----------
     tables : rows of each party by name
     ledger : shared by all parties; by default one in memory
+    limits : what each party allows, if anything is to be limited
     """
     check_names(list(tables))
     shared = ledger or Ledger.in_memory()
-    parties = {name: Party(name, rows, schema, shared) for name, rows in tables.items()}
+    parties = {
+        name: Party(name, rows, schema, shared, limits=limits) for name, rows in tables.items()
+    }
     coordinator = Identity()
     keys = tuple((name, parties[name].identity.public) for name in sorted(parties))
     roster = Roster(keys, coordinator.public, colluding, minimum_parties)

@@ -82,8 +82,10 @@ def _base_rate(gate: Gate, loss: Loss) -> Tree:
         release = gate.release(LabelSums(n_classes))
     except SlotSpent:
         return single_leaf(np.zeros(loss.n_outputs))
-    # A count below its own noise says nothing; two deviations keep the log-odds sensible.
-    return single_leaf(loss.start(release.values, floor=max(1.0, 2 * release.sigmas[0])))
+    # A count below its own noise says nothing; two deviations keep the log-odds sensible. Taken
+    # from the plan, not from the release, so that it is the same for any number of parties.
+    floor = max(1.0, 2 / gate.plan.slots[0].mu)
+    return single_leaf(loss.start(release.values, floor))
 
 
 def _structure(schema: Schema, plan: Plan, tree: int) -> Structure:

@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 
 from hedgerow.errors import FormatError
+from hedgerow.failpoints import fail_point
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import stack_trees, unstack_trees
 from hedgerow.packing import pack, unpack
@@ -67,6 +68,7 @@ def write_model(model: Ensemble, path: str | PathLike[str]) -> None:
             file.write(model_bytes(model))
             file.flush()
             os.fsync(file.fileno())
+        fail_point("write-model")
         os.replace(temporary, target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

@@ -23,6 +23,8 @@ from hedgerow.packing import digest, pack, unpack
 FORMAT = 1
 GENESIS = digest("hedgerow ledger 1")
 COORDINATOR = "coordinator"
+# Forward-only: MIGRATIONS[n] turns a file of format n into n + 1, after a copy was made.
+MIGRATIONS: dict[int, str] = {}
 _COLUMNS = "seq, time, owner, kind, run, slot, attempt, body, previous, hash"
 _TABLES = f"""
 CREATE TABLE meta (format INTEGER NOT NULL);
@@ -215,6 +217,19 @@ class Ledger:
                 f"ledger format {version} is newer than this hedgerow reads ({FORMAT}); "
                 f"install the hedgerow version that writes ledger format {version}"
             )
+        if version < FORMAT:
+            self._migrate(version)
+
+    def _migrate(self, version: int) -> None:
+        """Bring an older file to this format, keeping a copy of the old one beside it."""
+        assert self.path is not None
+        with sqlite3.connect(f"{self.path}.format-{version}") as copy:
+            self._connection.backup(copy)
+        copy.close()
+        for step in range(version, FORMAT):
+            script = f"BEGIN; {MIGRATIONS[step]}; UPDATE meta SET format = {step + 1}; COMMIT;"
+            self._connection.executescript(script)
+        self.verify()
 
 
 def line_hash(

@@ -6,6 +6,7 @@ The coordinator and every party each keep one for a run; the rules are the same 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.errors import BudgetExceeded, LedgerError, PlanError, SlotSpent
+from hedgerow.failpoints import fail_point
 from hedgerow.privacy.accounting import epsilon_of
 from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger
 from hedgerow.privacy.plan import Plan
@@ -69,6 +71,7 @@ class Reservation:
             "epsilon": plan.epsilon, "delta": plan.privacy.delta, "plan": plan.to_dict(),
         }  # fmt: skip
         ledger.append(owner, "reserve", plan.run, values=values)
+        fail_point("reserve")
 
     def last_attempt(self, slot: int) -> int:
         """Number of the last attempt charged for a slot, 0 if it was never charged."""
@@ -89,7 +92,9 @@ class Reservation:
                 f"({self._extra} of {self.plan.privacy.spare} used)"
             )
         values = {"mu": self.plan.slots[slot].mu, "request": request}
+        fail_point("charge")
         self.ledger.append(self.owner, "charge", self.plan.run, slot, number, values)
+        fail_point("sync")
         self._note(slot, number)
         return number
 
@@ -106,13 +111,21 @@ class Reservation:
         sigmas = tuple(float(sigma) for sigma in values["sigmas"])
         return Release(arrays["total"], int(values["bits"]), sigmas, str(values["source"]))
 
-    def store(self, slot: int, attempt: int, release: Release) -> Release:
+    def store(
+        self,
+        slot: int,
+        attempt: int,
+        release: Release,
+        receipts: Mapping[str, str] | None = None,
+    ) -> Release:
         """Store a release; from here on the slot is answered from the ledger."""
         values: dict[str, Any] = {
             "bits": release.bits,
             "sigmas": list(release.sigmas),
             "source": release.source,
+            "receipts": dict(receipts or {}),
         }
+        fail_point("store")
         arrays = {"total": release.total}
         self.ledger.append(self.owner, "release", self.plan.run, slot, attempt, values, arrays)
         return release

@@ -1,0 +1,82 @@
+"""Re-adds a ledger: every release was charged first, and no run drew more than it reserved."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from hedgerow.errors import LedgerError
+from hedgerow.privacy.ledger import Ledger, Line
+from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.reservation import Budget, Spending, budget_of, spending
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a ledger adds up to for one owner."""
+
+    owner: str
+    spending: Spending
+    charges: int
+    releases: int
+    answers: int
+    budget: Budget | None
+
+
+def verify(ledger: Ledger) -> list[Verified]:
+    """Walk the hash chain, then re-add the lines of every owner; raise at the first defect."""
+    ledger.verify()
+    lines = ledger.lines()
+    return [
+        _verify_owner(ledger, owner, [line for line in lines if line.owner == owner])
+        for owner in sorted({line.owner for line in lines})
+    ]
+
+
+def _verify_owner(ledger: Ledger, owner: str, lines: list[Line]) -> Verified:
+    plans: dict[str, Plan] = {}
+    charged: dict[tuple[str, int, int], str] = {}
+    used: dict[str, int] = {}
+    counts = {"charge": 0, "release": 0, "answer": 0}
+    for line in lines:
+        if line.kind in counts:
+            counts[line.kind] += 1
+        key = (line.run, line.slot, line.attempt)
+        if line.kind == "reserve":
+            plans[line.run] = _reserved(line)
+        elif line.kind == "charge":
+            plan = plans.get(line.run)
+            if plan is None or not 0 <= line.slot < len(plan.slots):
+                _wrong(line, "charges a slot that was never reserved")
+            assert plan is not None
+            used[line.run] = used.get(line.run, 0) + 1
+            if used[line.run] > len(plan.slots) + plan.privacy.spare:
+                _wrong(line, "charges more attempts than the plan reserved")
+            if not math.isclose(line.values["mu"], plan.slots[line.slot].mu, rel_tol=1e-12):
+                _wrong(line, "charges another price than its slot's")
+            charged[key] = line.values["request"]
+        elif line.kind in ("release", "answer") and key not in charged:
+            _wrong(line, "lets something out that was not charged before")
+    return Verified(
+        owner,
+        spending(ledger, owner),
+        counts["charge"],
+        counts["release"],
+        counts["answer"],
+        budget_of(ledger, owner),
+    )
+
+
+def _reserved(line: Line) -> Plan:
+    values = line.values
+    plan = Plan.from_dict(values["plan"], f"line {line.seq}")
+    if plan.hash != values["hash"] or not math.isclose(plan.mu, values["mu"], rel_tol=1e-12):
+        _wrong(line, "reserves another sum than its plan adds up to")
+    return plan
+
+
+def _wrong(line: Line, what: str) -> None:
+    raise LedgerError(
+        f"line {line.seq} of the ledger ({line.owner}, run {line.run}, slot {line.slot}) {what}. "
+        "Do not train on these rows until this is understood."
+    )
