@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 from hedgerow.errors import LedgerError
-from hedgerow.privacy.ledger import Ledger, Line
+from hedgerow.privacy.ledger import Budget, Ledger, Line
 from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.reservation import Budget, Spending, budget_of, spending
+from hedgerow.privacy.reservation import Spending, budget_of, spending
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,128 @@
+"""Options that several commands share, and what was given by flags and environment.
+
+A value comes from the flag, else the environment, else a plan file, else the method's default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hedgerow.cli.screen import start_logging
+from hedgerow.errors import SettingsError
+from hedgerow.settings import Privacy, Settings
+
+_OWN_FLAG = {"epsilon": "--epsilon", "delta": "--delta", "trust": "--trust"}
+_FLAGS = {
+    "n_trees": "--trees", "max_depth": "--depth", "learning_rate": "--learning-rate",
+    "n_bins": "--bins", "method": "--method", "seed": "--seed", **_OWN_FLAG,
+}  # fmt: skip
+
+
+def _verbose(value: bool) -> bool:
+    if value:
+        start_logging(verbose=True)
+    return value
+
+
+SchemaFile = Annotated[Path, typer.Option("--schema", help="Schema file (TOML).")]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .hedge file.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Machine-readable result on stdout, nothing else there.")
+]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", callback=_verbose, help="Log every step on stderr (times in UTC)."),
+]
+Epsilon = Annotated[
+    float | None,
+    typer.Option("--epsilon", envvar="HEDGEROW_EPSILON", help="Privacy loss that is allowed."),
+]
+Delta = Annotated[
+    float | None,
+    typer.Option("--delta", envvar="HEDGEROW_DELTA", help="Its slack; well below 1 / rows."),
+]
+Method = Annotated[
+    str | None,
+    typer.Option("--method", envvar="HEDGEROW_METHOD", help="See `hedgerow methods`."),
+]
+Trust = Annotated[
+    str | None,
+    typer.Option(
+        "--trust",
+        envvar="HEDGEROW_TRUST",
+        help="coordinator, parties or nobody; by default the parties where there are several.",
+    ),
+]
+Trees = Annotated[
+    int | None, typer.Option("--trees", envvar="HEDGEROW_TREES", help="Number of trees.")
+]
+Depth = Annotated[
+    int | None, typer.Option("--depth", envvar="HEDGEROW_DEPTH", help="Depth of a tree.")
+]
+LearningRate = Annotated[
+    float | None,
+    typer.Option("--learning-rate", envvar="HEDGEROW_LEARNING_RATE", help="Step of a tree."),
+]
+Bins = Annotated[
+    int | None, typer.Option("--bins", envvar="HEDGEROW_BINS", help="Cuts of a numeric column.")
+]
+Further = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Any further setting, e.g. batch_size=10; repeatable."
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed", envvar="HEDGEROW_SEED", help="Seeds which trees are tried, never the noise."
+    ),
+]
+
+
+def given_values(flags: Mapping[str, Any], further: Sequence[str] | None) -> dict[str, Any]:
+    """All values that were given, by the name they have in plans; what was not given is absent."""
+    given = {name: value for name, value in flags.items() if value is not None}
+    for text in further or ():
+        name, value = _further(text)
+        if name in given:
+            raise SettingsError(f"{name!r} is given twice; keep one of the two")
+        given[name] = value
+    if "method" in given:
+        from hedgerow.presets import method_named
+
+        given["method"] = method_named(given["method"]).name
+    return given
+
+
+def flag_of(name: str) -> str:
+    """How a value is given on the command line."""
+    return _FLAGS.get(name, f"--set {name}")
+
+
+def _further(text: str) -> tuple[str, Any]:
+    name, equals, value = (part.strip() for part in text.partition("="))
+    known: dict[str, Any] = {**Privacy(1.0, 1e-6).to_dict(), **Settings().to_dict()}
+    if not equals or not value:
+        raise SettingsError(f"--set {text!r} is not of the form key=value")
+    if name in _OWN_FLAG:
+        raise SettingsError(f"{name!r} has its own option; write {_OWN_FLAG[name]} {value}")
+    if name not in known:
+        names = sorted(set(known) - set(_OWN_FLAG))
+        raise SettingsError(f"unknown setting {name!r}; known: {', '.join(names)}")
+    kind = type(known[name])
+    try:
+        return name, kind(value)
+    except ValueError as error:
+        what = "a whole number" if kind is int else "a number"
+        raise SettingsError(f"--set {text!r}: {name} must be {what}") from error
+
+
+def privacy_names() -> set[str]:
+    """Names of values that belong to the promise rather than to the method."""
+    return {field.name for field in fields(Privacy)}

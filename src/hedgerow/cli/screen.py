@@ -1,0 +1,74 @@
+"""What the commands print: results on stdout, everything else on stderr; and logging in UTC."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+logger = logging.getLogger("hedgerow")
+
+
+def results() -> Console:
+    """The console for results (stdout); made when needed, so that it follows redirection."""
+    return Console(highlight=False)
+
+
+def messages() -> Console:
+    """The console for progress and messages (stderr)."""
+    return Console(stderr=True, highlight=False)
+
+
+def print_json(values: Any) -> None:
+    """Machine-readable results: the only thing a command with --json writes to stdout."""
+    sys.stdout.write(json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
+    """A plain table; the columns named in `right` hold numbers."""
+    made = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    for name in columns:
+        made.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    return made
+
+
+def size_text(n_bytes: float) -> str:
+    """A number of bytes for people.
+
+    >>> size_text(980), size_text(123_400), size_text(5_600_000)
+    ('980 B', '123 kB', '5.6 MB')
+    """
+    if n_bytes < 1000:
+        return f"{n_bytes:.0f} B"
+    if n_bytes < 1e6:
+        return f"{n_bytes / 1e3:.0f} kB"
+    return f"{n_bytes / 1e6:.1f} MB"
+
+
+class _UtcFormatter(logging.Formatter):
+    converter = time.gmtime
+
+
+class _Stderr(logging.Handler):
+    """Writes to the standard error of the moment, also while a progress bar is shown."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stderr.write(self.format(record) + "\n")
+        sys.stderr.flush()
+
+
+def start_logging(verbose: bool) -> None:
+    """Warnings go to stderr; with --verbose also every step. Never a value of a row."""
+    if not any(isinstance(handler, _Stderr) for handler in logger.handlers):
+        handler = _Stderr()
+        handler.setFormatter(
+            _UtcFormatter("%(asctime)sZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
+        )
+        logger.addHandler(handler)
+        logger.propagate = False
+    logger.setLevel(logging.DEBUG if verbose else logging.WARNING)

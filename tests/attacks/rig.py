@@ -1,0 +1,104 @@
+"""A small federation whose coordinator can be made to lie, message by message."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hedgerow import wire
+from hedgerow.party import Limits, Party
+from hedgerow.presets import plan_for
+from hedgerow.privacy.identity import Identity, Roster
+from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.verify import verify
+from hedgerow.queries import LabelSums, SumQuery
+from hedgerow.queries.noise import noise_for
+from hedgerow.schema import Schema
+from hedgerow.settings import Privacy
+from hedgerow.tables import Rows, rows_of
+from hedgerow.wire import Ask, Message
+
+SCHEMA = Schema.from_bounds({"age": (0, 100), "dose": (0, 1)}, classes=[0, 1])
+
+
+def some_rows(n: int, seed: int) -> Rows:
+    rng = np.random.default_rng(seed)
+    table = {"age": rng.uniform(0, 100, n), "dose": rng.uniform(0, 1, n)}
+    return rows_of(table, SCHEMA, (table["age"] > 50).astype(int))
+
+
+class Rig:
+    """Parties a to d, a coordinator key, and an open plan; `ask` sends whatever it is told."""
+
+    def __init__(
+        self,
+        names: tuple[str, ...] = ("a", "b", "c", "d"),
+        trust: str = "parties",
+        spare: int = 1,
+        limits: Limits | None = None,
+        epsilon: float = 1.0,
+        opened: bool = True,
+    ) -> None:
+        self.coordinator = Identity()
+        self.ledgers = {name: Ledger.in_memory() for name in names}
+        self.parties = {
+            name: Party(name, some_rows(50, i), SCHEMA, self.ledgers[name], limits=limits)
+            for i, name in enumerate(names)
+        }
+        keys = tuple((n, self.parties[n].identity.public) for n in sorted(names))
+        self.roster = Roster(keys, self.coordinator.public, colluding=1, minimum=3)
+        for party in self.parties.values():
+            party.pin(self.roster)
+        privacy = Privacy(epsilon, 1e-6, trust, spare=spare)  # type: ignore[arg-type]
+        self.plan = plan_for(SCHEMA, privacy, settings={"n_trees": 3, "max_depth": 2}, seed=1)
+        if opened:
+            self.open(self.plan)
+
+    def send(self, name: str, message: Message, signer: Identity | None = None) -> Message:
+        data = message.signed(signer or self.coordinator).to_bytes()
+        return Message.from_bytes(self.parties[name].handle(data))
+
+    def open(self, plan: Plan) -> list[dict[str, Any]]:
+        opening = wire.plain("open", {"plan": plan.to_dict(), "roster": self.roster.hash})
+        announcements = []
+        for name in self.parties:
+            reply = self.send(name, opening)
+            assert reply.type == "opened", word(reply)
+            announcements.append(wire.values_of(reply)["announcement"])
+        for name in self.parties:
+            assert self.join(name, announcements).type == "joined"
+        return announcements
+
+    def join(self, name: str, announcements: list[dict[str, Any]]) -> Message:
+        values = {"run": self.plan.run, "announcements": announcements}
+        return self.send(name, wire.plain("join", values))
+
+    def question(self, **changes: Any) -> Ask:
+        """The honest first question of the plan, with whatever is changed."""
+        query: SumQuery = changes.pop("query", LabelSums(2))
+        slot = changes.get("slot", 0)
+        mu = self.plan.slots[slot].mu
+        noise = noise_for(query, mu, self.plan.floor, self.plan.privacy.trust)
+        ask = Ask(self.plan.run, slot, 1, tuple(self.parties), query, noise, 1)
+        return replace(ask, **changes)
+
+    def ask(self, name: str, **changes: Any) -> Message:
+        return self.send(name, Message("ask", self.question(**changes).body()))
+
+    def check_books(self) -> None:
+        """Nothing left a party without a charge, and no context was answered twice."""
+        for name, ledger in self.ledgers.items():
+            for owner in verify(ledger):
+                assert owner.owner == name
+            answers = ledger.lines(name, "answer")
+            contexts = [(line.run, line.slot, line.attempt) for line in answers]
+            assert len(contexts) == len(set(contexts))
+            assert len(answers) <= len(ledger.lines(name, "charge"))
+
+
+def word(reply: Message) -> str:
+    """The refusal's word, or the reply's type."""
+    return str(wire.values_of(reply)["word"]) if reply.type == "refusal" else reply.type

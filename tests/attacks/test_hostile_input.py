@@ -1,0 +1,154 @@
+"""Hostile bytes and documents: a clear error, no code execution, bounded memory, nothing spent."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hedgerow.errors import HedgerowError
+from hedgerow.growing.boost import _structure
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.io import model_bytes, model_from_bytes
+from hedgerow.model.tree import Tree, single_leaf, unstack
+from hedgerow.packing import MAX_HEADER, pack, unpack
+from hedgerow.privacy.identity import Announcement, Roster
+from hedgerow.privacy.plan import Plan
+from hedgerow.queries import NO_TREES, ColumnCounts, LabelSums, LeafSums, query_from_bytes
+from hedgerow.queries import query_bytes as to_bytes
+from hedgerow.schema import Schema
+from hedgerow.statement import Statement
+from hedgerow.wire import Ask, Message
+from tests.attacks.rig import SCHEMA, Rig, word
+
+SLOW = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=12,
+)
+RIG = Rig()
+TREE = Tree(_structure(SCHEMA, RIG.plan, 0), np.ones((4, 1), np.float32))
+MODEL = Ensemble((single_leaf(np.zeros(1)), TREE), SCHEMA, Statement("none", 1.0, 1e-6, "nobody"))
+GOOD = {
+    "model": (model_bytes(MODEL), model_from_bytes),
+    "message": (
+        Message("ask", RIG.question().body(), trees=(TREE,)).signed(RIG.coordinator).to_bytes(),
+        Message.from_bytes,
+    ),
+    "ask": (RIG.question().body(), Ask.from_body),
+    "label sums": (to_bytes(LabelSums(2)), query_from_bytes),
+    "column counts": (to_bytes(ColumnCounts.of(SCHEMA)), query_from_bytes),
+    "leaf sums": (to_bytes(LeafSums((TREE.structure,), "logistic", NO_TREES)), query_from_bytes),
+}
+
+
+@pytest.mark.parametrize("kind", GOOD)
+@SLOW
+@given(data=st.data())
+def test_mutated_bytes_are_read_or_refused_but_never_crash(kind: str, data: Any) -> None:
+    good, read = GOOD[kind]
+    raw = bytearray(good)
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(raw) - 1))
+        raw[place] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.sampled_from([0, 0, 1, 7]))
+    try:
+        result = read(bytes(raw[: len(raw) - cut]))
+        if hasattr(result, "check"):
+            result.check(SCHEMA)
+    except HedgerowError:
+        pass
+
+
+@SLOW
+@given(st.binary(max_size=400))
+def test_random_bytes_are_refused(raw: bytes) -> None:
+    for read in (unpack, model_from_bytes, Message.from_bytes, Ask.from_body, query_from_bytes):
+        with pytest.raises(HedgerowError):
+            read(raw)
+    assert word(Message.from_bytes(RIG.parties["a"].handle(raw))) == "bad-message"
+    assert RIG.ledgers["a"].lines("a", "charge") == []
+
+
+@SLOW
+@given(st.dictionaries(st.sampled_from(list(RIG.plan.to_dict())) | st.text(max_size=5), JSON))
+def test_random_plans_are_refused(changes: dict[str, Any]) -> None:
+    document = {**RIG.plan.to_dict(), **changes}
+    try:
+        plan = Plan.from_dict(document)
+    except HedgerowError:
+        return
+    assert plan.epsilon <= plan.privacy.epsilon * (1 + 1e-9)
+
+
+@SLOW
+@given(st.dictionaries(st.sampled_from(list(SCHEMA.to_dict())) | st.text(max_size=5), JSON))
+def test_random_schemas_are_refused(changes: dict[str, Any]) -> None:
+    document = {**SCHEMA.to_dict(), **changes}
+    try:
+        schema = Schema.from_dict(document)
+    except HedgerowError:
+        return
+    assert Schema.from_dict(schema.to_dict()) == schema
+
+
+@SLOW
+@given(st.dictionaries(st.text(max_size=8), JSON))
+def test_random_rosters_announcements_and_statements_are_refused(values: dict[str, Any]) -> None:
+    for read in (Roster.from_dict, Announcement.from_dict, Statement.from_dict):
+        with pytest.raises(HedgerowError):
+            read(values)
+
+
+def test_lengths_are_checked_before_memory_is_taken() -> None:
+    with pytest.raises(HedgerowError, match="does not fit"):
+        unpack(struct.pack("<I", MAX_HEADER + 1) + b"{}")
+    header = b'{"arrays":[["a","float64",[1000000000000]]],"values":{}}'
+    with pytest.raises(HedgerowError, match="longer than the message"):
+        unpack(struct.pack("<I", len(header)) + header)
+    header = b'{"arrays":[["a","object",[1]]],"values":{}}'
+    with pytest.raises(HedgerowError, match="not described"):
+        unpack(struct.pack("<I", len(header)) + header + b"\0" * 8)
+
+
+def test_a_deeply_nested_header_is_refused() -> None:
+    header = b'{"values":{"a":' + b"[" * 100_000 + b"]" * 100_000 + b'},"arrays":[]}'
+    with pytest.raises(HedgerowError):
+        unpack(struct.pack("<I", len(header)) + header)
+
+
+def test_trees_with_loops_or_foreign_columns_are_refused() -> None:
+    arrays = TREE.structure.arrays()
+    one = {**arrays, "nodes": np.array([7], np.int32), "words": np.array([0], np.int32)}
+    for name, place, value in (
+        ("left", 0, 0),
+        ("right", 2, 1),
+        ("feature", 0, 99),
+        ("feature", 6, -2),
+        ("missing_left", 0, 2),
+        ("threshold", 0, np.nan),
+    ):
+        changed = {**one, name: one[name].copy()}
+        changed[name][place] = value
+        with pytest.raises(HedgerowError):
+            unstack(changed)[0].check(SCHEMA)
+
+
+def test_newer_formats_name_the_version_needed() -> None:
+    data = bytearray(GOOD["model"][0])
+    data[8:12] = struct.pack("<I", 9)
+    with pytest.raises(HedgerowError, match="writes model format 9"):
+        model_from_bytes(bytes(data))
+    with pytest.raises(HedgerowError, match="writes plan format 9"):
+        Plan.from_dict({**RIG.plan.to_dict(), "format": 9})
+    with pytest.raises(HedgerowError, match="writes schema format 9"):
+        Schema.from_dict({**SCHEMA.to_dict(), "format": 9})
+    with pytest.raises(HedgerowError, match="writes statement format 9"):
+        Statement.from_dict({"format": 9})
+    with pytest.raises(HedgerowError, match="wire version 9"):
+        Message.from_bytes(pack({"version": 9}))

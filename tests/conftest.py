@@ -1,0 +1,103 @@
+"""Tables and federations that many tests share. Real tables come from HEDGEROW_DATA."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hedgerow.federation.base import Federation
+from hedgerow.federation.local import local_federation
+from hedgerow.gate import Gate
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.presets import method_named, plan_for
+from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.plan import Plan
+from hedgerow.schema import Categorical, Label, Numeric, Ordinal, Schema
+from hedgerow.settings import Privacy
+from hedgerow.tables import Rows, rows_of
+
+# One column of every sort: whole and real numbers, both kinds of list, a list beyond one byte.
+MIXED = Schema(
+    columns=(
+        Numeric("age", 0, 100, integer=True),
+        Numeric("dose", -1.0, 5.0),
+        Ordinal("stage", ("low", "middle", "high", "severe"), other="category"),
+        Categorical("site", ("north", "south", "east"), other="category"),
+        Categorical("code", tuple(range(300)), other="error"),
+    ),
+    label=Label("sick", ("no", "yes")),
+)
+
+Table = dict[str, list[Any]]
+
+
+def mixed_table(n_rows: int, seed: int = 0) -> Table:
+    """Rows for MIXED with missing values, values out of bounds and values outside the lists."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(-5, 110, n_rows).tolist()
+    dose = rng.normal(1.5, 2.0, n_rows).tolist()
+    stage = rng.choice(["low", "middle", "high", "severe", "unheard"], n_rows).tolist()
+    site = rng.choice(["north", "south", "east", "elsewhere"], n_rows).tolist()
+    code = rng.integers(0, 300, n_rows).tolist()
+    sick = ["yes" if rng.uniform() < (0.8 if a > 50 else 0.2) else "no" for a in age]
+    table: Table = {"age": age, "dose": dose, "stage": stage, "site": site, "code": code}
+    for column in table.values():
+        for i in np.flatnonzero(rng.uniform(size=n_rows) < 0.1):
+            column[i] = None
+    return {**table, "sick": sick}
+
+
+def mixed_rows(table: Table) -> Rows:
+    return rows_of(table, MIXED)
+
+
+def split_rows(rows: Rows, sizes: Iterable[int]) -> dict[str, Rows]:
+    """Parties p0, p1, ... of the given sizes; the last one takes what is left."""
+    cuts = np.cumsum([*sizes])
+    parts = np.split(np.arange(rows.n_rows), cuts)
+    return {f"p{i}": rows.take(part) for i, part in enumerate(parts)}
+
+
+def federation_of(
+    parts: dict[str, Rows], schema: Schema, privacy: Privacy, ledger: Ledger | None = None
+) -> Federation:
+    return local_federation(parts, schema, ledger, privacy.colluding, privacy.minimum_parties)
+
+
+def train(
+    parts: dict[str, Rows],
+    schema: Schema,
+    privacy: Privacy,
+    settings: dict[str, Any],
+    ledger: Ledger | None = None,
+    seed: int = 7,
+) -> tuple[Ensemble, Plan, Federation]:
+    """Grow a model through a gate, with everything in sight."""
+    ledger = ledger or Ledger.in_memory()
+    federation = federation_of(parts, schema, privacy, ledger)
+    plan = plan_for(schema, privacy, settings=settings, seed=seed)
+    model = method_named(plan.method).grow(Gate(federation, plan, ledger))
+    return model, plan, federation
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real tables; tests that need one skip without it."""
+    folder = os.environ.get("HEDGEROW_DATA")
+    if not folder or not (Path(folder) / "adult.parquet").is_file():
+        pytest.skip("set HEDGEROW_DATA to the folder of real tables")
+    return Path(folder)
+
+
+@pytest.fixture
+def two_numbers() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """A small numeric table and its labels."""
+    rng = np.random.default_rng(5)
+    X = rng.uniform(0, 1, (600, 2))
+    return X, (X[:, 0] > 0.5).astype(np.int64)

@@ -1,0 +1,47 @@
+"""Every engine gives the same exact sums; adding an engine adds its line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from hedgerow.federation import base
+from hedgerow.federation.base import Federation
+from hedgerow.federation.local import local_federation
+from hedgerow.errors import SumFailed
+from hedgerow.privacy.masks import MaskKeys
+from hedgerow.tables import Rows
+from hedgerow.testing import check_federation
+from tests.conftest import MIXED, mixed_rows, mixed_table
+
+ROWS = mixed_rows(mixed_table(60, seed=1))
+
+
+def local(parts: Sequence[Rows]) -> Federation:
+    return local_federation({f"p{i}": part for i, part in enumerate(parts)}, MIXED)
+
+
+ENGINES: dict[str, Callable[[Sequence[Rows]], Federation]] = {"local": local}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_gives_the_same_exact_sum(engine: str) -> None:
+    check_federation(ENGINES[engine], MIXED, ROWS)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_sum_that_forgets_a_party_is_found(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = base.add_modulo
+    monkeypatch.setattr(base, "add_modulo", lambda v: right(v[1:] if len(v) == 3 else v))
+    with pytest.raises((AssertionError, SumFailed)):
+        check_federation(ENGINES[engine], MIXED, ROWS)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_masks_that_do_not_cancel_are_found(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = MaskKeys.mask
+    monkeypatch.setattr(MaskKeys, "mask", lambda *a: right(*a) + np.uint64(1))
+    with pytest.raises(SumFailed, match="do not cancel"):
+        check_federation(ENGINES[engine], MIXED, ROWS)

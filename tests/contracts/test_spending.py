@@ -1,0 +1,101 @@
+"""Every method spends exactly its plan, and nothing is released that was not charged first."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hedgerow.errors import LedgerError, PlanError
+from hedgerow.gate import Gate
+from hedgerow.presets import METHODS, method_named, plan_for
+from hedgerow.privacy.accounting import epsilon_of
+from hedgerow.privacy.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.reservation import Reservation
+from hedgerow.privacy.verify import verify
+from hedgerow.queries import LabelSums
+from hedgerow.settings import Privacy
+from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table, split_rows, train
+
+ROWS = mixed_rows(mixed_table(120, seed=2))
+SETTINGS = {"n_trees": 6, "max_depth": 2, "batch_size": 4}
+FEDERATIONS = [(1, "coordinator"), (5, "coordinator"), (5, "parties"), (5, "nobody")]
+
+
+def parts_of(n_parties: int) -> dict[str, Any]:
+    return split_rows(ROWS, [3 + i for i in range(n_parties - 1)])
+
+
+@pytest.mark.parametrize(("n_parties", "trust"), FEDERATIONS)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_spends_exactly_its_plan(method: str, n_parties: int, trust: str) -> None:
+    privacy = Privacy(1.0, 1e-5, trust)  # type: ignore[arg-type]
+    ledger = Ledger.in_memory()
+    federation = federation_of(parts_of(n_parties), MIXED, privacy, ledger)
+    plan = plan_for(MIXED, privacy, method, SETTINGS, seed=1)
+    method_named(method).grow(Gate(federation, plan, ledger))
+    for owner in (COORDINATOR, *federation.names):
+        charges = ledger.lines(owner, "charge", plan.run)
+        assert [line.slot for line in charges] == list(range(len(plan.slots)))
+        spent = math.fsum(line.values["mu"] ** 2 for line in charges)
+        assert spent == pytest.approx(plan.mu**2, rel=1e-12)
+        reserved = ledger.lines(owner, "reserve", plan.run)
+        assert [line.values["mu"] for line in reserved] == [plan.mu]
+    cost = epsilon_of(plan.mu, privacy.delta, plan.coordinates)
+    assert 0.999 * privacy.epsilon < cost <= privacy.epsilon * (1 + 1e-9)
+    assert [v.releases for v in verify(ledger) if v.owner == COORDINATOR] == [len(plan.slots)]
+
+
+@pytest.mark.parametrize(("n_parties", "trust"), FEDERATIONS)
+def test_charges_of_everyone_come_before_the_release(n_parties: int, trust: str) -> None:
+    ledger = Ledger.in_memory()
+    _, plan, federation = train(
+        parts_of(n_parties), MIXED, Privacy(1.0, 1e-5, trust), SETTINGS, ledger  # type: ignore[arg-type]
+    )
+    owners = {COORDINATOR, *federation.names}
+    charged: dict[int, set[str]] = {}
+    releases = 0
+    for line in ledger.lines():
+        if line.kind == "charge":
+            charged.setdefault(line.slot, set()).add(line.owner)
+        if line.kind == "release":
+            releases += 1
+            assert charged[line.slot] == owners
+    assert releases == len(plan.slots)
+
+
+def test_a_release_without_a_charge_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Reservation, "charge", lambda *a, **k: 1)
+    ledger = Ledger.in_memory()
+    train({"all": ROWS}, MIXED, Privacy(1.0, 1e-5), SETTINGS, ledger)
+    with pytest.raises(LedgerError, match="not charged before"):
+        verify(ledger)
+
+
+def test_the_gate_lets_nothing_out_beyond_its_plan() -> None:
+    privacy = Privacy(1.0, 1e-5)
+    ledger = Ledger.in_memory()
+    federation = federation_of({"all": ROWS}, MIXED, privacy, ledger)
+    plan = plan_for(MIXED, privacy, settings={"n_trees": 1}, seed=1)
+    gate = Gate(federation, plan, ledger)
+    gate.release(LabelSums(2))
+    before = len(ledger.lines())
+    with pytest.raises(PlanError, match="Nothing was asked"):
+        gate.release(LabelSums(2))  # the second slot is for leaf sums
+    assert len(ledger.lines()) == before
+
+
+def test_a_stored_release_is_returned_and_not_asked_again() -> None:
+    privacy, ledger = Privacy(1.0, 1e-5), Ledger.in_memory()
+    plan = plan_for(MIXED, privacy, settings={"n_trees": 2, "max_depth": 2}, seed=1)
+    models = []
+    for _ in range(2):
+        federation = federation_of({"all": ROWS}, MIXED, privacy, ledger)
+        models.append(method_named("auto").grow(Gate(federation, plan, ledger)))
+    assert models[0] == models[1]  # real noise: only a replay can be equal
+    assert federation.rounds == 0
+    assert len(ledger.lines(COORDINATOR, "charge")) == len(plan.slots)
+    total = ledger.lines(COORDINATOR, "release")[0].arrays["total"]
+    assert total.dtype == np.int64

@@ -1,0 +1,132 @@
+"""Checks that a defect of the privacy core must turn red. Each raises AssertionError."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow import Ledger, local_federation
+from hedgerow.gate import Gate
+from hedgerow.growing.boost import _structure
+from hedgerow.losses import LOSSES
+from hedgerow.presets import plan_for
+from hedgerow.privacy.identity import Announcement, Identity
+from hedgerow.privacy.masks import Context, MaskKeys
+from hedgerow.privacy.plan import Wish, make_plan
+from hedgerow.privacy.verify import verify
+from hedgerow.queries import NO_TREES, ColumnCounts, LabelSums, LeafSums, size_of
+from hedgerow.schema import Schema
+from hedgerow.settings import Privacy, Settings
+from hedgerow.tables import Rows, rows_of
+from hedgerow.testing import check_query, noise_off
+
+SCHEMA = Schema.from_bounds({f"x{j}": (0, 1) for j in range(24)}, classes=[0, 1])
+
+
+def some_rows(n: int = 12) -> Rows:
+    grid = np.linspace(0, 1, n * 24).reshape(n, 24)
+    return rows_of(grid, SCHEMA, np.arange(n) % 2)
+
+
+def one_release(trust: str, epsilon: float = 1.0, parties: int = 3) -> NDArray[np.float64]:
+    """Noise of one released histogram: release minus the same release with noise off."""
+    query = ColumnCounts.of(SCHEMA)
+    wish = Wish("counts", query.kind, 1.0, size_of(query))
+    plan = make_plan(
+        SCHEMA.hash,
+        "check",
+        Settings(),
+        Privacy(epsilon, 1e-6, trust),
+        [wish],
+        seed=0,  # type: ignore[arg-type]
+    )
+
+    def release() -> NDArray[np.float64]:
+        rows = some_rows()
+        tables = {f"p{i}": rows.take(np.arange(i, 12, parties)) for i in range(parties)}
+        federation = local_federation(tables, SCHEMA)
+        return Gate(federation, plan, Ledger.in_memory()).release(query).values
+
+    with noise_off():
+        exact = release()
+    return release() - exact
+
+
+def variance(noise: NDArray[np.float64], expected: float) -> None:
+    ratio = float(np.mean(noise**2)) / expected
+    tolerance = 6 * math.sqrt(2 / noise.size)
+    assert abs(ratio - 1) < tolerance, f"variance is {ratio:.3f} of what is stated"
+
+
+def noise_at_the_gate_has_the_stated_variance() -> None:
+    from hedgerow.privacy.accounting import mu_of
+
+    for epsilon in (0.5, 4.0):
+        mu = mu_of(epsilon, 1e-6, size_of(ColumnCounts.of(SCHEMA)))
+        variance(one_release("coordinator", epsilon), 24 / mu**2)
+
+
+def shares_add_up_to_the_stated_variance() -> None:
+    from hedgerow.privacy.accounting import mu_of
+
+    mu = mu_of(1.0, 1e-6, size_of(ColumnCounts.of(SCHEMA)))
+    variance(one_release("parties"), 3 / 2 * 24 / mu**2)
+
+
+def noise_is_never_repeated() -> None:
+    first, second = one_release("coordinator"), one_release("coordinator")
+    assert not np.array_equal(first, second), "two releases carry the same noise"
+
+
+def every_release_was_charged() -> None:
+    ledger = Ledger.in_memory()
+    privacy = Privacy(1.0, 1e-6)
+    plan = plan_for(SCHEMA, privacy, settings={"n_trees": 2, "max_depth": 1}, seed=0)
+    gate = Gate(local_federation({"all": some_rows()}, SCHEMA), plan, ledger)
+    gate.release(LabelSums(2))
+    try:
+        verify(ledger)
+    except Exception as error:
+        raise AssertionError(str(error)) from error
+    assert len(ledger.lines(kind="charge")) == len(ledger.lines(kind="release"))
+
+
+def _two_parties() -> tuple[MaskKeys, dict[str, Announcement], Context]:
+    keys = {name: MaskKeys() for name in ("a", "b")}
+    announced = {
+        name: Announcement(name, 1, keys[name].public, "p", "s", "r").signed(Identity())
+        for name in keys
+    }
+    return keys["a"], announced, Context("p", "s", 0, 1, "question", ("a", "b"))
+
+
+def masks_depend_on_everything_asked() -> None:
+    keys, announced, context = _two_parties()
+    first = keys.mask("a", context, announced, 4)
+    for change in (
+        {"request": "another question"},
+        {"attempt": 2},
+        {"slot": 1},
+        {"plan": "another plan"},
+        {"schema": "another schema"},
+    ):
+        other = keys.mask("a", replace(context, **change), announced, 4)  # type: ignore[arg-type]
+        assert not np.array_equal(first, other), f"the mask ignores {next(iter(change))}"
+
+
+def masks_differ_between_coordinates() -> None:
+    keys, announced, context = _two_parties()
+    mask = keys.mask("a", context, announced, 1000)
+    assert len(np.unique(mask)) == 1000, "coordinates share a mask"
+
+
+def no_row_exceeds_the_bound_of_leaf_sums() -> None:
+    plan = plan_for(SCHEMA, Privacy(1.0, 1e-6), settings={"max_depth": 1}, seed=0)
+    loss = LOSSES["logistic"]
+    query = LeafSums((_structure(SCHEMA, plan, 0),), loss.name, NO_TREES)
+    rows = some_rows(400)
+    scores = np.linspace(-8, 8, 400).reshape(-1, 1)
+    check_query(query, SCHEMA, rows, scores, bits=24)
