@@ -36,6 +36,12 @@ class LedgerError(HedgerowError):
     """A ledger cannot be opened, is in use, or does not verify."""
 
 
+class LedgerWriteFailed(LedgerError):
+    """A line did not reach the disk, so nothing that depends on it happened. Resumable."""
+
+    exit_code = 5
+
+
 class BudgetExceeded(HedgerowError):
     """The plan does not fit into what is left of the budget. No party was asked."""
 

@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 
 from hedgerow import wire
-from hedgerow.errors import BudgetExceeded, HedgerowError, LedgerError, SlotSpent
+from hedgerow.errors import (
+    BudgetExceeded,
+    HedgerowError,
+    LedgerError,
+    LedgerWriteFailed,
+    SlotSpent,
+)
 from hedgerow.failpoints import fail_point
 from hedgerow.privacy import mechanisms
 from hedgerow.privacy.identity import Announcement, Identity, Roster, signed_by
@@ -111,6 +117,9 @@ class Party:
             except Refusal as refused:
                 log.warning("party %s refused: %s", self.name, refused.word)
                 reply = wire.refusal(refused.word)
+            except LedgerWriteFailed:
+                log.error("party %s could not write its ledger and answers nothing", self.name)
+                reply = wire.refusal("failed")
             except HedgerowError as error:
                 log.warning("party %s could not use a message: %s", self.name, type(error).__name__)
                 reply = wire.refusal("bad-message")

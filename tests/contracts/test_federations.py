@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from hedgerow.errors import SumFailed
 from hedgerow.federation import base
 from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
-from hedgerow.errors import SumFailed
 from hedgerow.privacy.masks import MaskKeys
 from hedgerow.tables import Rows
 from hedgerow.testing import check_federation

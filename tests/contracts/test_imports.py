@@ -23,7 +23,9 @@ def test_layers_and_forbidden_imports() -> None:
     command = Path(sys.executable).with_name("lint-imports")
     if not command.is_file():
         pytest.fail("lint-imports is missing; install the dev extra")
-    done = subprocess.run([command, "--no-cache"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [command, "--no-cache", "--no-logo"], cwd=ROOT, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 broken" in done.stdout
 

@@ -111,7 +111,12 @@ def test_a_query_survives_its_own_bytes(kind: str) -> None:
 @pytest.mark.parametrize("kind", QUERIES)
 def test_cut_or_foreign_bytes_are_not_a_query(kind: str) -> None:
     data = query_bytes(ATTACKS[kind]()[0])
-    for broken in (data[:-1], data[1:], data + b"\0", data.replace(kind.encode(), b"x" * len(kind))):
+    for broken in (
+        data[:-1],
+        data[1:],
+        data + b"\0",
+        data.replace(kind.encode(), b"x" * len(kind)),
+    ):
         with pytest.raises(FormatError):
             query_from_bytes(broken)
 

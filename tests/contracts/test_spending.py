@@ -52,7 +52,11 @@ def test_every_method_spends_exactly_its_plan(method: str, n_parties: int, trust
 def test_charges_of_everyone_come_before_the_release(n_parties: int, trust: str) -> None:
     ledger = Ledger.in_memory()
     _, plan, federation = train(
-        parts_of(n_parties), MIXED, Privacy(1.0, 1e-5, trust), SETTINGS, ledger  # type: ignore[arg-type]
+        parts_of(n_parties),
+        MIXED,
+        Privacy(1.0, 1e-5, trust),
+        SETTINGS,
+        ledger,  # type: ignore[arg-type]
     )
     owners = {COORDINATOR, *federation.names}
     charged: dict[int, set[str]] = {}

@@ -54,10 +54,8 @@ def leaf_of(row: Row, schema: Any, structure: Any) -> int:
 def gradient(score: float, positive: bool, bits: int) -> tuple[int, int]:
     """(g, h) of one row in steps of 2**-bits: q truncated first, h floored from that q."""
     margin = score if positive else -score
-    if margin >= 0:
-        q = math.exp(-margin) / (1 + math.exp(-margin))
-    else:
-        q = 1 / (1 + math.exp(margin))
+    tail = math.exp(-abs(margin))
+    q = tail / (1 + tail) if margin >= 0 else 1 / (1 + tail)
     one = 2**bits
     steps = math.floor(q * one)
     return (-steps if positive else steps), steps * (one - steps) // one

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -61,13 +62,28 @@ def test_any_parties_and_any_trust_give_the_reference_model(case: dict[str, Any]
 
 
 def test_noise_off_under_trust_in_nobody_gives_the_same_model() -> None:
-    """The grid is coarser there, so the reference is compared on the trees asked first only."""
     with noise_off():
         alone, _, _ = train({"all": ROWS}, MIXED, privacy("nobody"), settings_of(CASES[0]))
         split, _, _ = train(
             split_rows(ROWS, UNEVEN), MIXED, privacy("nobody"), settings_of(CASES[0])
         )
     assert alone == split
+
+
+def test_the_number_of_threads_does_not_change_a_model() -> None:
+    rows = mixed_rows(mixed_table(3 * kernels.BLOCK + 5, seed=6))  # four blocks
+    models = []
+    try:
+        for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
+            numba.set_num_threads(threads)
+            with noise_off():
+                model, _, _ = train(
+                    {"all": rows}, MIXED, privacy("coordinator"), settings_of(CASES[2])
+                )
+            models.append(model)
+    finally:
+        numba.set_num_threads(1)
+    assert models[0] == models[1]
 
 
 def test_the_cases_use_every_sort_of_column() -> None:

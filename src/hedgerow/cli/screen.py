@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import sys
-import time
+from datetime import UTC, datetime
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -24,6 +25,20 @@ def messages() -> Console:
     return Console(stderr=True, highlight=False)
 
 
+def show(text: str, style: str | None = None) -> None:
+    """Sentences on stdout: wrapped for a terminal, one line each for a file or a pipe."""
+    _sentences(results(), text, style)
+
+
+def tell(text: str, style: str | None = None) -> None:
+    """Sentences on stderr."""
+    _sentences(messages(), text, style)
+
+
+def _sentences(console: Console, text: str, style: str | None) -> None:
+    console.print(text, style=style, markup=False, soft_wrap=not console.is_terminal)
+
+
 def print_json(values: Any) -> None:
     """Machine-readable results: the only thing a command with --json writes to stdout."""
     sys.stdout.write(json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
@@ -31,7 +46,16 @@ def print_json(values: Any) -> None:
 
 def table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
     """A plain table; the columns named in `right` hold numbers."""
-    made = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    made = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        header_style="bold",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        min_width=len(title),
+    )
     for name in columns:
         made.add_column(name, justify="right" if name in right else "left", overflow="fold")
     return made
@@ -51,7 +75,8 @@ def size_text(n_bytes: float) -> str:
 
 
 class _UtcFormatter(logging.Formatter):
-    converter = time.gmtime
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
 
 
 class _Stderr(logging.Handler):
@@ -66,9 +91,7 @@ def start_logging(verbose: bool) -> None:
     """Warnings go to stderr; with --verbose also every step. Never a value of a row."""
     if not any(isinstance(handler, _Stderr) for handler in logger.handlers):
         handler = _Stderr()
-        handler.setFormatter(
-            _UtcFormatter("%(asctime)sZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
-        )
+        handler.setFormatter(_UtcFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         logger.addHandler(handler)
         logger.propagate = False
     logger.setLevel(logging.DEBUG if verbose else logging.WARNING)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-import tempfile
 from os import PathLike
 from pathlib import Path
 
@@ -62,16 +61,16 @@ def model_from_bytes(data: bytes, source: str = "model") -> Ensemble:
 def write_model(model: Ensemble, path: str | PathLike[str]) -> None:
     """Write beside the target, sync, then rename."""
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent or ".", prefix=target.name + ".")
+    partial = target.with_name(target.name + ".partial")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with partial.open("wb") as file:
             file.write(model_bytes(model))
             file.flush()
             os.fsync(file.fileno())
         fail_point("write-model")
-        os.replace(temporary, target)
+        os.replace(partial, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         raise
 
 

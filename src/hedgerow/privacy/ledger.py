@@ -17,7 +17,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hedgerow.errors import FormatError, LedgerError
+from hedgerow.errors import FormatError, LedgerError, LedgerWriteFailed
 from hedgerow.packing import digest, pack, unpack
 
 FORMAT = 1
@@ -130,18 +130,20 @@ class Ledger:
         except BaseException:
             self._depth -= 1
             if self._depth == 0:
-                self._connection.execute("ROLLBACK")
+                self._roll_back()
             raise
         self._depth -= 1
         if self._depth == 0:
             try:
                 self._connection.execute("COMMIT")
             except sqlite3.DatabaseError as error:
-                self._connection.execute("ROLLBACK")
-                raise LedgerError(
-                    f"the ledger could not be written ({error}). Nothing more was asked. "
-                    "Free some disk space or repair the file, then run the command again."
-                ) from error
+                self._roll_back()
+                raise _not_written(error) from error
+
+    def _roll_back(self) -> None:
+        # After a full disk SQLite has rolled back by itself.
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
 
     def append(
         self,
@@ -171,7 +173,7 @@ class Ledger:
             except sqlite3.IntegrityError as error:
                 raise LedgerError(f"the ledger already has this {kind} line") from error
             except sqlite3.DatabaseError as error:
-                raise LedgerError(f"the ledger could not be written: {error}") from error
+                raise _not_written(error) from error
         return line
 
     def lines(
@@ -238,6 +240,13 @@ def line_hash(
 ) -> str:  # fmt: skip
     """The hash of a line binds every field and the line before it."""
     return digest(previous, str(seq), time, owner, kind, run, str(slot), str(attempt), body)
+
+
+def _not_written(error: sqlite3.DatabaseError) -> LedgerWriteFailed:
+    return LedgerWriteFailed(
+        f"the ledger could not be written ({error}). Nothing more was asked or released. "
+        "Free some disk space or repair the file, then run the same command again."
+    )
 
 
 def _open_problem(file: Path, error: sqlite3.DatabaseError) -> str:

@@ -1,0 +1,97 @@
+"""The command `hedgerow`: registers every command and turns errors into exit codes.
+
+Nothing heavy is imported here or at the top of a command's file: `hedgerow --help` stays quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from hedgerow import __version__
+from hedgerow.cli import demo, evaluate, ledger, methods, options, plan, predict, statement, train
+from hedgerow.cli import schema as schema_commands
+from hedgerow.cli.screen import start_logging
+from hedgerow.errors import HedgerowError
+
+app = typer.Typer(
+    name="hedgerow",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: hedgerow demo",
+)
+schema_app = typer.Typer(
+    no_args_is_help=True,
+    help="Check and show the public description of a table.",
+    epilog="Example: hedgerow schema check schema.toml --data north.csv",
+)
+ledger_app = typer.Typer(
+    no_args_is_help=True,
+    help="Show and verify what was spent.",
+    epilog="Example: hedgerow ledger show model.hedge.ledger",
+)
+_TRAIN = (
+    "hedgerow train --schema schema.toml --data north.csv --data south.csv --data west.parquet "
+    "--epsilon 1 --delta 1e-6 --out model.hedge"
+)
+_PLAN = "hedgerow plan --schema schema.toml --epsilon 1 --delta 1e-6 --parties 3 --out plan.toml"
+for group, name, command, example in (
+    (app, "demo", demo.demo, "hedgerow demo --out demo-output --epsilon 1"),
+    (app, "plan", plan.plan, _PLAN),
+    (app, "train", train.train, _TRAIN),
+    (
+        app,
+        "predict",
+        predict.predict,
+        "hedgerow predict model.hedge --data new.csv --out predictions.csv",
+    ),
+    (app, "evaluate", evaluate.evaluate, "hedgerow evaluate model.hedge --data test.csv"),
+    (app, "statement", statement.statement, "hedgerow statement model.hedge"),
+    (app, "methods", methods.methods, "hedgerow methods --json"),
+    (
+        schema_app,
+        "check",
+        schema_commands.check,
+        "hedgerow schema check schema.toml --data north.csv",
+    ),
+    (schema_app, "show", schema_commands.show, "hedgerow schema show schema.toml"),
+    (ledger_app, "show", ledger.show, "hedgerow ledger show model.hedge.ledger"),
+    (ledger_app, "verify", ledger.verify, "hedgerow ledger verify model.hedge.ledger"),
+):
+    group.command(name, epilog=f"Example: {example}")(command)
+app.add_typer(schema_app, name="schema")
+app.add_typer(ledger_app, name="ledger")
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"hedgerow {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def hedgerow(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Boosted trees across organisations that may not share their rows, privately."""
+
+
+def main() -> None:
+    """Run a command. An error raised on purpose becomes one message and its exit code."""
+    # Threads that wait for each other in a busy loop starve on a machine that is shared.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    start_logging(verbose=False)
+    try:
+        app()
+    except HedgerowError as error:
+        typer.echo(f"{typer.style('Error:', fg='red')} {error}", err=True)
+        sys.exit(error.exit_code)

@@ -1,0 +1,63 @@
+"""`hedgerow evaluate`: how good a model is on a table with labels. The numbers are not private."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hedgerow.cli import options
+from hedgerow.cli.screen import print_json, results, show, table
+
+WARNING = (
+    "These numbers are computed from exact rows and are NOT private: the model's guarantee does "
+    "not cover them. Treat them like the rows themselves."
+)
+
+
+def evaluate(
+    model: options.ModelFile,
+    data: Annotated[Path, typer.Option("--data", help="A table with the label column.")],
+    json: options.Json = False,
+) -> None:
+    """Measure AUC, accuracy and log loss on a table with labels. These numbers are NOT private."""
+    measured = measure(model, data)
+    if json:
+        print_json({**measured, "private": False, "warning": WARNING})
+        return
+    shown = table(f"{model} on {data}", "what", "value", right=("value",))
+    shown.add_row("rows", f"{measured['rows']:,}")
+    for name in ("auc", "accuracy", "log_loss"):
+        value = measured[name]
+        text = "undefined: one class only" if value is None else f"{value:.4f}"
+        shown.add_row(name.replace("_", " ").replace("auc", "AUC"), text)
+    results().print(shown)
+    show(WARNING, style="yellow")
+
+
+def measure(model: Path, data: Path) -> dict[str, Any]:
+    """Exact measures of a model on a table."""
+    import numpy as np
+    from sklearn.metrics import roc_auc_score
+
+    from hedgerow.errors import TableError
+    from hedgerow.model.io import read_model
+    from hedgerow.tables import read_table, target_of
+
+    trained = read_model(model)
+    label, rows = trained.schema.label, read_table(data)
+    if rows.column_names.count(label.name) != 1:
+        raise TableError(f"{data} needs the label column {label.name!r}, once, to be measured on")
+    if rows.num_rows == 0:
+        raise TableError(f"{data} has 0 rows; there is nothing to measure")
+    target = target_of(rows.column(label.name), label, str(data)).astype(np.int64)
+    probabilities = trained.predict_proba(rows)  # (row, class)
+    true = np.maximum(probabilities[np.arange(len(target)), target], 1e-15)
+    both = len(np.unique(target)) == 2
+    return {
+        "rows": len(target),
+        "auc": float(roc_auc_score(target, probabilities[:, 1])) if both else None,
+        "accuracy": float(np.mean(probabilities.argmax(axis=1) == target)),
+        "log_loss": float(-np.mean(np.log(true))),
+    }

@@ -1,0 +1,107 @@
+"""`hedgerow ledger show|verify`: what was reserved, charged and released, and is it all there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hedgerow.cli import options
+from hedgerow.cli.screen import print_json, results, table
+from hedgerow.cli.screen import show as say
+
+if TYPE_CHECKING:
+    from hedgerow.privacy.ledger import Ledger, Line
+
+LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="A .ledger file.")]
+
+
+def show(ledger: LedgerFile, json: options.Json = False) -> None:
+    """Show every run and owner: reserved epsilon, slots charged and released, budget left."""
+    from hedgerow.privacy.ledger import Ledger
+
+    with Ledger.open(ledger, create=False) as opened:
+        runs = [_run(line, opened) for line in opened.lines(kind="reserve")]
+        owners = dict.fromkeys(line.owner for line in opened.lines() if line.kind != "boot")
+        totals = [_total(opened, owner, runs) for owner in owners]
+    if json:
+        print_json({"ledger": str(ledger), "runs": runs, "totals": totals})
+        return
+    numbers = ("epsilon", "delta", "charged", "released")
+    shown = table(f"Runs of {ledger}", "run", "reserved (UTC)", "owner", *numbers, right=numbers)
+    for run in runs:
+        cells = (run["run"][:8], run["time"][:16].replace("T", " "), run["owner"])
+        charged = f"{run['charged']} of {run['slots']}"
+        released = "" if run["released"] is None else str(run["released"])
+        shown.add_row(*cells, f"{run['epsilon']:.4g}", f"{run['delta']:g}", charged, released)
+    sums = ("runs", "epsilon", "delta", "budget", "left")
+    added = table("Totals", "owner", *sums, right=sums)
+    for total in totals:
+        budget, left = total["budget_epsilon"], total["left_epsilon"]
+        added.add_row(
+            total["owner"],
+            str(total["runs"]),
+            f"{total['epsilon']:.4g}",
+            f"{total['delta']:g}",
+            "none set" if budget is None else f"{budget:g}",
+            "" if left is None else f"{left:.4g}",
+        )
+    console = results()
+    console.print(shown)
+    console.print(added)
+
+
+def verify(ledger: LedgerFile, json: options.Json = False) -> None:
+    """Walk the hash chain and add every charge up again; an error names the first bad line."""
+    from hedgerow.privacy.ledger import Ledger
+    from hedgerow.privacy.verify import verify as verified
+
+    with Ledger.open(ledger, create=False) as opened:
+        owners = verified(opened)
+        n_lines = len(opened.lines())
+    if json:
+        print_json({"ledger": str(ledger), "lines": n_lines, "verified": True})
+        return
+    charges = sum(owner.charges for owner in owners)
+    say(
+        f"{ledger}: {n_lines:,} lines are unchanged and in order; {charges:,} charges of "
+        f"{len(owners)} owners add up."
+    )
+
+
+def _run(line: Line, ledger: Ledger) -> dict[str, Any]:
+    from hedgerow.privacy.ledger import COORDINATOR
+
+    values = line.values
+    kinds = Counter(found.kind for found in ledger.lines(owner=line.owner, run=line.run))
+    return {
+        "run": line.run,
+        "owner": line.owner,
+        "time": line.time,
+        "method": values["plan"]["method"],
+        "epsilon": values["epsilon"],
+        "delta": values["delta"],
+        "slots": sum(slot.get("repeat", 1) for slot in values["plan"]["slot"]),
+        "charged": kinds["charge"],
+        # Releases are the coordinator's; a party only answers.
+        "released": kinds["release"] if line.owner == COORDINATOR else None,
+    }
+
+
+def _total(ledger: Ledger, owner: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    from hedgerow.privacy.reservation import budget_of, spending
+
+    budget, spent = budget_of(ledger, owner), spending(ledger, owner)
+    deltas = [run["delta"] for run in runs if run["owner"] == owner]
+    delta = budget.delta if budget else max(deltas, default=1e-6)
+    epsilon = spent.epsilon(delta)
+    return {
+        "owner": owner,
+        "runs": spent.runs,
+        "epsilon": epsilon,
+        "delta": delta,
+        "budget_epsilon": budget.epsilon if budget else None,
+        "left_epsilon": max(0.0, budget.epsilon - epsilon) if budget else None,
+    }

@@ -1,0 +1,125 @@
+"""`hedgerow plan`: what a run will ask and cost, from public facts alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hedgerow.cli import options
+from hedgerow.cli.screen import print_json, results, show, size_text, table, tell
+
+if TYPE_CHECKING:
+    from hedgerow.privacy.plan import Plan
+    from hedgerow.schema import Schema
+
+
+def plan(
+    schema: options.SchemaFile,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    method: options.Method = None,
+    trees: options.Trees = None,
+    depth: options.Depth = None,
+    learning_rate: options.LearningRate = None,
+    bins: options.Bins = None,
+    further: options.Further = None,
+    parties: Annotated[int, typer.Option("--parties", min=1, help="How many will take part.")] = 3,
+    trust: options.Trust = None,
+    seed: options.Seed = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write the plan here (TOML).")] = None,
+    json: options.Json = False,
+) -> None:
+    """Show what a run will ask, what it will cost and how much it will send. Asks nobody."""
+    from hedgerow.cli.files import write_text
+    from hedgerow.cli.planning import make_plan
+    from hedgerow.schema import Schema
+
+    flags = {
+        "epsilon": epsilon, "delta": delta, "method": method, "trust": trust, "seed": seed,
+        "n_trees": trees, "max_depth": depth, "learning_rate": learning_rate, "n_bins": bins,
+    }  # fmt: skip
+    public = Schema.read(schema)
+    made = make_plan(public, options.given_values(flags, further), parties)
+    if out is not None:
+        write_text(out, plan_text(made))
+    if json:
+        print_json({**summary(made, public), "parties": parties, "plan": made.to_dict()})
+    else:
+        _show(made, public, parties)
+    if out is not None:
+        tell(f"Plan written to {out}.")
+
+
+def plan_text(made: Plan) -> str:
+    """A plan as TOML."""
+    import tomli_w
+
+    return tomli_w.dumps(made.to_dict())
+
+
+def summary(made: Plan, schema: Schema) -> dict[str, Any]:
+    """The numbers of a plan."""
+    received, sent = bytes_per_party(made, schema)
+    return {
+        "run": made.run,
+        "method": made.method,
+        "trust": made.privacy.trust,
+        "epsilon": made.epsilon,
+        "delta": made.privacy.delta,
+        "mu": made.mu,
+        "rounds": len(made.slots),
+        "numbers": sum(slot.coordinates for slot in made.slots),
+        "numbers_per_round": max(slot.coordinates for slot in made.slots),
+        "bytes_to_party_estimate": received,
+        "bytes_from_party_estimate": sent,
+    }
+
+
+def bytes_per_party(made: Plan, schema: Schema) -> tuple[int, int]:
+    """About how many bytes one party will receive and send over the whole run.
+
+    An answer is 8 bytes a number. A question carries the structures of its trees and then, in the
+    next round, the same trees with their values.
+    """
+    from hedgerow.schema import Categorical
+
+    columns = schema.columns
+    sizes = [len(c.categories) // 64 + 1 for c in columns if isinstance(c, Categorical)]
+    words = sum(sizes) / len(columns)
+    node = 21 + 4 * words  # bytes of an average node, leaves included
+    received, sent = 2000.0, 1000.0  # opening the run
+    for slot in made.slots:
+        sent += 8 * (slot.coordinates + 1) + 420
+        received += 700
+        if slot.kind == "leaf-sums":
+            received += 2 * slot.coordinates * node + 2 * slot.coordinates + 600
+    return round(received), round(sent)
+
+
+def _show(made: Plan, schema: Schema, parties: int) -> None:
+    numbers = summary(made, schema)
+    what = ("slots", "what", "numbers each", "mu each", "part of mu²")
+    slots = table(
+        f"Plan for {schema.name!r}, method {made.method}", *what, right=what[:1] + what[2:]
+    )
+    for group in made.to_dict()["slot"]:
+        part = group["repeat"] * group["mu"] ** 2 / made.mu**2
+        name = f"{group['name']} ({group['kind']})"
+        cells = (str(group["repeat"]), name, f"{group['coordinates']:,}", f"{group['mu']:.4f}")
+        slots.add_row(*cells, f"{100 * part:.1f} %")
+    console = results()
+    console.print(slots)
+    cost = table("Cost", "what", "value", right=("value",))
+    privacy = made.privacy
+    cost.add_row("epsilon", f"{made.epsilon:.4g} at delta = {privacy.delta:g}")
+    cost.add_row("mu (Gaussian privacy parameter)", f"{made.mu:.4f}")
+    cost.add_row("trust in", privacy.trust)
+    cost.add_row("rounds", f"{numbers['rounds']:,}")
+    cost.add_row("numbers per round, at most", f"{numbers['numbers_per_round']:,}")
+    cost.add_row("parties", str(parties))
+    cost.add_row("sent by a party, about", size_text(numbers["bytes_from_party_estimate"]))
+    cost.add_row("received by a party, about", size_text(numbers["bytes_to_party_estimate"]))
+    console.print(cost)
+    show("Nothing was asked and nothing was spent.")

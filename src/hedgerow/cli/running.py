@@ -1,0 +1,76 @@
+"""While a run goes on: a progress bar, and Ctrl-C that ends it between two releases."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from hedgerow.cli.screen import messages
+from hedgerow.errors import Interrupted
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+    from hedgerow.gate import Progress
+
+log = logging.getLogger(__name__)
+_STOPPING = b"\nStopping after the current release. Press Ctrl-C again to stop at once.\n"
+
+
+class Watch:
+    """Sees every release: counts them, moves the bar, and stops the run when asked to."""
+
+    def __init__(self, bar: Bar, stored_in: str) -> None:
+        self.asked = self.replayed = 0
+        self._bar, self._stored_in = bar, stored_in
+        self._task: Any = None
+        self._stop = False
+
+    def stop(self, *_: object) -> None:
+        """First Ctrl-C; the second one is the usual KeyboardInterrupt."""
+        self._stop = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.write(2, _STOPPING)
+
+    def observe(self, progress: Progress) -> None:
+        """Called by the gate when a release is stored, so stopping here loses nothing."""
+        self.replayed += progress.replayed
+        self.asked += not progress.replayed
+        done = progress.slot + 1
+        verb = "replayed" if progress.replayed else "released"
+        log.debug("%s slot %d of %d: %s", verb, done, progress.n_slots, progress.name)
+        if self._task is None:
+            self._task = self._bar.add_task("releases", total=progress.n_slots)
+        self._bar.update(self._task, completed=done)
+        if self._stop and done < progress.n_slots:
+            raise Interrupted(
+                f"Stopped after slot {done} of {progress.n_slots}. Its releases are stored in "
+                f"{self._stored_in} and stay charged. Run the same command again to go on from "
+                "there; nothing is paid twice."
+            )
+
+
+@contextmanager
+def watching(stored_in: str) -> Iterator[Watch]:
+    """A watch with its bar on stderr, and the handler of Ctrl-C, for as long as the block lasts."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    console = messages()
+    bar = Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal)
+    watch = Watch(bar, stored_in)
+    with _on_interrupt(watch.stop), bar:
+        yield watch
+
+
+@contextmanager
+def _on_interrupt(handler: Callable[..., None]) -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

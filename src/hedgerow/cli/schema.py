@@ -1,0 +1,84 @@
+"""`hedgerow schema check|show`: the public description of a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hedgerow.cli import options
+from hedgerow.cli.screen import print_json, results, table
+from hedgerow.cli.screen import show as say
+
+if TYPE_CHECKING:
+    from hedgerow.schema import Column
+
+SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="Schema file (TOML).")]
+
+
+def check(
+    schema: SchemaArgument,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option("--data", help="Also check that this table fits; repeatable."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Check a schema, and the tables that are to fit it. Sends nothing and spends nothing."""
+    from hedgerow.schema import Schema
+
+    public = Schema.read(schema)
+    fitting: list[dict[str, Any]] = []
+    if data:
+        from hedgerow.tables import rows_of
+
+        fitting = [{"path": str(path), "rows": rows_of(path, public).n_rows} for path in data]
+    facts = {
+        "schema": str(schema),
+        "name": public.name,
+        "hash": public.hash,
+        "columns": len(public.columns),
+        "task": public.label.task,
+        "tables": fitting,
+    }
+    if json:
+        print_json(facts)
+        return
+    say(
+        f"{schema} is a complete schema: {len(public.columns)} columns, {public.label.task} label "
+        f"{public.label.name!r}, hash {public.hash[:16]}."
+    )
+    for entry in fitting:
+        say(f"{entry['path']} fits: {entry['rows']:,} rows.")
+
+
+def show(schema: SchemaArgument, json: options.Json = False) -> None:
+    """Show columns, bounds, categories, label and unit of privacy."""
+    from hedgerow.schema import Schema, text_of
+
+    public = Schema.read(schema)
+    if json:
+        print_json({**public.to_dict(), "hash": public.hash})
+        return
+    shown = table(f"Schema {public.name!r}", "column", "kind", "values", "missing")
+    for column in public.columns:
+        allowed = "allowed" if column.missing else "no"
+        shown.add_row(column.name, column.kind, _values(column), allowed)
+    results().print(shown)
+    label, unit = public.label, public.unit
+    classes = ", ".join(text_of(value) for value in label.classes)
+    say(f"Label {label.name!r}: {classes or f'{label.lower:g} to {label.upper:g}'}.")
+    row = "one row" if unit.kind == "row" else f"one person ({unit.column!r})"
+    say(f"Unit of privacy: {row}. Hash: {public.hash}")
+
+
+def _values(column: Column) -> str:
+    from hedgerow.schema import Numeric, text_of
+
+    if isinstance(column, Numeric):
+        return f"{column.lower:g} to {column.upper:g}" + (", whole" if column.integer else "")
+    listed = [text_of(value) for value in column.categories]
+    more = f" and {len(listed) - 12} more" if len(listed) > 12 else ""
+    other = "; others are a category" if column.other == "category" else ""
+    return ", ".join(listed[:12]) + more + other

@@ -1,0 +1,236 @@
+"""`hedgerow train`: a model over several tables, one per party, in this process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hedgerow.cli import options
+from hedgerow.cli.screen import print_json, results, show, size_text, table, tell
+from hedgerow.errors import PlanError, SettingsError
+
+if TYPE_CHECKING:
+    from hedgerow.federation.base import Federation
+    from hedgerow.model.ensemble import Ensemble
+    from hedgerow.privacy.ledger import Ledger
+    from hedgerow.privacy.plan import Plan
+    from hedgerow.schema import Schema
+    from hedgerow.tables import Rows
+
+
+DataFiles = Annotated[
+    list[str],
+    typer.Option(
+        "--data", metavar="[NAME=]PATH", help="A party's table, Parquet or CSV; repeatable."
+    ),
+]
+ModelOut = Annotated[Path, typer.Option("--out", help="Where the model goes (.hedge).")]
+PlanIn = Annotated[Path | None, typer.Option("--plan", help="A plan file; by default one is made.")]
+LedgerIn = Annotated[
+    Path | None, typer.Option("--ledger", help="By default the model's name + .ledger.")
+]
+BudgetEpsilon = Annotated[
+    float | None, typer.Option("--budget-epsilon", help="Ceiling over all runs of this ledger.")
+]
+BudgetDelta = Annotated[
+    float | None, typer.Option("--budget-delta", help="Its delta; by default the plan's.")
+]
+
+
+def train(
+    schema: options.SchemaFile,
+    data: DataFiles,
+    out: ModelOut,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    plan: PlanIn = None,
+    ledger: LedgerIn = None,
+    budget_epsilon: BudgetEpsilon = None,
+    budget_delta: BudgetDelta = None,
+    trust: options.Trust = None,
+    method: options.Method = None,
+    trees: options.Trees = None,
+    depth: options.Depth = None,
+    learning_rate: options.LearningRate = None,
+    bins: options.Bins = None,
+    further: options.Further = None,
+    seed: options.Seed = None,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Train a model. Running the same command again resumes a run that was stopped."""
+    flags = {
+        "epsilon": epsilon, "delta": delta, "method": method, "trust": trust, "seed": seed,
+        "n_trees": trees, "max_depth": depth, "learning_rate": learning_rate, "n_bins": bins,
+    }  # fmt: skip
+    given = options.given_values(flags, further)
+    model, facts = _run(
+        schema, party_sources(data), out, given, plan, ledger, (budget_epsilon, budget_delta)
+    )
+    if json:
+        print_json({**facts, "statement": model.statement.to_dict()})
+    else:
+        _show(model, facts)
+
+
+def _run(
+    schema: Path,
+    sources: dict[str, Path],
+    out: Path,
+    given: dict[str, Any],
+    plan: Path | None,
+    ledger: Path | None,
+    budget: tuple[float | None, float | None],
+) -> tuple[Ensemble, dict[str, Any]]:
+    """Everything that can fail is tried before the first charge."""
+    from hedgerow.cli.files import check_writable, write_text
+    from hedgerow.cli.plan import plan_text
+    from hedgerow.cli.planning import settle_plan
+    from hedgerow.privacy.ledger import Ledger
+    from hedgerow.schema import Schema
+
+    public = Schema.read(schema)
+    beside, stored_in = _beside(out, ".plan.toml"), ledger or _beside(out, ".ledger")
+    agreed = settle_plan(public, given, len(sources), plan, beside)
+    tables = _checked_tables(sources, public)
+    check_writable(out)
+    if not beside.exists():
+        write_text(beside, plan_text(agreed))
+    with Ledger.open(stored_in) as opened:
+        _check_parties(opened, agreed, sources, beside)
+        _record_budget(opened, *budget, agreed)
+        model, facts = _grow(public, tables, agreed, opened, out)
+    return model, {**facts, "plan": str(beside)}
+
+
+def party_sources(data: Sequence[str]) -> dict[str, Path]:
+    """Tables by party name: the text before "=", else the file's stem.
+
+    >>> party_sources(["north=a.csv", "South Ward_2.parquet"])
+    {'north': PosixPath('a.csv'), 'south-ward-2': PosixPath('South Ward_2.parquet')}
+    """
+    sources: dict[str, Path] = {}
+    for text in data:
+        name, equals, path = text.partition("=")
+        if not equals or Path(text).is_file():
+            path = text
+            name = re.sub(r"[^a-z0-9-]+", "-", Path(text).stem.lower()).strip("-")[:40]
+        if not re.fullmatch(r"[a-z0-9-]{1,40}", name):
+            raise SettingsError(
+                f"{name!r} is not a party name; write --data name=path with 1 to 40 of a-z, 0-9 "
+                "and hyphens in the name"
+            )
+        if name in sources:
+            raise SettingsError(
+                f"two tables belong to the party {name!r}; write --data name=path to tell "
+                "them apart, or put the rows of one party into one file"
+            )
+        sources[name] = Path(path)
+    return sources
+
+
+def _beside(out: Path, suffix: str) -> Path:
+    return out.with_name(out.name + suffix)
+
+
+def _checked_tables(sources: dict[str, Path], schema: Schema) -> dict[str, Rows]:
+    """Every table is checked before anything is reserved."""
+    from hedgerow.tables import rows_of
+
+    return {name: rows_of(path, schema) for name, path in sources.items()}
+
+
+def _check_parties(ledger: Ledger, plan: Plan, sources: dict[str, Path], beside: Path) -> None:
+    """A resumed run has the parties it was started with."""
+    from hedgerow.privacy.ledger import COORDINATOR
+
+    owners = {line.owner for line in ledger.lines(kind="reserve", run=plan.run)}
+    started = sorted(owners - {COORDINATOR})
+    if started and started != sorted(sources):
+        raise PlanError(
+            f"run {plan.run} of {beside} was started by the parties {', '.join(started)}, and now "
+            f"there are {', '.join(sorted(sources))}. Nothing was asked. Give the same tables, or "
+            "choose another --out for a new run."
+        )
+
+
+def _record_budget(ledger: Ledger, epsilon: float | None, delta: float | None, plan: Plan) -> None:
+    from hedgerow.privacy.ledger import Budget
+    from hedgerow.privacy.reservation import set_budget
+    from hedgerow.settings import Privacy
+
+    if epsilon is None:
+        if delta is not None:
+            raise SettingsError("--budget-delta needs --budget-epsilon. Nothing was asked.")
+        return
+    ceiling = Privacy(epsilon, plan.privacy.delta if delta is None else delta)  # checks ranges
+    set_budget(ledger, Budget(ceiling.epsilon, ceiling.delta))
+
+
+def _grow(
+    schema: Schema, tables: dict[str, Rows], plan: Plan, ledger: Ledger, out: Path
+) -> tuple[Ensemble, dict[str, Any]]:
+    from hedgerow.cli.running import watching
+    from hedgerow.federation.local import local_federation
+    from hedgerow.gate import Gate
+    from hedgerow.presets import method_named
+
+    privacy = plan.privacy
+    federation = local_federation(
+        tables, schema, ledger, privacy.colluding, privacy.minimum_parties
+    )
+    with watching(str(ledger.path)) as watch:
+        gate = Gate(federation, plan, ledger, observe=watch.observe)
+        model = method_named(plan.method).grow(gate)
+    model.save(out)
+    facts = {
+        "model": str(out),
+        "ledger": str(ledger.path),
+        **_facts(plan, ledger, federation),
+        "releases_asked": watch.asked,
+        "releases_replayed": watch.replayed,
+        "slots_lost": len(plan.slots) - watch.asked - watch.replayed,
+    }
+    return model, facts
+
+
+def _facts(plan: Plan, ledger: Ledger, federation: Federation) -> dict[str, Any]:
+    from hedgerow.privacy.reservation import spending
+
+    total = spending(ledger)
+    return {
+        "run": plan.run,
+        "method": plan.method,
+        "parties": list(federation.names),
+        "epsilon": plan.epsilon,
+        "delta": plan.privacy.delta,
+        "mu": plan.mu,
+        "rounds": federation.rounds,
+        "bytes_to_parties": federation.bytes_to_parties,
+        "bytes_from_parties": federation.bytes_from_parties,
+        "ledger_epsilon": total.epsilon(plan.privacy.delta),
+        "ledger_runs": total.runs,
+    }
+
+
+def _show(model: Ensemble, facts: dict[str, Any]) -> None:
+    show(model.statement.words())
+    shown = table("Run " + facts["run"], "what", "value", right=("value",))
+    delta, n_parties = facts["delta"], len(facts["parties"])
+    shown.add_row("epsilon spent", f"{facts['epsilon']:.4g} at delta = {delta:g}")
+    runs = "1 run" if facts["ledger_runs"] == 1 else f"{facts['ledger_runs']} runs"
+    shown.add_row(f"epsilon of the ledger ({runs})", f"{facts['ledger_epsilon']:.4g}")
+    shown.add_row("trees", str(len(model.trees)))
+    shown.add_row("rounds asked now", str(facts["rounds"]))
+    if facts["releases_replayed"]:
+        shown.add_row("releases taken from the ledger", str(facts["releases_replayed"]))
+    if facts["slots_lost"]:
+        shown.add_row("slots charged and lost in a crash", str(facts["slots_lost"]))
+    shown.add_row("sent by a party", size_text(facts["bytes_from_parties"] / n_parties))
+    shown.add_row("received by a party", size_text(facts["bytes_to_parties"] / n_parties))
+    results().print(shown)
+    tell(f"Model written to {facts['model']}.")

@@ -1,0 +1,77 @@
+"""The demonstration: its world, its numbers and its picture."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hedgerow.datasets import HOSPITAL_SCHEMA, hospital_tables, split_table
+from hedgerow.demo import Score, draw
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.privacy.plan import Plan
+from hedgerow.rng import stream
+from hedgerow.schema import Schema
+from hedgerow.tables import rows_of
+
+
+def test_a_seed_gives_the_same_patients() -> None:
+    first, again, other = hospital_tables(1), hospital_tables(1), hospital_tables(2)
+    assert all(
+        str(first[k][c].tolist()) == str(again[k][c].tolist()) for k in first for c in first[k]
+    )
+    assert not np.array_equal(first["riverside"]["age"], other["riverside"]["age"])
+
+
+def test_the_tables_fit_the_schema_and_differ_in_case_mix() -> None:
+    tables = hospital_tables(7)
+    sizes = [rows_of(table, HOSPITAL_SCHEMA).n_rows for table in tables.values()]
+    assert sum(sizes) == 30_000
+    assert len(set(sizes)) == 3
+    rates = [np.mean(table["readmitted"] == "yes") for table in tables.values()]
+    assert 0.05 < min(rates) < 0.9 * max(rates) < 0.4
+    assert all(np.isnan(table["creatinine"]).any() for table in tables.values())
+    assert all(any(v is None for v in table["smoking"]) for table in tables.values())
+
+
+def test_no_patient_is_in_both_parts() -> None:
+    table = {"id": np.arange(100)}
+    train, test = split_table(table, 0.2, stream(1, "split"))
+    assert len(test["id"]) == 20
+    assert sorted([*train["id"], *test["id"]]) == list(range(100))
+
+
+def test_the_demonstration(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    command = Path(sys.executable).with_name("hedgerow")
+    words = [command, "demo", "--out", folder, "--json", "--epsilon", "4"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=250)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    auc = {score["name"]: score["auc"] for score in told["scores"]}
+    # Far from chance, and pooled rows without noise are better: both by many deviations.
+    assert 0.65 < auc["together"] < auc["pooled"] < 0.9
+    assert told["rounds"] > 0
+    assert 0 < told["bytes_from_party"] < 1e6
+    model = Ensemble.load(folder / "model.hedge")
+    assert model.statement.epsilon == 4
+    assert model.statement.trust == "parties"
+    assert model.statement.guarantee == "epsilon-delta"
+    assert Schema.read(folder / "schema.toml") == HOSPITAL_SCHEMA
+    assert Plan.read(folder / "model.hedge.plan.toml").run == model.record["run"]
+    assert (folder / "statement.txt").read_text() == model.statement.words() + "\n"
+    assert (folder / "comparison.png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads((folder / "results.json").read_text()) == told
+
+
+def test_without_matplotlib_there_is_no_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    score = Score("pooled", "pooled", 10, None, 0.8, 0.4, {})
+    assert draw((score,), 1.0, tmp_path / "c.png") is None
+    assert not (tmp_path / "c.png").exists()

@@ -1,0 +1,137 @@
+"""`hedgerow train` in this process: names, resuming, refusals before anything is spent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hedgerow.cli.train import party_sources
+from hedgerow.errors import (
+    BudgetExceeded,
+    HedgerowError,
+    LedgerError,
+    PlanError,
+    SettingsError,
+    TableError,
+)
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.privacy.ledger import Ledger
+from hedgerow.tables import read_table
+from tests.cli.conftest import Call
+
+SMALL = ("--epsilon", 2, "--delta", "1e-5", "--trees", 3, "--depth", 2)
+
+
+def refused(found: Any, kind: type[HedgerowError], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        raise found.exception or AssertionError(f"it was accepted: {found.output}")
+
+
+def test_a_model_with_its_plan_and_ledger(train: Call, folder: Path) -> None:
+    told = json.loads(train(*SMALL, "--json").stdout)
+    model = Ensemble.load(folder / "m.hedge")
+    assert len(model.trees) == 4
+    assert told["statement"] == model.statement.to_dict()
+    assert told["parties"] == ["a", "b", "c"]
+    assert (told["releases_asked"], told["releases_replayed"], told["rounds"]) == (4, 0, 4)
+    assert told["ledger_epsilon"] == pytest.approx(2, rel=1e-6)
+    with Ledger.open(folder / "m.hedge.ledger", create=False) as ledger:
+        assert ledger.verify() > 0
+
+
+def test_the_end_of_a_run_is_told_in_words(train: Call) -> None:
+    done = train(*SMALL)
+    assert "learns about one row of any other party no more than epsilon = 2" in done.stdout
+    assert "2 at delta = 1e-05" in done.stdout
+    assert "sent by a party" in done.stdout
+    assert "Model written to m.hedge" in done.stderr
+
+
+def test_the_same_command_replays_and_pays_once(train: Call, folder: Path) -> None:
+    train(*SMALL)
+    first = Ensemble.load(folder / "m.hedge")
+    (folder / "m.hedge").unlink()
+    again = json.loads(train(*SMALL, "--json").stdout)
+    assert (again["releases_asked"], again["releases_replayed"]) == (0, 4)
+    assert again["ledger_runs"] == 1
+    assert Ensemble.load(folder / "m.hedge") == first
+
+
+@pytest.mark.parametrize(
+    ("words", "difference"),
+    [
+        (("--epsilon", 3, "--delta", "1e-5"), "--epsilon is 3.0, the plan has 2.0"),
+        (("--trees", 4, "--depth", 2), "--trees is 4, the plan has 3"),
+        (("--set", "batch_size=2"), "--set batch_size is 2, the plan has 1"),
+        (("--trust", "coordinator"), "--trust is coordinator, the plan has parties"),
+    ],
+)
+def test_a_contradiction_to_the_plan_of_the_model(
+    train: Call, folder: Path, words: tuple[object, ...], difference: str
+) -> None:
+    train(*SMALL)
+    before = (folder / "m.hedge.ledger").read_bytes()
+    refused(train(*words), PlanError, f"{difference}.*Nothing was asked. Choose another --out")
+    assert (folder / "m.hedge.ledger").read_bytes() == before
+
+
+def test_a_run_keeps_its_parties(call: Call, train: Call) -> None:
+    train(*SMALL)
+    tables = ("--data", "a.csv", "--data", "b.csv", "--data", "other=c.csv")
+    found = call("train", "--schema", "schema.toml", *tables, "--out", "m.hedge")
+    refused(found, PlanError, "started by the parties a, b, c.*there are a, b, other")
+
+
+def test_a_bad_table_is_found_before_anything_is_reserved(train: Call, folder: Path) -> None:
+    table = folder / "c.csv"
+    table.write_text(table.read_text().replace("yes", "perhaps"))
+    refused(train(*SMALL), TableError, "c.csv: label 'sick'")
+    assert not list(folder.glob("m.hedge*"))
+
+
+def test_a_folder_that_does_not_exist(train: Call, folder: Path) -> None:
+    refused(train(*SMALL, "--out", "no/m.hedge"), HedgerowError, "no does not exist.*Nothing was")
+    refused(train(*SMALL, "--out", folder), HedgerowError, "is a folder")
+    assert not list(folder.glob("*.ledger"))
+
+
+def test_a_budget_stops_the_run_that_exceeds_it(train: Call, folder: Path) -> None:
+    ceiling = ("--ledger", "all.ledger", "--budget-epsilon", 2.5)
+    assert train(*SMALL, *ceiling).exit_code == 0
+    second = ("--out", "second.hedge")
+    refused(train(*SMALL, *ceiling, *second), BudgetExceeded, "over the budget of 2.5 at delta")
+    assert not (folder / "second.hedge").exists()
+    other = ("--ledger", "all.ledger", "--budget-epsilon", 9, "--out", "third.hedge")
+    refused(train(*SMALL, *other), LedgerError, "cannot be changed")
+    refused(train(*SMALL, "--out", "d.hedge", "--budget-delta", 0.1), SettingsError, "--budget-eps")
+
+
+def test_a_ledger_in_use_is_refused(train: Call, folder: Path) -> None:
+    with Ledger.open(folder / "m.hedge.ledger"):
+        refused(train(*SMALL), LedgerError, "in use by another process")
+
+
+def test_party_names() -> None:
+    assert list(party_sources(["North Gate_1.csv", "b=x/y.csv"])) == ["north-gate-1", "b"]
+    with pytest.raises(SettingsError, match="two tables belong to the party 'a'"):
+        party_sources(["x/a.csv", "y/A.parquet"])
+    with pytest.raises(SettingsError, match="'B!' is not a party name"):
+        party_sources(["B!=a.csv"])
+
+
+def test_a_file_name_may_hold_an_equals_sign(folder: Path) -> None:
+    file = folder / "k=1.csv"
+    file.touch()
+    assert party_sources([str(file)]) == {"k-1": file}
+
+
+def test_parquet_and_csv_give_the_same_check(call: Call, folder: Path) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(read_table(folder / "a.csv"), folder / "a.parquet")
+    words = ("schema", "check", "schema.toml", "--data", "a.csv", "--data", "a.parquet", "--json")
+    told = json.loads(call(*words).stdout)
+    assert [entry["rows"] for entry in told["tables"]] == [80, 80]

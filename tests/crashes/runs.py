@@ -1,0 +1,64 @@
+"""Starting, killing and checking `hedgerow train` as a real process; shared with the soak."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.verify import verify
+from hedgerow.schema import Schema
+
+ROOT = Path(__file__).resolve().parents[2]
+KILLED = -9
+TREES = 12
+
+
+def write_tables(folder: Path) -> list[str]:
+    """Three small tables and their schema; returns the arguments of `train` that name them."""
+    schema = Schema.from_bounds({"age": (0, 100), "dose": (0, 1)}, classes=[0, 1], label="ill")
+    schema.write(folder / "schema.toml")
+    rng = np.random.default_rng(5)
+    arguments = ["--schema", str(folder / "schema.toml")]
+    for name in ("north", "south", "west"):
+        age, dose = rng.uniform(0, 100, 80), rng.uniform(0, 1, 80)
+        ill = (age / 100 + dose > 1).astype(int)
+        lines = [f"{a:.2f},{d:.3f},{i}" for a, d, i in zip(age, dose, ill, strict=True)]
+        (folder / f"{name}.csv").write_text("\n".join(["age,dose,ill", *lines]) + "\n")
+        arguments += ["--data", f"{name}={folder / name}.csv"]
+    return arguments
+
+
+def command(folder: Path, out: str, spare: int, quiet: bool = True) -> list[str]:
+    """The same command, run again and again: only the environment differs."""
+    program = ["-m", "tests.crashes.driver"] if quiet else ["-m", "hedgerow.cli.app"]
+    tables = write_tables(folder)
+    options = ["--epsilon", "50", "--delta", "1e-6", "--trees", str(TREES), "--depth", "2"]
+    options += ["--trust", "parties", "--seed", "3", "--set", f"spare={spare}"]
+    return [sys.executable, *program, "train", *tables, *options, "--out", str(folder / out)]
+
+
+def run(arguments: list[str], fail_at: str = "") -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "HEDGEROW_FAIL_AT": fail_at, "NUMBA_NUM_THREADS": "1"}
+    return subprocess.run(
+        arguments, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240
+    )
+
+
+def check_ledger(path: Path) -> tuple[int, int]:
+    """Charges and releases of the coordinator; raises if anything left uncharged or twice."""
+    if not path.exists():
+        return 0, 0
+    with Ledger.open(path) as ledger:
+        verify(ledger)
+        answers = ledger.lines(kind="answer")
+        contexts = [(line.owner, line.run, line.slot, line.attempt) for line in answers]
+        assert len(contexts) == len(set(contexts)), "a context was answered twice"
+        charges = ledger.lines("coordinator", "charge")
+        releases = ledger.lines("coordinator", "release")
+        assert len({line.slot for line in releases}) == len(releases), "a slot was released twice"
+        return len(charges), len(releases)

@@ -1,0 +1,104 @@
+"""Processes die at every boundary; ledgers verify, the same command resumes, nothing is lost."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hedgerow.failpoints import FAIL_POINTS
+from hedgerow.model.ensemble import Ensemble
+from tests.crashes.runs import KILLED, ROOT, TREES, check_ledger, command, run
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Ensemble:
+    """The model of a run that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("whole")
+    done = run(command(folder, "model.hedge", spare=10))
+    assert done.returncode == 0, done.stderr
+    return Ensemble.load(folder / "model.hedge")
+
+
+def killed_until_done(folder: Path, kills: list[str]) -> Ensemble:
+    """Run one command over and over, killed once at each of `kills`, then to its end."""
+    arguments = command(folder, "model.hedge", spare=10)
+    released = 0
+    for fail_at in kills:
+        died = run(arguments, fail_at)
+        assert died.returncode == KILLED, (fail_at, died.returncode, died.stderr)
+        charges, now = check_ledger(folder / "model.hedge.ledger")
+        assert charges >= now >= released
+        released = now
+    done = run(arguments)
+    assert done.returncode == 0, done.stderr
+    charges, released = check_ledger(folder / "model.hedge.ledger")
+    assert released == TREES + 1
+    assert charges <= TREES + 1 + 10
+    return Ensemble.load(folder / "model.hedge")
+
+
+def test_killed_once_at_every_boundary_the_run_resumes_to_the_same_model(
+    tmp_path: Path, whole: Ensemble
+) -> None:
+    order = ["reserve", "charge", "sync", "ask", "answer", "noise", "store", "write-model"]
+    assert sorted(order) == sorted(FAIL_POINTS)
+    assert killed_until_done(tmp_path, [f"{name}@1" for name in order]) == whole
+
+
+def test_killed_eight_times_at_random_the_run_resumes_to_the_same_model(
+    tmp_path: Path, whole: Ensemble
+) -> None:
+    rng = np.random.default_rng(11)
+    points = ["charge", "sync", "ask", "answer", "noise", "store"]
+    kills = [f"{rng.choice(points)}@{rng.integers(1, 3)}" for _ in range(7)]
+    assert killed_until_done(tmp_path, [*kills, "write-model@1"]) == whole
+
+
+def test_without_spares_a_lost_slot_makes_the_model_one_tree_shorter(tmp_path: Path) -> None:
+    arguments = command(tmp_path, "model.hedge", spare=0)
+    assert run(arguments, "noise@3").returncode == KILLED
+    done = run(arguments)
+    assert done.returncode == 0, done.stderr
+    assert len(Ensemble.load(tmp_path / "model.hedge").trees) == 1 + TREES - 1
+    assert check_ledger(tmp_path / "model.hedge.ledger") == (TREES + 1, TREES)
+
+
+def run_with_disk(arguments: list[str], limit: int) -> subprocess.CompletedProcess[str]:
+    """Run with files limited to so many bytes: writing beyond fails as on a full disk."""
+
+    def limited() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    return subprocess.run(
+        arguments, cwd=ROOT, capture_output=True, text=True, preexec_fn=limited, timeout=240
+    )
+
+
+@pytest.mark.parametrize("limit", [0, 5000])
+def test_a_full_disk_fails_before_the_first_charge(tmp_path: Path, limit: int) -> None:
+    failed = run_with_disk(command(tmp_path, "model.hedge", spare=0), limit)
+    assert failed.returncode == 2, failed.stderr
+    assert "Traceback" not in failed.stderr
+    assert ("cannot write" if limit == 0 else "cannot open the ledger") in failed.stderr
+    assert not (tmp_path / "model.hedge").exists()
+
+
+def test_a_disk_that_fills_up_on_the_way_stops_the_run_and_it_resumes(
+    tmp_path: Path, whole: Ensemble
+) -> None:
+    arguments = command(tmp_path, "model.hedge", spare=10)
+    failed = run_with_disk(arguments, 60_000)
+    assert failed.returncode == 5, failed.stderr
+    assert "Free some disk space" in failed.stderr
+    charges, released = check_ledger(tmp_path / "model.hedge.ledger")
+    assert 0 < released <= charges
+    done = run(arguments)
+    assert done.returncode == 0, done.stderr
+    check_ledger(tmp_path / "model.hedge.ledger")
+    assert Ensemble.load(tmp_path / "model.hedge") == whole

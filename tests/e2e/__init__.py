@@ -1,0 +1,1 @@
+"""Whole runs through real processes."""

@@ -1,0 +1,225 @@
+"""The ledger: append-only, hash-chained, one opener, and honest about what it finds."""
+
+from __future__ import annotations
+
+import copy
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hedgerow.errors import BudgetExceeded, FormatError, LedgerError, PlanError, SlotSpent
+from hedgerow.presets import plan_for
+from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger
+from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.reservation import (
+    Release,
+    Reservation,
+    budget_of,
+    set_budget,
+    spending,
+)
+from hedgerow.settings import Privacy
+from tests.conftest import MIXED
+
+
+def a_plan(epsilon: float = 1.0, run: str = "run-1", spare: int = 0) -> Plan:
+    privacy = Privacy(epsilon, 1e-5, spare=spare)
+    return plan_for(MIXED, privacy, settings={"n_trees": 3}, seed=1, run=run)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A ledger file with five lines."""
+    file = tmp_path / "ledger.db"
+    with Ledger.open(file) as ledger:
+        for i in range(5):
+            ledger.append("a", "boot", values={"boot": i}, arrays={"x": np.arange(i)})
+    return file
+
+
+def tampered(path: Path, statement: str) -> None:
+    """Change the file as someone would who knows SQLite: without the triggers."""
+    connection = sqlite3.connect(path)
+    triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+    for (name,) in triggers.fetchall():
+        connection.execute(f"DROP TRIGGER {name}")
+    connection.executescript(statement)
+    connection.commit()
+    connection.close()
+
+
+def test_lines_come_back_in_order_after_reopening(path: Path) -> None:
+    with Ledger.open(path) as ledger:
+        assert [line.values["boot"] for line in ledger.lines("a", "boot")] == list(range(5))
+        assert ledger.lines()[3].arrays["x"].tolist() == [0, 1, 2]
+        assert ledger.verify() == 5
+        assert ledger.lines("b") == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE line SET owner = 'b'",
+        "DELETE FROM line",
+        # REPLACE deletes without firing delete triggers.
+        "INSERT OR REPLACE INTO line SELECT seq, time, 'b', kind, run, slot, attempt, body, "
+        "previous, hash FROM line WHERE seq = 2",
+    ],
+)
+def test_lines_cannot_be_changed_or_removed(path: Path, statement: str) -> None:
+    connection = sqlite3.connect(path)
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        connection.execute(statement)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE line SET owner = 'b' WHERE seq = 3;",
+        "UPDATE line SET time = '' WHERE seq = 1;",
+        "UPDATE line SET attempt = 1 WHERE seq = 5;",
+        "UPDATE line SET body = zeroblob(4) WHERE seq = 2;",
+        "UPDATE line SET previous = hash WHERE seq = 4;",
+        "DELETE FROM line WHERE seq = 1;",
+        "DELETE FROM line WHERE seq = 3;",
+        "UPDATE line SET seq = 6 WHERE seq = 5;",
+        "INSERT INTO line SELECT 6, time, owner, kind, run, slot, attempt, body, previous, 'x' "
+        "FROM line WHERE seq = 5;",
+        "INSERT OR REPLACE INTO line SELECT seq, time, 'b', kind, run, slot, attempt, body, "
+        "previous, hash FROM line WHERE seq = 2;",
+    ],
+)
+def test_the_chain_shows_what_was_changed(path: Path, statement: str) -> None:
+    tampered(path, statement)
+    with Ledger.open(path) as ledger, pytest.raises(LedgerError, match="changed, removed or"):
+        ledger.verify()
+
+
+def test_a_second_opener_is_told_that_the_ledger_is_in_use(path: Path) -> None:
+    code = f"from hedgerow.privacy.ledger import Ledger; Ledger.open({str(path)!r})"
+    with Ledger.open(path):
+        with pytest.raises(LedgerError, match="in use"):
+            Ledger.open(path)
+        other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "in use by another process" in other.stderr
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_files_that_are_no_ledger_say_so(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("not a database at all, but long enough to look like one" * 9)
+    with pytest.raises(LedgerError, match="not a hedgerow ledger"):
+        Ledger.open(tmp_path / "text")
+    sqlite3.connect(tmp_path / "other.db").execute("CREATE TABLE x (y)").connection.close()
+    with pytest.raises(LedgerError, match="not a hedgerow ledger"):
+        Ledger.open(tmp_path / "other.db")
+    with pytest.raises(LedgerError, match="no ledger at"):
+        Ledger.open(tmp_path / "absent.db", create=False)
+    with pytest.raises(LedgerError, match="cannot open"):
+        Ledger.open(tmp_path / "no" / "such" / "folder.db")
+
+
+def test_a_newer_format_names_the_version_needed(path: Path) -> None:
+    tampered(path, "UPDATE meta SET format = 9;")
+    with pytest.raises(FormatError, match="writes ledger format 9"):
+        Ledger.open(path)
+
+
+def test_a_failed_block_leaves_no_line() -> None:
+    ledger = Ledger.in_memory()
+
+    def fails() -> None:
+        with ledger.transaction():
+            ledger.append("a", "boot")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fails()
+    assert ledger.lines() == []
+    ledger.append("a", "boot")
+    assert ledger.verify() == 1
+
+
+def test_the_same_charge_cannot_be_written_twice() -> None:
+    ledger = Ledger.in_memory()
+    ledger.append("a", "charge", "run", 0, 1)
+    with pytest.raises(LedgerError, match="already has"):
+        ledger.append("a", "charge", "run", 0, 1)
+    ledger.append("b", "charge", "run", 0, 1)
+    assert ledger.verify() == 2
+
+
+def test_a_ledger_is_not_copied_with_the_object_that_holds_it() -> None:
+    """Estimators are cloned by deep copy; two copies of a budget would be two budgets."""
+    ledger = Ledger.in_memory()
+    assert copy.deepcopy(ledger) is ledger
+    assert copy.copy(ledger) is ledger
+
+
+# Reservations
+
+
+def test_a_reservation_is_written_once_and_found_again(tmp_path: Path) -> None:
+    plan = a_plan()
+    for _ in range(2):
+        with Ledger.open(tmp_path / "ledger.db") as ledger:
+            Reservation(ledger, plan)
+            assert spending(ledger).mu == pytest.approx(plan.mu)
+            assert len(ledger.lines(COORDINATOR, "reserve")) == 1
+            with pytest.raises(PlanError, match="another plan"):
+                Reservation(ledger, a_plan(0.5))
+
+
+def test_charges_and_releases_survive_the_process(tmp_path: Path) -> None:
+    release = Release(np.array([5, -7]), 20, (1.5,), "secure")
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        first = Reservation(ledger, a_plan())
+        assert first.released(0) is None
+        first.store(0, first.charge(0, "request"), release)
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        second = Reservation(ledger, a_plan())
+        found = second.released(0)
+        assert found is not None
+        assert (found.total.tolist(), found.bits, found.sigmas) == ([5, -7], 20, (1.5,))
+        assert second.last_attempt(0) == 1
+        with pytest.raises(SlotSpent):
+            second.charge(0, "request")
+
+
+def test_spare_attempts_are_counted_over_all_slots() -> None:
+    reservation = Reservation(Ledger.in_memory(), a_plan(spare=2))
+    for slot in (0, 1, 0, 1):
+        reservation.charge(slot, "request")
+    with pytest.raises(SlotSpent, match="2 of 2"):
+        reservation.charge(0, "request")
+    assert reservation.charge(2, "request") == 1  # a slot's own attempt is not a spare one
+    with pytest.raises(LedgerError, match="not above the last"):
+        reservation.charge(1, "request", attempt=2)
+
+
+def test_a_budget_holds_over_all_runs() -> None:
+    ledger = Ledger.in_memory()
+    set_budget(ledger, Budget(1.5, 1e-5))
+    Reservation(ledger, a_plan(run="one"))
+    before = len(ledger.lines())
+    with pytest.raises(BudgetExceeded, match=r"from 1\.000 to 1\.4[0-9]+|nothing was spent"):
+        Reservation(ledger, a_plan(1.4, run="two"))
+    assert len(ledger.lines()) == before
+    Reservation(ledger, a_plan(0.9, run="three"))  # Gaussian slots add up in squares
+    assert 1.0 < spending(ledger).epsilon(1e-5) < 1.5
+    with pytest.raises(LedgerError, match="cannot be changed"):
+        set_budget(ledger, Budget(9.0, 1e-5))
+    assert budget_of(ledger) == Budget(1.5, 1e-5)
+
+
+def test_owners_have_their_own_budgets() -> None:
+    ledger = Ledger.in_memory()
+    Reservation(ledger, a_plan(), "a")
+    assert spending(ledger, "b").runs == 0
+    Reservation(ledger, a_plan(), "b", Budget(1.0001, 1e-5))
+    with pytest.raises(BudgetExceeded):
+        Reservation(ledger, a_plan(run="two"), "b", Budget(1.0001, 1e-5))

@@ -1,0 +1,85 @@
+"""Masks cancel over a complete set, and only for exactly the same context."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hedgerow.errors import FormatError
+from hedgerow.privacy.identity import Announcement, Identity
+from hedgerow.privacy.masks import Context, MaskKeys, add_modulo
+
+NAMES = ("a", "b", "c", "d")
+KEYS = {name: MaskKeys() for name in NAMES}
+SIGNERS = {name: Identity() for name in NAMES}
+SIGNED = {
+    name: Announcement(name, 1, KEYS[name].public, "plan", "schema", "roster").signed(SIGNERS[name])
+    for name in NAMES
+}
+CONTEXT = Context("plan", "schema", 3, 1, "request", NAMES)
+
+
+def total(contexts: dict[str, Context] | None = None, size: int = 50) -> np.ndarray:  # type: ignore[type-arg]
+    contexts = contexts or dict.fromkeys(NAMES, CONTEXT)
+    return add_modulo(
+        [KEYS[n].mask(n, contexts[n], SIGNED, size) for n in contexts[NAMES[0]].parties]
+    )
+
+
+def test_masks_cancel_over_the_complete_set() -> None:
+    assert not total().any()
+    fewer = replace(CONTEXT, parties=("a", "c", "d"))
+    assert not total(dict.fromkeys(NAMES, fewer)).any()
+
+
+def test_masks_do_not_cancel_when_one_party_is_left_out() -> None:
+    left = [KEYS[n].mask(n, CONTEXT, SIGNED, 50) for n in NAMES[1:]]
+    assert len(np.unique(add_modulo(left))) == 50
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"plan": "x"}, {"schema": "x"}, {"slot": 4}, {"attempt": 2}, {"request": "x"},
+        {"parties": ("a", "b", "c")},
+    ],
+    ids=lambda other: next(iter(other)),
+)  # fmt: skip
+def test_every_part_of_the_context_changes_the_whole_mask(other: dict) -> None:  # type: ignore[type-arg]
+    one = KEYS["a"].mask("a", CONTEXT, SIGNED, 50)
+    two = KEYS["a"].mask("a", replace(CONTEXT, **other), SIGNED, 50)
+    assert not np.any(one == two)
+    if "parties" not in other:
+        mixed = {**dict.fromkeys(NAMES, CONTEXT), "c": replace(CONTEXT, **other)}
+        assert np.all(total(mixed) != 0)
+
+
+def test_a_new_announcement_of_anyone_changes_the_mask() -> None:
+    again = replace(SIGNED["d"], boot=2).signed(SIGNERS["d"])
+    context = replace(CONTEXT, parties=("a", "b", "c"))  # d is not even in the sum
+    one = KEYS["a"].mask("a", context, SIGNED, 50)
+    two = KEYS["a"].mask("a", context, {**SIGNED, "d": again}, 50)
+    assert not np.any(one == two)
+
+
+def test_a_pair_alone_knows_its_stream() -> None:
+    """What b and c share is unknown to a: two sets that differ in it differ everywhere."""
+    stranger = MaskKeys()
+    signed = {**SIGNED, "c": replace(SIGNED["c"], key=stranger.public).signed(SIGNERS["c"])}
+    one = KEYS["b"].mask("b", CONTEXT, SIGNED, 50)
+    two = KEYS["b"].mask("b", CONTEXT, signed, 50)
+    assert not np.any(one == two)
+
+
+@pytest.mark.parametrize("key", ["00" * 32, "01" + "00" * 31, "zz", "", "00" * 31])
+def test_a_key_that_gives_no_secret_is_refused(key: str) -> None:
+    signed = {**SIGNED, "b": replace(SIGNED["b"], key=key)}
+    with pytest.raises(FormatError, match="X25519"):
+        KEYS["a"].mask("a", CONTEXT, signed, 5)
+
+
+def test_sums_wrap_modulo_two_to_the_sixty_four() -> None:
+    top = np.array([2**64 - 1, 2**63], np.uint64)
+    assert add_modulo([top, np.array([2, 2**63], np.uint64)]).tolist() == [1, 0]
