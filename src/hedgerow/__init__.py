@@ -16,6 +16,7 @@ _HOMES = {
     "Plan": "hedgerow.privacy.plan",
     "Privacy": "hedgerow.settings",
     "PrivateBoostingClassifier": "hedgerow.estimators",
+    "PrivateBoostingRegressor": "hedgerow.estimators",
     "Schema": "hedgerow.schema",
     "Statement": "hedgerow.statement",
     "local_federation": "hedgerow.federation.local",
@@ -25,6 +26,7 @@ __all__ = [*sorted(_HOMES), "__version__"]
 
 if TYPE_CHECKING:
     from hedgerow.estimators import PrivateBoostingClassifier as PrivateBoostingClassifier
+    from hedgerow.estimators import PrivateBoostingRegressor as PrivateBoostingRegressor
     from hedgerow.federation.base import Federation as Federation
     from hedgerow.federation.local import local_federation as local_federation
     from hedgerow.model.ensemble import Ensemble as Ensemble

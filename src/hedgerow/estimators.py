@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hedgerow.errors import SchemaError, SettingsError, TableError
@@ -20,26 +20,134 @@ from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.plan import Plan
 from hedgerow.schema import Schema, Value
-from hedgerow.settings import Privacy, spare_for
+from hedgerow.settings import Privacy, Settings, spare_for
 from hedgerow.statement import Statement
 from hedgerow.tables import Rows, rows_of
 
 _PRIVACY = {f.name for f in fields(Privacy)} - {"epsilon", "delta", "trust"}
+_SETTINGS = {f.name for f in fields(Settings)}
 
 
-class PrivateBoostingClassifier(ClassifierMixin, BaseEstimator):
-    """Boosted trees under differential privacy, for one table or for parties of one process.
+class _PrivateBoosting(BaseEstimator):
+    """What classifier and regressor share: the schema, the plan, the gate."""
+
+    schema: Schema | str | None
+    epsilon: float
+    delta: float
+    method: str
+    trust: str | None
+    settings: Mapping[str, Any] | None
+    bounds: Any
+    ledger: Ledger | str | None
+    random_state: int | None
+
+    def fit(self, X: Any, y: Any = None, parties: Any = None) -> Self:
+        """Train on one table; `parties` gives each row's party and makes it a federation.
+
+        `y` may be left out when the table has the schema's label column.
+        """
+        schema = self._schema(X, y)
+        rows = rows_of(X, schema, y)
+        tables = {"all": rows} if parties is None else _split(rows, parties)
+        privacy = self._privacy(len(tables))
+        ledger = self._ledger()
+        federation = local_federation(
+            tables, schema, ledger, privacy.colluding, privacy.minimum_parties
+        )
+        return self._train(federation, privacy, ledger, named=hasattr(X, "columns"))
+
+    def fit_federation(
+        self, federation: Federation, observe: Callable[[Progress], None] | None = None
+    ) -> Self:
+        """Train over a federation that exists already; its roster says who may collude."""
+        roster = federation.roster
+        given = {"colluding": roster.colluding, "minimum_parties": roster.minimum}
+        privacy = self._privacy(len(federation.names), given)
+        return self._train(federation, privacy, self._ledger(), observe)
+
+    def _train(
+        self,
+        federation: Federation,
+        privacy: Privacy,
+        ledger: Ledger,
+        observe: Callable[[Progress], None] | None = None,
+        named: bool = True,
+    ) -> Self:
+        schema = federation.schema
+        plan = self._plan(schema, privacy)
+        gate = Gate(federation, plan, ledger, observe=observe)
+        self.model_: Ensemble = method_named(plan.method).grow(gate)
+        self.plan_: Plan = plan
+        self.statement_: Statement = self.model_.statement
+        self.n_features_in_ = len(schema.columns)
+        if named:
+            self.feature_names_in_ = np.array(schema.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    def _plan(self, schema: Schema, privacy: Privacy) -> Plan:
+        names = ("n_trees", "max_depth", "learning_rate", "n_bins")
+        chosen = {name: getattr(self, name) for name in names}
+        further = {k: v for k, v in (self.settings or {}).items() if k not in _PRIVACY}
+        twice = [name for name in further if chosen.get(name) is not None]
+        if twice:
+            raise SettingsError(f"{twice[0]!r} is given twice, as parameter and in settings")
+        unknown = [name for name in further if name not in _SETTINGS]
+        if unknown:
+            known = ", ".join(sorted(_SETTINGS | _PRIVACY))
+            raise SettingsError(f"unknown setting {unknown[0]!r}; known: {known}")
+        seed = self.random_state
+        if seed is not None and not isinstance(seed, (int, np.integer)):
+            raise SettingsError("random_state is a whole number or None; it seeds the questions")
+        seed = None if seed is None else int(seed)
+        return plan_for(schema, privacy, self.method, {**chosen, **further}, seed)
+
+    def _privacy(self, n_parties: int, given: Mapping[str, Any] | None = None) -> Privacy:
+        trust = self.trust or ("parties" if n_parties > 1 else "coordinator")
+        further = {k: v for k, v in (self.settings or {}).items() if k in _PRIVACY}
+        values: dict[str, Any] = {"spare": spare_for(1), **further, **(given or {})}
+        privacy = Privacy(self.epsilon, self.delta, trust, **values)  # type: ignore[arg-type]
+        check_party_count(privacy, n_parties)
+        return privacy
+
+    def _schema(self, X: Any, y: Any) -> Schema:
+        if self.schema is not None:
+            return self.schema if isinstance(self.schema, Schema) else Schema.read(self.schema)
+        label = self._label(y)
+        if self.bounds is None or label is None:
+            raise SchemaError(
+                "the public facts are missing: give schema=Schema.read(path), or bounds together "
+                "with the label's classes (label_bounds for numbers). They are never read from "
+                "the rows, because that would leak them."
+            )
+        if isinstance(self.bounds, Mapping):
+            return Schema.from_bounds(self.bounds, **label)
+        names = [str(c) for c in getattr(X, "columns", [])] or [f"x{j}" for j in range(_width(X))]
+        return Schema.from_bounds(dict.fromkeys(names, tuple(self.bounds)), **label)
+
+    def _label(self, y: Any) -> dict[str, Any] | None:
+        raise TypeError("use PrivateBoostingClassifier or PrivateBoostingRegressor")
+
+    def _ledger(self) -> Ledger:
+        if isinstance(self.ledger, Ledger):
+            return self.ledger
+        return Ledger.in_memory() if self.ledger is None else Ledger.open(self.ledger)
+
+
+class PrivateBoostingClassifier(ClassifierMixin, _PrivateBoosting):
+    """Boosted trees for classes, under differential privacy.
 
     Parameters
     ----------
     schema : Schema, path to a schema file, or None when `bounds` and `classes` are given
     epsilon, delta : the guarantee; delta well below 1 / rows
-    method : name of a method, see `hedgerow.presets`; "auto" is the best one
+    method : name of a method, see `hedgerow methods`; "auto" is the best one
     trust : "coordinator", "parties" or "nobody"; None = the parties where there are several
     n_trees, max_depth, learning_rate, n_bins : None = the method's own choice
     settings : further settings by name, e.g. ``{"batch_size": 10, "minimum_parties": 2}``
     bounds : (low, high) for every column, or {column: (low, high)}; instead of a schema
-    classes : the two classes, with `bounds`
+    classes : the classes, with `bounds`; "public" declares the classes found in y public
     ledger : Ledger or path; None counts this fit alone
     random_state : seeds the questions (which trees are tried), never the noise
 
@@ -67,7 +175,7 @@ class PrivateBoostingClassifier(ClassifierMixin, BaseEstimator):
         n_bins: int | None = None,
         settings: Mapping[str, Any] | None = None,
         bounds: Any = None,
-        classes: Sequence[Value] | None = None,
+        classes: Sequence[Value] | str | None = None,
         ledger: Ledger | str | None = None,
         random_state: int | None = None,
     ) -> None:
@@ -86,102 +194,110 @@ class PrivateBoostingClassifier(ClassifierMixin, BaseEstimator):
         self.ledger = ledger
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, parties: Any = None) -> PrivateBoostingClassifier:
-        """Train on one table; `parties` gives each row's party and makes it a federation.
-
-        `y` may be left out when the table has the schema's label column.
-        """
-        schema = self._schema(X)
-        rows = rows_of(X, schema, y)
-        tables = {"all": rows} if parties is None else _split(rows, parties)
-        privacy = self._privacy(len(tables))
-        ledger = self._ledger()
-        federation = local_federation(
-            tables, schema, ledger, privacy.colluding, privacy.minimum_parties
-        )
-        return self._train(federation, privacy, ledger)
-
-    def fit_federation(
-        self, federation: Federation, observe: Callable[[Progress], None] | None = None
-    ) -> PrivateBoostingClassifier:
-        """Train over a federation that exists already; its roster says who may collude."""
-        roster = federation.roster
-        given = {"colluding": roster.colluding, "minimum_parties": roster.minimum}
-        privacy = self._privacy(len(federation.names), given)
-        return self._train(federation, privacy, self._ledger(), observe)
-
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Log-odds of the second class."""
+        """Log-odds of the second of two classes, or one score a class: (row,) or (row, class)."""
         check_is_fitted(self)
-        return self.model_.decision_function(X)[:, 0]
+        if self.model_.averaged:
+            shares = np.clip(self.predict_proba(X), 1e-12, 1 - 1e-12)
+            return np.asarray(
+                np.log(shares[:, 1] / shares[:, 0]) if shares.shape[1] == 2 else shares
+            )
+        scores = self.model_.decision_function(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities (row, class) in the order of `classes_`."""
         check_is_fitted(self)
-        return self.model_.predict_proba(X)
+        return self.model_.predict(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likelier class of each row."""
+        """The likeliest class of each row."""
         labels: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
         return labels
 
-    def _train(
+    @property
+    def classes_(self) -> NDArray[Any]:
+        check_is_fitted(self)
+        return _as_array(self.model_.schema.label.classes)
+
+    def _schema(self, X: Any, y: Any) -> Schema:
+        schema = super()._schema(X, y)
+        if schema.label.task == "regression":
+            raise SchemaError("the label is a number; use PrivateBoostingRegressor")
+        return schema
+
+    def _label(self, y: Any) -> dict[str, Any] | None:
+        if isinstance(self.classes, str):
+            if self.classes != "public" or y is None:
+                raise SchemaError('classes is a list, or "public" together with y')
+            return {"classes": np.unique(np.asarray(y)).tolist()}
+        return None if self.classes is None else {"classes": list(self.classes)}
+
+
+class PrivateBoostingRegressor(RegressorMixin, _PrivateBoosting):
+    """Boosted trees for a number between public bounds, under differential privacy.
+
+    Parameters are those of `PrivateBoostingClassifier`, with `label_bounds` (low, high) in place
+    of `classes`. Labels outside the bounds are clipped to them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hedgerow import PrivateBoostingRegressor
+    >>> X = np.linspace(-1, 1, 4000).reshape(-1, 2)
+    >>> model = PrivateBoostingRegressor(bounds=(-1, 1), label_bounds=(0, 1), epsilon=2.0)
+    >>> bool(model.fit(X, X[:, 0] ** 2).score(X, X[:, 0] ** 2) > 0.3)
+    True
+    """
+
+    def __init__(
         self,
-        federation: Federation,
-        privacy: Privacy,
-        ledger: Ledger,
-        observe: Callable[[Progress], None] | None = None,
-    ) -> PrivateBoostingClassifier:
-        plan = self._plan(federation.schema, privacy)
-        gate = Gate(federation, plan, ledger, observe=observe)
-        self.model_: Ensemble = method_named(plan.method).grow(gate)
-        self.plan_: Plan = plan
-        self.statement_: Statement = self.model_.statement
-        self.classes_ = np.array(federation.schema.label.classes)
-        self.n_features_in_ = len(federation.schema.columns)
-        self.feature_names_in_ = np.array(federation.schema.names, dtype=object)
-        return self
+        schema: Schema | str | None = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        method: str = "auto",
+        trust: str | None = None,
+        n_trees: int | None = None,
+        max_depth: int | None = None,
+        learning_rate: float | None = None,
+        n_bins: int | None = None,
+        settings: Mapping[str, Any] | None = None,
+        bounds: Any = None,
+        label_bounds: tuple[float, float] | None = None,
+        ledger: Ledger | str | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.schema = schema
+        self.epsilon = epsilon
+        self.delta = delta
+        self.method = method
+        self.trust = trust
+        self.n_trees = n_trees
+        self.max_depth = max_depth
+        self.learning_rate = learning_rate
+        self.n_bins = n_bins
+        self.settings = settings
+        self.bounds = bounds
+        self.label_bounds = label_bounds
+        self.ledger = ledger
+        self.random_state = random_state
 
-    def _plan(self, schema: Schema, privacy: Privacy) -> Plan:
-        chosen = {
-            "n_trees": self.n_trees,
-            "max_depth": self.max_depth,
-            "learning_rate": self.learning_rate,
-            "n_bins": self.n_bins,
-        }
-        further = {k: v for k, v in (self.settings or {}).items() if k not in _PRIVACY}
-        twice = [name for name in further if chosen.get(name) is not None]
-        if twice:
-            raise SettingsError(f"{twice[0]!r} is given twice, as parameter and in settings")
-        return plan_for(schema, privacy, self.method, {**chosen, **further}, self.random_state)
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """The predicted number of each row, within the label's bounds."""
+        check_is_fitted(self)
+        return self.model_.predict(X)
 
-    def _privacy(self, n_parties: int, given: Mapping[str, Any] | None = None) -> Privacy:
-        trust = self.trust or ("parties" if n_parties > 1 else "coordinator")
-        further = {k: v for k, v in (self.settings or {}).items() if k in _PRIVACY}
-        values: dict[str, Any] = {"spare": spare_for(1), **further, **(given or {})}
-        privacy = Privacy(self.epsilon, self.delta, trust, **values)  # type: ignore[arg-type]
-        check_party_count(privacy, n_parties)
-        return privacy
+    def _schema(self, X: Any, y: Any) -> Schema:
+        schema = super()._schema(X, y)
+        if schema.label.task != "regression":
+            raise SchemaError("the label has classes; use PrivateBoostingClassifier")
+        return schema
 
-    def _schema(self, X: Any) -> Schema:
-        if self.schema is not None:
-            return self.schema if isinstance(self.schema, Schema) else Schema.read(self.schema)
-        if self.bounds is None or self.classes is None:
-            raise SchemaError(
-                "the public facts are missing: give schema=Schema.read(path), or both bounds and "
-                "classes. They are never read from the rows, because that would leak them."
-            )
-        if isinstance(self.bounds, Mapping):
-            return Schema.from_bounds(self.bounds, classes=self.classes)
-        names = [str(c) for c in getattr(X, "columns", [])] or [
-            f"x{j}" for j in range(np.asarray(X).shape[-1])
-        ]
-        return Schema.from_bounds(dict.fromkeys(names, tuple(self.bounds)), classes=self.classes)
-
-    def _ledger(self) -> Ledger:
-        if isinstance(self.ledger, Ledger):
-            return self.ledger
-        return Ledger.in_memory() if self.ledger is None else Ledger.open(self.ledger)
+    def _label(self, y: Any) -> dict[str, Any] | None:
+        if self.label_bounds is None:
+            return None
+        low, high = self.label_bounds
+        return {"label_bounds": (float(low), float(high))}
 
 
 def check_party_count(privacy: Privacy, n_parties: int) -> None:
@@ -205,3 +321,14 @@ def _split(rows: Rows, parties: Any) -> dict[str, Rows]:
             f"parties has shape {labels.shape}; give one party name for each of {rows.n_rows} rows"
         )
     return {str(name): rows.take(np.flatnonzero(labels == name)) for name in np.unique(labels)}
+
+
+def _width(X: Any) -> int:
+    shape = getattr(X, "shape", None)
+    return int((np.asarray(X).shape if shape is None else shape)[-1])
+
+
+def _as_array(classes: Sequence[Value]) -> NDArray[Any]:
+    """Classes in their own type; text and numbers are not mixed into text."""
+    kinds = {type(value) for value in classes}
+    return np.array(classes) if len(kinds) == 1 else np.array(classes, dtype=object)

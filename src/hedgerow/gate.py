@@ -71,6 +71,11 @@ class Gate:
     def ensemble(self) -> EnsembleRef:
         return self._federation.ensemble
 
+    def unit(self, query: SumQuery) -> float:
+        """Noise deviation of the next slot's first block, whatever the number of parties."""
+        slot = self._plan.slots[min(self._cursor, len(self._plan.slots) - 1)]
+        return query.sensitivity.l2 * self.schema.unit.at_most / slot.mu
+
     def publish(self, tree: Tree) -> None:
         """Add a tree made of released values; later questions may refer to it."""
         if not self._opened:
@@ -99,7 +104,10 @@ class Gate:
         tested = sorted(self._sources - {"secure"})
         by_parties = privacy.trust == "parties"
         change = "replace" if privacy.trust == "nobody" else "add or remove"
-        neighbours = f"{change} one {self.schema.unit.kind}"
+        unit = self.schema.unit
+        neighbours = f"{change} one {unit.kind}"
+        if unit.kind == "person":
+            neighbours += f" with at most {unit.at_most} rows in each party"
         return Statement(
             guarantee="not private" if tested else "epsilon-delta",
             epsilon=privacy.epsilon,
@@ -107,6 +115,7 @@ class Gate:
             trust=privacy.trust,
             accounting=privacy.accounting,
             mu=plan.mu,
+            unit=unit.kind,
             neighbours=neighbours,
             parties=self._federation.names,
             colluding=privacy.colluding if by_parties else 0,
@@ -135,7 +144,7 @@ class Gate:
 
     def _ask(self, query: SumQuery, index: int, slot: Slot) -> Release:
         query.check(self.schema)
-        noise = noise_for(query, slot.mu, self._plan.floor, self._plan.privacy.trust)
+        noise = noise_for(query, slot.mu, self._plan, self.schema)
         if not self._opened:
             self._open()
         request = digest(query_bytes(query))

@@ -14,7 +14,8 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 BLOCK = 4096
-LOGISTIC = 0
+LOGISTIC, SOFTMAX, SQUARED = 0, 1, 2
+NEWTON, GRADIENT, AVERAGING = 0, 1, 2
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -46,8 +47,8 @@ def _fixed(value: float, one: float) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _logistic(score: float, target: float, bits: int) -> Any:
-    """(g, h) of one row on the grid 2**-bits.
+def _logistic(score: float, target: float, bits: int, out: Any) -> None:
+    """g and h of one row on the grid 2**-bits.
 
     q = |p - y| is truncated, then h = q (1 - q) is computed in integers from that q and floored,
     so the pair is a point on or below the curve (q, q - q^2) for a q that is on the grid.
@@ -62,8 +63,69 @@ def _logistic(score: float, target: float, bits: int) -> Any:
         q = 1.0 / (1.0 + math.exp(margin))
     one: Any = np.int64(1) << bits
     steps: Any = min(max(_fixed(q, float(one)), np.int64(0)), one)
-    g = -steps if target > 0.5 else steps
-    return g, (steps * (one - steps)) >> bits
+    out[0] = -steps if target > 0.5 else steps
+    out[1] = (steps * (one - steps)) >> bits
+
+
+@njit(cache=True, nogil=True)
+def _softmax(scores: Any, target: float, bits: int, out: Any) -> None:
+    """g and h of every class: out[k] and out[K + k].
+
+    Everything after exp is integer: weights of 31 bits, their exact sum, floored quotients. So the
+    probabilities of the other classes add up to at most 1 on the grid, |g| of the row's own class
+    is exactly their sum, and the order of the classes does not matter.
+    """
+    n = scores.shape[0]
+    top = scores[0]
+    for k in range(1, n):
+        top = max(top, scores[k])
+    total: Any = np.int64(0)
+    for k in range(n):
+        out[k] = np.int64(math.exp(scores[k] - top) * 2147483647.0)
+        total += out[k]
+    own = np.int64(target)
+    one: Any = np.int64(1) << bits
+    rest: Any = np.int64(0)
+    for k in range(n):
+        if k != own:
+            out[k] = (out[k] << bits) // total
+            rest += out[k]
+            out[n + k] = (out[k] * (one - out[k])) >> bits
+    out[own] = -rest
+    out[n + own] = (rest * (one - rest)) >> bits
+
+
+@njit(cache=True, nogil=True)
+def _squared(score: float, target: float, bits: int, out: Any) -> None:
+    """g = score - target, both between 0 and 1, and the row itself as h = 1."""
+    one: Any = np.int64(1) << bits
+    clipped = min(max(score, 0.0), 1.0) if score == score else 0.5
+    out[0] = _fixed(clipped - target, float(one))
+    out[1] = one
+
+
+@njit(cache=True, nogil=True)
+def _row(loss: int, update: int, scores: Any, target: float, bits: int, out: Any) -> None:
+    """What one row adds to its leaf: see `hedgerow.losses` for the widths and bounds."""
+    one: Any = np.int64(1) << bits
+    if update == AVERAGING:
+        if loss == SQUARED:
+            out[0] = _fixed(min(max(target, 0.0), 1.0), float(one))
+            out[1] = one
+        else:
+            for k in range(out.shape[0]):
+                out[k] = 0
+            out[np.int64(target)] = one
+    elif loss == LOGISTIC:
+        _logistic(scores[0], target, bits, out)
+        if update == GRADIENT:
+            out[1] = one
+    elif loss == SOFTMAX:
+        _softmax(scores, target, bits, out)
+        if update == GRADIENT:
+            out[scores.shape[0]] = one
+    else:
+        _squared(scores[0], target, bits, out)
 
 
 @njit(cache=True, nogil=True, parallel=True)
@@ -74,6 +136,8 @@ def leaf_sums(
     target: Floats,
     bits: int,
     loss: int,
+    update: int,
+    width: int,
     roots: Any,
     place: Any,
     child: Any,
@@ -82,29 +146,56 @@ def leaf_sums(
     leaf: Any,
     n_leaves: int,
 ) -> Ints:
-    """Integer sums of (g, h) in every leaf of every tree of a batch: (g|h, leaf, output)."""
+    """Integer sums of every row's numbers in every leaf of every tree: (number, leaf)."""
     n_rows, n_outputs = scores.shape
     n_blocks = (n_rows + BLOCK - 1) // BLOCK
     n_parts = min(n_blocks, 64)
-    parts = np.zeros((n_parts, 2, n_leaves, n_outputs), np.int64)
+    parts = np.zeros((n_parts, width, n_leaves), np.int64)
     for part in prange(n_parts):
-        gradients = np.empty((BLOCK, 2, n_outputs), np.int64)
+        rows = np.empty((BLOCK, max(width, 2 * n_outputs)), np.int64)
         for block in range(part, n_blocks, n_parts):
             first = block * BLOCK
             size = min(BLOCK, n_rows - first)
             for i in range(size):
-                row = first + i
-                if loss == LOGISTIC:
-                    g, h = _logistic(scores[row, 0], target[row], bits)
-                    gradients[i, 0, 0] = g
-                    gradients[i, 1, 0] = h
+                out = rows[i, :width] if update == AVERAGING else rows[i]
+                _row(loss, update, scores[first + i], target[first + i], bits, out)
             for root in roots:
                 for i in range(size):
                     node = _leaf(narrow, wide, root, place, child, start, words, first + i)
-                    for k in range(n_outputs):
-                        parts[part, 0, leaf[node], k] += gradients[i, 0, k]
-                        parts[part, 1, leaf[node], k] += gradients[i, 1, k]
-    total = np.zeros((2, n_leaves, n_outputs), np.int64)
+                    for w in range(width):
+                        parts[part, w, leaf[node]] += rows[i, w]
+    total = np.zeros((width, n_leaves), np.int64)
+    for part in range(n_parts):
+        total += parts[part]
+    return total
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def row_hessians(scores: Floats, target: Floats, bits: int, loss: int) -> Ints:
+    """The Hessians of every row, summed over outputs: (row,)."""
+    n_rows, n_outputs = scores.shape
+    hessians = np.zeros(n_rows, np.int64)
+    for block in prange((n_rows + BLOCK - 1) // BLOCK):
+        out = np.empty(2 * n_outputs, np.int64)
+        for row in range(block * BLOCK, min(n_rows, (block + 1) * BLOCK)):
+            _row(loss, NEWTON, scores[row], target[row], bits, out)
+            for k in range(n_outputs):
+                hessians[row] += out[n_outputs + k]
+    return hessians
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def bin_sums(codes: Any, bins: Any, n_bins: int, values: Ints) -> Ints:
+    """Values of the rows of one column by bin: (bin,). `bins` maps a code to its bin."""
+    n_rows = codes.shape[0]
+    n_blocks = (n_rows + BLOCK - 1) // BLOCK
+    n_parts = min(n_blocks, 16)
+    parts = np.zeros((n_parts, n_bins), np.int64)
+    for part in prange(n_parts):
+        for block in range(part, n_blocks, n_parts):
+            for row in range(block * BLOCK, min(n_rows, (block + 1) * BLOCK)):
+                parts[part, bins[codes[row]]] += values[row]
+    total = np.zeros(n_bins, np.int64)
     for part in range(n_parts):
         total += parts[part]
     return total

@@ -1,21 +1,72 @@
-"""Losses: how scores become gradients, and the proven bound of one row's (g, h).
+"""Losses: how scores become gradients, and the proven bound of what one row can add.
 
-`kernels.py` computes g and h on an integer grid; this module says how large they can be.
+`kernels.py` computes the numbers on an integer grid; this module says how large they can be. A
+row adds a first part (gradients, or class counts) and a second part (Hessians, or the row itself);
+the second is counted `second_scale`-fold, so it carries 1/second_scale of the first part's noise.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.errors import SchemaError
+from hedgerow.errors import FormatError, SettingsError
 from hedgerow.schema import Label
 
-GOLDEN = (1 + math.sqrt(5)) / 2
+Update = Literal["newton", "gradient", "averaging"]
+UPDATES = {
+    "newton": kernels.NEWTON,
+    "gradient": kernels.GRADIENT,
+    "averaging": kernels.AVERAGING,
+}
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RowBound:
+    """Numbers that one row adds to its leaf, and the most they can be, second part scaled."""
+
+    first: int
+    second: int
+    second_scale: float
+    l1: float
+    l2: float
+
+    @property
+    def width(self) -> int:
+        return self.first + self.second
+
+
+class Loss(Protocol):
+    """What a grower and a party need to know of a loss."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def code(self) -> int: ...
+
+    @property
+    def n_outputs(self) -> int: ...
+
+    def bound(self, update: str) -> RowBound: ...
+
+    def hessian_bound(self) -> float:
+        """The most that the Hessians of one row add up to, over all outputs."""
+        ...
+
+    def start(self, counts: Floats, floor: float) -> Floats:
+        """Scores of a constant model from noisy label sums, counts held above `floor`."""
+        ...
+
+    def predictions(self, scores: Floats, averaged: bool) -> Floats:
+        """Class probabilities (row, class), or numbers (row, 1) between 0 and 1."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -24,47 +75,140 @@ class Logistic:
 
     With q = |p - y| we have |g| = q and h = q (1 - q). In units where h counts c-fold, the
     row's squared norm is q^2 + c^2 q^2 (1 - q)^2. It is at most 1 for all q in [0, 1] exactly
-    when c <= GOLDEN**2.5 = 3.33019 (tight at q = 1 / GOLDEN), so Hessians travel free of charge
-    at 1 / 3.33 of the gradients' noise. `kernels._logistic` truncates q onto the grid first and
-    floors h, hence the bound holds on the grid too.
+    when c <= phi**2.5 = 3.33019 (phi the golden ratio; tight at q = 1 / phi), so Hessians travel
+    free of charge at 1 / 3.33 of the gradients' noise. `kernels._logistic` truncates q onto the
+    grid first and floors h, hence the bound holds on the grid too.
     """
 
+    hessian_scale: float = 3.33
     name: str = "logistic"
     code: int = kernels.LOGISTIC
     n_outputs: int = 1
-    hessian_scale: float = 3.33
 
-    @property
-    def l2(self) -> float:
-        """Largest norm of (g, hessian_scale * h) of one row."""
-        return 1.0
-
-    @property
-    def l1(self) -> float:
-        # q + c q (1 - q) is largest at q = (1 + c) / (2 c).
+    def bound(self, update: str) -> RowBound:
         c = self.hessian_scale
-        return (1 + c) ** 2 / (4 * c)
+        if update == "newton":
+            # q + c q (1 - q) is largest at q = (1 + c) / (2 c).
+            return RowBound(1, 1, c, l1=(1 + c) ** 2 / (4 * c), l2=1.0)
+        if update == "gradient":
+            # |g| <= 1 beside a count of 1 that weighs one half.
+            return RowBound(1, 1, 0.5, l1=1.5, l2=math.sqrt(1.25))
+        # A row adds 1 to the count of its class.
+        return RowBound(2, 0, 1.0, l1=1.0, l2=1.0)
 
-    def start(self, counts: NDArray[np.float64], floor: float) -> NDArray[np.float64]:
-        """Log-odds from noisy class counts, each held above `floor` rows."""
+    def hessian_bound(self) -> float:
+        return 0.25
+
+    def start(self, counts: Floats, floor: float) -> Floats:
         negative, positive = np.maximum(counts, floor)
         return np.array([math.log(positive / negative)])
 
-    def probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Class probabilities (row, class) from scores (row, output)."""
-        positive = 1.0 / (1.0 + np.exp(-np.clip(scores[:, 0], -700, 700)))
+    def predictions(self, scores: Floats, averaged: bool) -> Floats:
+        if averaged:
+            positive = np.clip(scores[:, 0], 0.0, 1.0)
+        else:
+            positive = 1.0 / (1.0 + np.exp(-np.clip(scores[:, 0], -700, 700)))
         return np.column_stack([1.0 - positive, positive])
 
 
-Loss = Logistic
-LOSSES: dict[str, Loss] = {"logistic": Logistic()}
+@dataclass(frozen=True)
+class Softmax:
+    """Log loss over K >= 3 classes; one score a class, one tree structure for all of them.
+
+    Let q = 1 - p_y. The row's own class has |g| = q and h = q (1 - q), every other class k has
+    g = p_k and h = p_k (1 - p_k), and the p_k add up to q. With c = 2 the squared norm is
+    f(q) + sum f(p_k) with f(x) = x^2 (1 + 4 (1 - x)^2). On [0, 1] we have f(x) <= x, because
+    x - f(x) = x (1 - x) (1 - 2 x)^2. Hence it is at most q + sum p_k = 2 q <= 2 and the norm at
+    most sqrt 2 (tight at p = (0, 1/2, 1/2), so a larger c breaks it). On the grid p_k is floored
+    and q is the sum of the floored p_k, at most 1: a point of the same family.
+    """
+
+    n_outputs: int
+    hessian_scale: float = 2.0
+    code: int = kernels.SOFTMAX
+
+    @property
+    def name(self) -> str:
+        return f"softmax-{self.n_outputs}"
+
+    def bound(self, update: str) -> RowBound:
+        k, c = self.n_outputs, self.hessian_scale
+        if update == "newton":
+            # Each of the two sums above: x + c x (1 - x) <= (1 + c)^2 / (4 c), and
+            # sum p_k + c sum p_k (1 - p_k) <= 1 + c.
+            return RowBound(k, k, c, l1=(1 + c) ** 2 / (4 * c) + 1 + c, l2=math.sqrt(2.0))
+        if update == "gradient":
+            # |g|^2 <= q^2 + q^2 <= 2, |g|_1 = 2 q <= 2; the count of 1 weighs sqrt(1/2).
+            c = math.sqrt(0.5)
+            return RowBound(k, 1, c, l1=2 + c, l2=math.sqrt(2.5))
+        return RowBound(k, 0, 1.0, l1=1.0, l2=1.0)
+
+    def hessian_bound(self) -> float:
+        # q (1 - q) + sum p_k (1 - p_k) = 1 - sum of all squares < 1.
+        return 1.0
+
+    def start(self, counts: Floats, floor: float) -> Floats:
+        logs = np.log(np.maximum(counts, floor))
+        # Subtracting the largest keeps the result independent of the order of the classes.
+        return np.asarray(logs - logs.max())
+
+    def predictions(self, scores: Floats, averaged: bool) -> Floats:
+        if averaged:
+            shares = np.clip(scores, 0.0, None) + 1e-12
+        else:
+            shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class Squared:
+    """Squared error on labels scaled to [0, 1] by their public bounds; scores are clipped to it.
+
+    |g| = |score - label| <= 1 and h = 1, the row itself, which weighs c = 1/2: norm sqrt(1 + c^2).
+    Nothing is free here, because g and h can both be at their largest.
+    """
+
+    name: str = "squared"
+    code: int = kernels.SQUARED
+    n_outputs: int = 1
+    hessian_scale: float = 0.5
+
+    def bound(self, update: str) -> RowBound:
+        c = self.hessian_scale
+        return RowBound(1, 1, c, l1=1 + c, l2=math.hypot(1.0, c))
+
+    def hessian_bound(self) -> float:
+        return 1.0
+
+    def start(self, counts: Floats, floor: float) -> Floats:
+        n_rows, total = counts
+        # `floor` rows in the middle of the bounds are a weak, public prior.
+        share = (total + 0.5 * floor) / (max(n_rows, 0.0) + floor)
+        return np.array([min(max(share, 0.0), 1.0)])
+
+    def predictions(self, scores: Floats, averaged: bool) -> Floats:
+        return np.clip(scores, 0.0, 1.0)
 
 
 def loss_for(label: Label) -> Loss:
     """The loss that belongs to a label."""
     if label.task == "binary":
-        return LOSSES["logistic"]
-    raise SchemaError(
-        f"label {label.name!r} is {label.task}; this version trains on labels with two classes. "
-        "Nothing was asked. Choose a binary label."
-    )
+        return Logistic()
+    return Softmax(len(label.classes)) if label.task == "multiclass" else Squared()
+
+
+def loss_named(name: str) -> Loss:
+    """The inverse of `Loss.name`, for messages."""
+    kind, _, number = name.partition("-")
+    if name == "logistic":
+        return Logistic()
+    if name == "squared":
+        return Squared()
+    if kind == "softmax" and number.isdecimal() and 3 <= int(number) <= 10_000:
+        return Softmax(int(number))
+    raise FormatError(f"unknown loss {name!r}")
+
+
+def check_update(update: str) -> None:
+    if update not in UPDATES:
+        raise SettingsError(f"update is {update!r}; choose one of {', '.join(UPDATES)}")

@@ -22,6 +22,7 @@ from hedgerow.errors import (
     SlotSpent,
 )
 from hedgerow.failpoints import fail_point
+from hedgerow.persons import rows_per_person
 from hedgerow.privacy import mechanisms
 from hedgerow.privacy.identity import Announcement, Identity, Roster, signed_by
 from hedgerow.privacy.ledger import Budget, Ledger
@@ -94,13 +95,13 @@ class Party:
         self.name, self.schema = name, schema
         self.identity = identity or Identity()
         self.roster: Roster | None = None
-        self._rows, self._limits = rows, limits or Limits()
+        self._rows, self._limits = rows_per_person(rows, schema), limits or Limits()
         self._ledger = ledger or Ledger.in_memory()
         self._keys = MaskKeys()
         self._boot = len(self._ledger.lines(name, "boot")) + 1
         self._ledger.append(name, "boot", values={"boot": self._boot})
         self._runs: dict[str, _Run] = {}
-        self._scores = RunningScores(rows, schema)
+        self._scores = RunningScores(self._rows, schema)
         self._lock = threading.Lock()
 
     def pin(self, roster: Roster) -> None:
@@ -252,7 +253,7 @@ class Party:
             raise Refusal("unknown-party")
         if not set(ask.parties) <= set(roster.names):
             raise Refusal("unknown-party")
-        if ask.noise != noise_for(ask.query, slot.mu, plan.floor, plan.privacy.trust):
+        if ask.noise != noise_for(ask.query, slot.mu, plan, self.schema):
             raise Refusal("too-little-noise")
         if plan.privacy.trust == "parties":
             if len(ask.parties) < least_parties(roster):

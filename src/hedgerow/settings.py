@@ -24,7 +24,13 @@ class Settings:
     n_bins: int = 32
     reg_lambda: float = 1.0
     leaf_clip: float = 2.0
+    floor_deviations: float = 1.0  # noisy Hessians are held above so many noise deviations
+    update: str = "newton"  # or "gradient", "averaging": how leaf sums become leaf values
+    candidates: str = "uniform"  # or "log", "iterative-hessian": where columns may be cut
+    candidate_rounds: int = 5  # rounds in which iterative-hessian refines its cuts
+    candidate_share: float = 0.1  # part of mu^2 for those rounds
     batch_size: int = 1
+    batch_fraction: float = 0.0  # of n_trees; above 0 it replaces batch_size
     features_per_tree: int = 0  # 0 = all columns
     feature_order: str = "cyclical"  # or "random": which columns a tree may use
     category_split: str = "subset"  # or "equality": one category against the rest
@@ -37,11 +43,26 @@ class Settings:
         _whole("n_bins", self.n_bins, 2, 128)
         _number("reg_lambda", self.reg_lambda, 0, 1e9)
         _number("leaf_clip", self.leaf_clip, 0, 1e6, open_low=True)
+        _number("floor_deviations", self.floor_deviations, 0, 100)
         _whole("batch_size", self.batch_size, 1, 100_000)
         _whole("features_per_tree", self.features_per_tree, 0, 1_000_000)
+        _choice("update", self.update, ("newton", "gradient", "averaging"))
+        _choice("candidates", self.candidates, ("uniform", "log", "iterative-hessian"))
+        _whole("candidate_rounds", self.candidate_rounds, 1, 1000)
+        _number("candidate_share", self.candidate_share, 0, 0.9, open_low=True)
+        _number("batch_fraction", self.batch_fraction, 0, 1)
+        if self.batch_fraction and self.batch_size != 1:
+            raise SettingsError("give batch_size or batch_fraction, not both")
         _choice("feature_order", self.feature_order, ("cyclical", "random"))
         _choice("category_split", self.category_split, ("subset", "equality"))
         _number("start_share", self.start_share, 0, 0.9)
+
+    @property
+    def trees_per_round(self) -> int:
+        """How many trees share one round: `batch_size`, or a fraction of all trees."""
+        if self.batch_fraction:
+            return max(1, round(self.batch_fraction * self.n_trees))
+        return min(self.batch_size, self.n_trees)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -6,13 +6,9 @@ columns; they never show a value of a row.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +26,10 @@ from hedgerow.binning import (
     positions_of,
 )
 from hedgerow.errors import TableError
+from hedgerow.frames import Frame, frame_of, one_column, read_table
 from hedgerow.schema import Label, Numeric, Schema, Value, text_of
+
+__all__ = ["Rows", "encode_table", "read_table", "rows_of", "target_of"]
 
 _NO_NUMBER = ("", "NA", "NaN", "nan", "null", "N/A")
 _COMMA = r"^[+-]?[0-9]*,[0-9]+$"
@@ -43,7 +42,7 @@ class Rows:
     """Checked rows: codes on the base grid, the target, and who each row belongs to."""
 
     codes: Codes
-    target: NDArray[np.float64]  # (row,): class index or clipped number; (0,) without a label
+    target: NDArray[np.float64]  # (row,): class index, or number scaled to [0, 1]; (0,) if absent
     persons: NDArray[np.uint64] | None  # (row,): hash of the person's id, if persons are the unit
 
     @property
@@ -54,64 +53,6 @@ class Rows:
         target = self.target[index] if self.target.size else self.target
         persons = None if self.persons is None else self.persons[index]
         return Rows(self.codes.take(index), target, persons)
-
-
-@dataclass(frozen=True, eq=False)
-class _Frame:
-    """Any table: how many rows, which names (None: by position), and a column by its place."""
-
-    n_rows: int
-    names: Sequence[str] | None
-    column: Callable[[int], Any]
-    source: str
-    width: int = 0  # of a table without names
-
-    def find(self, names: Sequence[str], n_named: int = 0) -> list[int]:
-        """Places of these columns; the last n_named can only be found in a table with names."""
-        if self.names is None:
-            if n_named:
-                raise TableError(
-                    f"{self.source} is an array without names, where {_listing(names[-n_named:])} "
-                    "cannot be found; give labels as target, person ids in a table with names."
-                )
-            if self.width != len(names):
-                raise TableError(
-                    f"{self.source} has {self.width} columns and the schema {len(names)}; an array "
-                    "is matched by position, so give exactly the schema's columns in its order."
-                )
-            return list(range(self.width))
-        count = Counter(self.names)
-        if absent := [name for name in names if not count[name]]:
-            raise TableError(f"{self.source} has no {_listing(absent)}; names must match exactly.")
-        if twice := [name for name in names if count[name] > 1]:
-            raise TableError(f"{self.source} has {_listing(twice)} more than once; keep one.")
-        place = {name: i for i, name in enumerate(self.names)}
-        return [place[name] for name in names]
-
-
-def read_table(path: str | PathLike[str]) -> Any:
-    """Read a Parquet or CSV file into an Arrow table. CSV columns stay text until they are checked.
-
-    CSV is UTF-8 with a header line, commas between fields and decimal points.
-    """
-    file = Path(path)
-    suffix = file.suffix.lower()
-    if suffix not in (".parquet", ".pq", ".csv"):
-        raise TableError(f"{file} ends in {suffix!r}; tables are read from .parquet, .pq or .csv")
-    if not file.is_file():
-        raise TableError(f"no table at {file}; check the path")
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        if suffix == ".csv":
-            return _read_csv(file)
-        with pq.ParquetFile(file) as parquet:
-            return parquet.read()
-    except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error):
-        kind = "UTF-8 CSV" if suffix == ".csv" else "Parquet"
-        # Arrow's own message may quote a row.
-        raise TableError(f"{file} is not readable as {kind}; write it again.") from None
 
 
 def rows_of(
@@ -127,7 +68,7 @@ def rows_of(
     >>> rows_of({"age": [30, 41], "label": ["yes", "no"]}, schema).target.tolist()
     [1.0, 0.0]
     """
-    frame = _frame(data, source)
+    frame = frame_of(data, source)
     person = [schema.unit.column] if schema.unit.column else []
     label = [schema.label.name] if with_label and target is None else []
     places = frame.find([*schema.names, *person, *label], n_named=len(person) + len(label))
@@ -147,13 +88,13 @@ def rows_of(
 
 def encode_table(data: Any, schema_columns: Sequence[ColumnGrid], source: str = "table") -> Codes:
     """Codes of the columns alone, as for a prediction; the same checks as in training."""
-    frame = _frame(data, source)
+    frame = frame_of(data, source)
     return _codes(frame, frame.find([g.column.name for g in schema_columns]), schema_columns)
 
 
 def target_of(values: Any, label: Label, source: str = "table") -> NDArray[np.float64]:
-    """Class positions, or numbers clipped to the label's bounds: (row,)."""
-    place, values = f"{source}: label {label.name!r}", _one_column(values, source)
+    """Class positions, or numbers clipped to the label's bounds and scaled to [0, 1]: (row,)."""
+    place, values = f"{source}: label {label.name!r}", one_column(values, source)
     if label.classes:
         result = _positions(values, label.classes, place)
         if n_unknown := int(np.sum(result == UNKNOWN)):
@@ -167,11 +108,13 @@ def target_of(values: Any, label: Label, source: str = "table") -> NDArray[np.fl
         absent = np.isnan(result)
     if n_absent := int(np.sum(absent)):
         raise TableError(f"{place} is missing in {n_absent} rows; fill them in or leave them out.")
-    numbers = result.astype(np.float64)
-    return numbers if label.classes else np.clip(numbers, label.lower, label.upper)
+    numbers: NDArray[np.float64] = result.astype(np.float64)
+    if label.lower is None or label.upper is None:
+        return numbers
+    return (np.clip(numbers, label.lower, label.upper) - label.lower) / (label.upper - label.lower)
 
 
-def _codes(frame: _Frame, places: Sequence[int], grid: Sequence[ColumnGrid]) -> Codes:
+def _codes(frame: Frame, places: Sequence[int], grid: Sequence[ColumnGrid]) -> Codes:
     pairs = zip(places, grid, strict=False)
     columns = (_encode(frame.column(place), g, frame.source) for place, g in pairs)
     return gather_codes(columns, grid, frame.n_rows)
@@ -298,103 +241,3 @@ def _arrow(values: Any, place: str) -> Any:
     except (pa.ArrowException, TypeError, ValueError):
         raise TableError(f"{place} cannot be read as one column of plain values.") from None
     return column
-
-
-def _frame(data: Any, source: str) -> _Frame:
-    """Look at any kind of table as columns, without copying or converting them yet."""
-    if isinstance(data, (str, PathLike)):
-        return _frame(read_table(data), str(data) if source == "table" else source)
-    library = {cls.__module__.partition(".")[0] for cls in type(data).__mro__}
-    if isinstance(data, Mapping):
-        return _dict_frame(data, source)
-    if "scipy" in library:
-        raise TableError(f"{source} is sparse; dense tables are read for now: use .toarray().")
-    if "polars" in library and hasattr(data, "collect"):
-        raise TableError(f"{source} is a lazy polars frame; use .collect() first.")
-    if library & {"pandas", "polars"} and not hasattr(data, "columns"):
-        raise TableError(f"{source} is one column; give a table: use .to_frame().")
-    if "pandas" in library:
-        names = [str(name) for name in data.columns]
-        return _Frame(len(data), names, lambda j: _one_column(data.iloc[:, j], source), source)
-    if "polars" in library:
-        return _Frame(data.height, data.columns, lambda j: data.to_series(j).to_arrow(), source)
-    if "pyarrow" in library and hasattr(data, "column_names"):
-        return _Frame(data.num_rows, data.column_names, data.column, source)
-    return _array_frame(data, source)
-
-
-def _dict_frame(data: Mapping[Any, Any], source: str) -> _Frame:
-    columns = [_one_column(values, source) for values in data.values()]
-    lengths = {len(values) for values in columns}
-    if len(lengths) > 1:
-        raise TableError(f"{source} has columns of {len(lengths)} different lengths.")
-    names = [str(name) for name in data]
-    return _Frame(lengths.pop() if lengths else 0, names, columns.__getitem__, source)
-
-
-def _array_frame(data: Any, source: str) -> _Frame:
-    try:
-        array = data if isinstance(data, np.ndarray) else np.asarray(data)
-    except ValueError:
-        raise TableError(f"{source} has rows of different lengths.") from None
-    if array.ndim == 1:
-        advice = "use .reshape(-1, 1) for one column or .reshape(1, -1) for one row"
-        raise TableError(f"{source} is a 1-D array and a table has 2 dimensions; {advice}.")
-    if array.ndim != 2:
-        raise TableError(f"{source} is a {type(data).__name__}, not a table of rows and columns.")
-    array = _unmasked(array)
-    n_rows, width = array.shape
-    return _Frame(n_rows, None, lambda j: array[:, j], source, width)
-
-
-def _one_column(values: Any, source: str) -> Any:
-    """A column given on its own: a series, an Arrow array, a list, or an array of one column."""
-    if hasattr(values, "to_arrow"):
-        return values.to_arrow()
-    if isinstance(getattr(values, "dtype", None), np.dtype):
-        values = _unmasked(values)
-        if values.ndim == 2 and values.shape[1] == 1:
-            values = values[:, 0]
-    if getattr(values, "ndim", 1) != 1 or isinstance(values, str) or not hasattr(values, "__len__"):
-        raise TableError(f"{source}: a column must be one-dimensional, with a value for every row.")
-    return values
-
-
-def _unmasked(values: Any) -> NDArray[Any]:
-    """An ordinary array; what a masked array hides is missing, not the value below the mask."""
-    if isinstance(values, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(values), np.array(None), values.data)
-    return np.asarray(values)
-
-
-def _read_csv(file: Path) -> Any:
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    with file.open(encoding="utf-8-sig", newline="") as lines:
-        header = next(csv.reader(lines), [])
-    if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
-        raise TableError(f"{file} is separated by semicolons or tabs; write commas between fields.")
-    broken: list[int] = []
-
-    def skip(row: Any) -> str:
-        broken.append(row.actual_columns)
-        return "skip"
-
-    table = arrow_csv.read_csv(
-        file,
-        parse_options=arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
-        convert_options=arrow_csv.ConvertOptions(
-            column_types={name: pa.string() for name in header}, strings_can_be_null=False
-        ),
-    )
-    if broken:
-        advice = "quote fields that contain a comma, and write decimal points"
-        raise TableError(f"{file} has {len(broken)} lines unlike its header in length; {advice}.")
-    return table
-
-
-def _listing(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:20])
-    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
-    return f"column{'s' if len(names) > 1 else ''} {shown}{more}"

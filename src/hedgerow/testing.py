@@ -101,7 +101,7 @@ def check_federation(
         with noise_off():
             federation = make(parts)
             federation.open(plan)
-            noise = noise_for(query, plan.slots[0].mu, plan.floor)
+            noise = noise_for(query, plan.slots[0].mu, plan, schema)
             total = federation.sum(query, noise, slot=0, attempt=1)
         sums.append((noise.bits, total.values.view(np.int64).tolist()))
     if len({str(found) for found in sums}) != 1:

@@ -5,16 +5,40 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.losses import RowBound
 
-def newton(
-    gradients: NDArray[np.float64],
-    hessians: NDArray[np.float64],
-    reg_lambda: float,
-    clip: float,
-) -> NDArray[np.float64]:
-    """-G / (H + lambda), a noisy H held at zero or above, the weight clipped to +-clip."""
-    denominator = np.maximum(hessians, 0.0) + reg_lambda
-    weights = np.divide(
-        -gradients, denominator, out=np.zeros_like(gradients), where=denominator > 0
-    )
-    return np.clip(weights, -clip, clip)
+Floats = NDArray[np.float64]
+
+
+def step_values(
+    sums: Floats, bound: RowBound, reg_lambda: float, clip: float, floor: float = 0.0
+) -> Floats:
+    """Boosting steps (leaf, output) of Newton and gradient updates from sums (number, leaf).
+
+    -G / (H + lambda), the weight clipped to +-clip. A noisy H (or count) is held at `floor` or
+    above: where it is no larger than its own noise, the leaf is nearly empty and must not step far.
+    """
+    first, second = sums[: bound.first], sums[bound.first :]  # (output, leaf), (output or 1, leaf)
+    denominator = np.broadcast_to(np.maximum(second, floor) + reg_lambda, first.shape)
+    weights = np.divide(-first, denominator, out=np.zeros_like(first), where=denominator > 0)
+    return np.asarray(np.clip(weights, -clip, clip).T)
+
+
+def average_values(sums: Floats, bound: RowBound, floor: float) -> Floats:
+    """Leaf averages (leaf, output): class shares, or the mean scaled label of each leaf.
+
+    Counts below `floor` (the size of their noise) are filled up with the sums of all leaves, so a
+    nearly empty leaf says what the whole table says.
+    """
+    if bound.second:  # numbers: sum of labels, count
+        total, count = sums[0], np.maximum(sums[1], 0.0)
+        share = np.clip(total.sum() / max(count.sum(), floor), 0.0, 1.0)
+        missing = np.maximum(floor - count, 0.0)
+        mean = np.clip((total + missing * share) / (count + missing), 0.0, 1.0)
+        return np.asarray(mean[:, None])
+    counts = np.maximum(sums, 0.0)  # (class, leaf)
+    overall = counts.sum(axis=1, keepdims=True) / max(float(counts.sum()), 1e-12)
+    missing = np.maximum(floor - counts.sum(axis=0), 0.0)
+    shares = (counts + missing * overall) / np.maximum(counts.sum(axis=0) + missing, 1e-12)
+    # Two classes need one number, the share of the second.
+    return np.asarray(shares[1:].T if len(shares) == 2 else shares.T)

@@ -23,13 +23,15 @@ from hedgerow.tables import encode_table
 class Ensemble:
     """A sum of trees over a schema, with its guarantee.
 
-    `record` says how it was made (method, settings, rounds, bytes); two models are equal when
-    their trees and schema are, whatever the record says.
+    With `averaged` the trees add up to probabilities (or to the scaled number) themselves, as in a
+    random forest; otherwise to scores. `record` says how the model was made; two models are equal
+    when their trees and schema are, whatever the record says.
     """
 
     trees: tuple[Tree, ...]
     schema: Schema
     statement: Statement
+    averaged: bool = False
     record: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -48,9 +50,13 @@ class Ensemble:
         routes.add_scores(codes, scores, values)
         return scores
 
-    def predict_proba(self, data: Any) -> NDArray[np.float64]:
-        """Class probabilities (row, class) in the order of the schema's classes."""
-        return self.loss.probabilities(self.decision_function(data))
+    def predict(self, data: Any) -> NDArray[np.float64]:
+        """Class probabilities (row, class) in the schema's order, or predicted numbers (row,)."""
+        label = self.schema.label
+        predictions = self.loss.predictions(self.decision_function(data), self.averaged)
+        if label.lower is None or label.upper is None:
+            return predictions
+        return np.asarray(label.lower + (label.upper - label.lower) * predictions[:, 0])
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a `.hedge` file, by rename, so that a crash leaves the old file or the new one."""
@@ -68,6 +74,7 @@ class Ensemble:
         return (
             isinstance(other, Ensemble)
             and self.schema == other.schema
+            and self.averaged == other.averaged
             and self.trees == other.trees
         )
 

@@ -27,6 +27,7 @@ def model_bytes(model: Ensemble) -> bytes:
     values = {
         "schema": model.schema.to_dict(),
         "statement": model.statement.to_dict(),
+        "averaged": model.averaged,
         "record": model.record,
     }
     body = pack(values, stack_trees(model.trees))
@@ -52,10 +53,10 @@ def model_from_bytes(data: bytes, source: str = "model") -> Ensemble:
     try:
         schema = Schema.from_dict(values["schema"], source)
         statement = Statement.from_dict(values["statement"])
-        record = dict(values["record"])
+        averaged, record = bool(values["averaged"]), dict(values["record"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FormatError(f"{source} is not readable: {error}") from error
-    return Ensemble(tuple(unstack_trees(arrays)), schema, statement, record)
+    return Ensemble(tuple(unstack_trees(arrays)), schema, statement, averaged, record)
 
 
 def write_model(model: Ensemble, path: str | PathLike[str]) -> None:

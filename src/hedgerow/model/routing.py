@@ -34,11 +34,13 @@ class Routes:
         target: NDArray[np.float64],
         bits: int,
         loss: int,
+        update: int,
+        width: int,
     ) -> NDArray[np.int64]:
-        """(g|h, leaf, output) on the grid 2**-bits."""
+        """(number, leaf) on the grid 2**-bits; codes of loss and update as in `kernels`."""
         total: NDArray[np.int64] = kernels.leaf_sums(
-            codes.narrow, codes.wide, scores, target, bits, loss, self.roots, self.place,
-            self.child, self.start, self.words, self.leaf, self.n_leaves,
+            codes.narrow, codes.wide, scores, target, bits, loss, update, width, self.roots,
+            self.place, self.child, self.start, self.words, self.leaf, self.n_leaves,
         )  # fmt: skip
         return total
 

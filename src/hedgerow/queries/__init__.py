@@ -15,16 +15,20 @@ from hedgerow.queries.base import (
     size_of,
 )
 from hedgerow.queries.column_counts import ColumnCounts
+from hedgerow.queries.column_hessians import ColumnHessians
 from hedgerow.queries.label_sums import LabelSums
 from hedgerow.queries.leaf_sums import LeafSums
 
-QUERIES: dict[str, Any] = {cls.kind: cls for cls in (LabelSums, ColumnCounts, LeafSums)}
+QUERIES: dict[str, Any] = {
+    cls.kind: cls for cls in (LabelSums, ColumnCounts, ColumnHessians, LeafSums)
+}
 
 __all__ = [
     "NO_TREES",
     "QUERIES",
     "Block",
     "ColumnCounts",
+    "ColumnHessians",
     "EnsembleRef",
     "LabelSums",
     "LeafSums",

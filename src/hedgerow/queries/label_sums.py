@@ -1,7 +1,8 @@
-"""How many rows each class has."""
+"""How many rows each class has; for numbers, how many rows there are and what they add up to."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from hedgerow.tables import Rows
 
 @dataclass(frozen=True)
 class LabelSums:
-    """Rows by class: (class,)."""
+    """Rows by class: (class,). With `n_classes` 0: rows and the sum of scaled labels, (2,)."""
 
     n_classes: int
     kind: ClassVar[str] = "label-sums"
@@ -27,11 +28,14 @@ class LabelSums:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        return (Block(self.n_classes),)
+        return (Block(self.n_classes),) if self.n_classes else (Block(2),)
 
     @property
     def sensitivity(self) -> Sensitivity:
-        # A row has one class and adds exactly 1 to it.
+        # A row has one class and adds exactly 1 to it. For numbers it adds 1 and its label, which
+        # is scaled to [0, 1].
+        if self.n_classes == 0:
+            return Sensitivity(l1=2.0, l2=math.sqrt(2.0))
         return Sensitivity(l1=1.0, l2=1.0)
 
     def check(self, schema: Schema) -> None:
@@ -41,6 +45,9 @@ class LabelSums:
     def answer(
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
+        if self.n_classes == 0:
+            labels = np.clip(rows.target, 0.0, 1.0) * 2.0**bits  # truncated row by row, then added
+            return np.array([rows.n_rows << bits, labels.astype(np.int64).sum()], np.int64)
         counts = np.bincount(rows.target.astype(np.int64), minlength=self.n_classes)
         return counts.astype(np.int64) << bits
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hedgerow.binning import base_grid
 from hedgerow.errors import FormatError
-from hedgerow.losses import LOSSES, loss_for
+from hedgerow.losses import UPDATES, RowBound, loss_for, loss_named
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Structure, stack, unstack
 from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
@@ -25,29 +25,38 @@ MAX_TREES = 100_000
 
 @dataclass(frozen=True, eq=False)
 class LeafSums:
-    """(g|h, leaf of all trees, output), gradients taken at the scores of `ensemble`."""
+    """(number, leaf of all trees): what `losses.RowBound` lists, at the scores of `ensemble`.
+
+    Newton asks for gradients and Hessians, gradient for gradients and the count, averaging for
+    class counts (or, for numbers, their sum and the count).
+    """
 
     structures: tuple[Structure, ...]
     loss: str
     ensemble: EnsembleRef
+    update: str = "newton"
     kind: ClassVar[str] = "leaf-sums"
 
     @cached_property
     def n_leaves(self) -> int:
         return sum(structure.n_leaves for structure in self.structures)
 
+    @cached_property
+    def bound(self) -> RowBound:
+        return loss_named(self.loss).bound(self.update)
+
     @property
     def blocks(self) -> tuple[Block, ...]:
-        loss = LOSSES[self.loss]
-        size = self.n_leaves * loss.n_outputs
-        return (Block(size), Block(size, 1 / loss.hessian_scale))
+        bound, n = self.bound, self.n_leaves
+        second = (Block(n * bound.second, 1 / bound.second_scale),) if bound.second else ()
+        return (Block(n * bound.first), *second)
 
     @property
     def sensitivity(self) -> Sensitivity:
-        # A row lands in exactly one leaf of each tree of the batch and adds its (g, h) there, the
-        # same pair in every tree: the norm is sqrt(trees) times the loss's bound of one row.
-        loss, n_trees = LOSSES[self.loss], len(self.structures)
-        return Sensitivity(l1=n_trees * loss.l1, l2=math.sqrt(n_trees) * loss.l2)
+        # A row lands in exactly one leaf of each tree of the batch and adds its numbers there, the
+        # same in every tree: the norm is sqrt(trees) times the loss's bound of one row.
+        bound, n_trees = self.bound, len(self.structures)
+        return Sensitivity(l1=n_trees * bound.l1, l2=math.sqrt(n_trees) * bound.l2)
 
     def check(self, schema: Schema) -> None:
         if self.loss != loss_for(schema.label).name:
@@ -62,17 +71,23 @@ class LeafSums:
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
         routes = routes_of(self.structures, base_grid(schema))
-        code = LOSSES[self.loss].code
-        return routes.leaf_sums(rows.codes, scores, rows.target, bits, code).ravel()
+        kernel = (bits, loss_named(self.loss).code, UPDATES[self.update], self.bound.width)
+        return routes.leaf_sums(rows.codes, scores, rows.target, *kernel).ravel()
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        values = {"loss": self.loss, "ensemble": [self.ensemble.length, self.ensemble.hash]}
+        values = {
+            "loss": self.loss,
+            "update": self.update,
+            "ensemble": [self.ensemble.length, self.ensemble.hash],
+        }
         return values, stack(self.structures)
 
     @staticmethod
     def from_parts(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> LeafSums:
         length, hash_ = values["ensemble"]
-        if values["loss"] not in LOSSES:
-            raise FormatError(f"unknown loss {values['loss']!r}")
+        if values["update"] not in UPDATES:
+            raise FormatError(f"unknown update {values['update']!r}")
+        loss_named(values["loss"])
         structures: Sequence[Structure] = unstack(arrays)
-        return LeafSums(tuple(structures), values["loss"], EnsembleRef(int(length), str(hash_)))
+        ensemble = EnsembleRef(int(length), str(hash_))
+        return LeafSums(tuple(structures), values["loss"], ensemble, values["update"])

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hedgerow.privacy import mechanisms
+from hedgerow.privacy.plan import Plan
 from hedgerow.queries.base import SumQuery
+from hedgerow.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -18,15 +20,18 @@ class Noise:
     mechanism: str = "gaussian"
 
 
-def noise_for(query: SumQuery, mu: float, floor: int, trust: str = "coordinator") -> Noise:
+def noise_for(query: SumQuery, mu: float, plan: Plan, schema: Schema) -> Noise:
     """The noise that a slot of this mu prescribes; both sides compute it by themselves.
 
-    Under trust `nobody` counts are visible, so the guarantee is about replacing a row. Two rows'
-    answers are each at most l2 long, hence at most 2 l2 apart.
+    A person has at most k rows in a party, and sums add up: k rows are at most k times as far as
+    one (the triangle inequality). Under trust `nobody` counts are visible, so the guarantee is
+    about replacing: two answers are each at most that long, hence at most twice that apart.
     """
-    distance = query.sensitivity.l2 * (2 if trust == "nobody" else 1)
+    distance = query.sensitivity.l2 * schema.unit.at_most
+    if plan.privacy.trust == "nobody":
+        distance *= 2
     unit = distance / mu
     bits = mechanisms.bits_for(unit * min(block.weight for block in query.blocks))
     sigmas = tuple(unit * block.weight * 2.0**bits for block in query.blocks)
-    mechanisms.check_sigma(min(sigmas), floor)
+    mechanisms.check_sigma(min(sigmas), plan.floor)
     return Noise(mu, bits, sigmas)

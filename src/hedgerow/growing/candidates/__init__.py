@@ -1,7 +1,14 @@
-"""Split candidates: which edges of the base grid a tree may cut at. One file per method."""
+"""Split candidates: where a column may be cut. One file per method.
+
+Every method starts from cuts that need no question; `iterative_hessian` then refines them.
+"""
 
 from __future__ import annotations
 
-from hedgerow.growing.candidates.uniform import uniform
+from hedgerow.growing.candidates.base import Cuts
+from hedgerow.growing.candidates.iterative_hessian import refine
+from hedgerow.growing.candidates.uniform import log, uniform
 
-CANDIDATES = {"uniform": uniform}
+CANDIDATES = {"uniform": uniform, "log": log, "iterative-hessian": uniform}
+
+__all__ = ["CANDIDATES", "Cuts", "log", "refine", "uniform"]

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.binning import base_grid
+from hedgerow.growing.candidates import Cuts
 from hedgerow.model.tree import Structure, member_words
 from hedgerow.rng import Generator
 from hedgerow.schema import Categorical, Schema
@@ -16,7 +18,7 @@ _Split = tuple[int, float, bool, NDArray[np.uint64]]
 
 def totally_random(
     schema: Schema,
-    candidates: Sequence[NDArray[np.float32]],
+    cuts: Cuts,
     columns: Sequence[int],
     depth: int,
     category_split: str,
@@ -26,8 +28,7 @@ def totally_random(
     n_inner = 2**depth - 1
     n_nodes = 2 ** (depth + 1) - 1
     splits = [
-        _draw(schema, candidates, int(rng.choice(columns)), category_split, rng)
-        for _ in range(n_inner)
+        _draw(schema, cuts, int(rng.choice(columns)), category_split, rng) for _ in range(n_inner)
     ]
     inner = np.arange(n_inner)
     feature = np.full(n_nodes, -1, np.int32)
@@ -45,12 +46,10 @@ def totally_random(
     return Structure(feature, threshold, missing_left, left, right, start, members)
 
 
-def columns_to_cut(schema: Schema, candidates: Sequence[NDArray[np.float32]]) -> list[int]:
+def columns_to_cut(schema: Schema, cuts: Cuts) -> list[int]:
     """Columns that can be cut at all: those with a candidate, and categories."""
     return [
-        j
-        for j, column in enumerate(schema.columns)
-        if isinstance(column, Categorical) or len(candidates[j])
+        j for j, column in enumerate(schema.columns) if isinstance(column, Categorical) or cuts[j]
     ]
 
 
@@ -68,7 +67,7 @@ def columns_of_tree(
 
 def _draw(
     schema: Schema,
-    candidates: Sequence[NDArray[np.float32]],
+    cuts: Cuts,
     column: int,
     category_split: str,
     rng: Generator,
@@ -77,8 +76,8 @@ def _draw(
     missing_left = bool(rng.integers(2))
     if isinstance(description, Categorical):
         return column, 0.0, missing_left, _categories(description, category_split, rng)
-    cut = float(rng.choice(candidates[column]))
-    return column, cut, missing_left, np.zeros(0, np.uint64)
+    edge = base_grid(schema)[column].edges[rng.choice(cuts[column])]
+    return column, float(edge), missing_left, np.zeros(0, np.uint64)
 
 
 def _categories(column: Categorical, category_split: str, rng: Generator) -> NDArray[np.uint64]:
