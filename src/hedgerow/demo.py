@@ -155,7 +155,7 @@ def _train(
         plan.write(plan_folder / "model.hedge.plan.toml")
     rows: dict[str, Rows] = {name: rows_of(t, HOSPITAL_SCHEMA) for name, t in tables.items()}
     federation = local_federation(
-        rows, HOSPITAL_SCHEMA, ledger, privacy.colluding, privacy.minimum_parties
+        rows, HOSPITAL_SCHEMA, ledger, privacy.colluding, privacy.minimum_parties, trust
     )
     model = method_named(plan.method).grow(Gate(federation, plan, ledger))
     sent = federation.bytes_from_parties / len(tables)
@@ -163,7 +163,7 @@ def _train(
 
 
 def _probability(model: Ensemble) -> Callable[[Table], NDArray[np.float64]]:
-    return lambda table: model.predict_proba(table)[:, 1]
+    return lambda table: model.predict(table)[:, 1]
 
 
 def _pooled(world: _World) -> Callable[[Table], NDArray[np.float64]]:

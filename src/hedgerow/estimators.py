@@ -16,7 +16,7 @@ from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate, Progress
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.presets import method_named, plan_for
+from hedgerow.presets import check_party_count, method_named, plan_for
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.plan import Plan
 from hedgerow.schema import Schema, Value
@@ -49,10 +49,11 @@ class _PrivateBoosting(BaseEstimator):
         schema = self._schema(X, y)
         rows = rows_of(X, schema, y)
         tables = {"all": rows} if parties is None else _split(rows, parties)
-        privacy = self._privacy(len(tables))
+        trust = self.trust or ("parties" if len(tables) > 1 else "coordinator")
+        privacy = self._privacy(len(tables), trust)
         ledger = self._ledger()
         federation = local_federation(
-            tables, schema, ledger, privacy.colluding, privacy.minimum_parties
+            tables, schema, ledger, privacy.colluding, privacy.minimum_parties, privacy.trust
         )
         return self._train(federation, privacy, ledger, named=hasattr(X, "columns"))
 
@@ -61,8 +62,10 @@ class _PrivateBoosting(BaseEstimator):
     ) -> Self:
         """Train over a federation that exists already; its roster says who may collude."""
         roster = federation.roster
+        if self.trust not in (None, roster.trust):
+            raise SettingsError(f"trust is {self.trust!r}; the roster says {roster.trust!r}")
         given = {"colluding": roster.colluding, "minimum_parties": roster.minimum}
-        privacy = self._privacy(len(federation.names), given)
+        privacy = self._privacy(len(federation.names), roster.trust, given)
         return self._train(federation, privacy, self._ledger(), observe)
 
     def _train(
@@ -75,8 +78,12 @@ class _PrivateBoosting(BaseEstimator):
     ) -> Self:
         schema = federation.schema
         plan = self._plan(schema, privacy)
-        gate = Gate(federation, plan, ledger, observe=observe)
-        self.model_: Ensemble = method_named(plan.method).grow(gate)
+        try:
+            gate = Gate(federation, plan, ledger, observe=observe)
+            self.model_: Ensemble = method_named(plan.method).grow(gate)
+        finally:
+            if ledger is not self.ledger and ledger.path is not None:
+                ledger.close()  # opened here from a path, so free for the next fit
         self.plan_: Plan = plan
         self.statement_: Statement = self.model_.statement
         self.n_features_in_ = len(schema.columns)
@@ -103,8 +110,9 @@ class _PrivateBoosting(BaseEstimator):
         seed = None if seed is None else int(seed)
         return plan_for(schema, privacy, self.method, {**chosen, **further}, seed)
 
-    def _privacy(self, n_parties: int, given: Mapping[str, Any] | None = None) -> Privacy:
-        trust = self.trust or ("parties" if n_parties > 1 else "coordinator")
+    def _privacy(
+        self, n_parties: int, trust: str, given: Mapping[str, Any] | None = None
+    ) -> Privacy:
         further = {k: v for k, v in (self.settings or {}).items() if k in _PRIVACY}
         values: dict[str, Any] = {"spare": spare_for(1), **further, **(given or {})}
         privacy = Privacy(self.epsilon, self.delta, trust, **values)  # type: ignore[arg-type]
@@ -212,7 +220,8 @@ class PrivateBoostingClassifier(ClassifierMixin, _PrivateBoosting):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likeliest class of each row."""
-        labels: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        likeliest = np.argmax(self.predict_proba(X), axis=1)
+        labels: NDArray[Any] = self.classes_[likeliest]
         return labels
 
     @property
@@ -298,19 +307,6 @@ class PrivateBoostingRegressor(RegressorMixin, _PrivateBoosting):
             return None
         low, high = self.label_bounds
         return {"label_bounds": (float(low), float(high))}
-
-
-def check_party_count(privacy: Privacy, n_parties: int) -> None:
-    """Refuse a secure sum over too few parties, before anything is asked."""
-    if privacy.trust != "parties":
-        return
-    least = privacy.minimum_parties
-    if n_parties < least:
-        raise SettingsError(
-            f"trust in the parties needs at least {least} parties and there are {n_parties}. "
-            "Nothing was asked. Trust the coordinator instead, or lower minimum_parties openly; "
-            "with two parties each can subtract its own part from a sum, and the statement says so."
-        )
 
 
 def _split(rows: Rows, parties: Any) -> dict[str, Rows]:

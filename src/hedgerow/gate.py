@@ -89,8 +89,9 @@ class Gate:
         release, and no spare attempt is left: the value is lost, the charge is not.
         """
         index, slot = self._draw(query)
-        stored = self._reservation.released(index)
-        release = stored if stored is not None else self._ask(query, index, slot)
+        request = digest(query_bytes(query))
+        stored = self._reservation.released(index, request)
+        release = stored if stored is not None else self._ask(query, request, index, slot)
         self._sources.add(release.source)
         self._releases += 1
         if self._observe:
@@ -142,12 +143,11 @@ class Gate:
         self._federation.open(self._plan)
         self._opened = True
 
-    def _ask(self, query: SumQuery, index: int, slot: Slot) -> Release:
+    def _ask(self, query: SumQuery, request: str, index: int, slot: Slot) -> Release:
         query.check(self.schema)
         noise = noise_for(query, slot.mu, self._plan, self.schema)
         if not self._opened:
             self._open()
-        request = digest(query_bytes(query))
         while True:
             self._federation.refresh()
             self._federation.check_enough()

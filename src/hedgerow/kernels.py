@@ -10,14 +10,20 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import get_num_threads, njit, prange, set_num_threads
 from numpy.typing import NDArray
 
 BLOCK = 4096
+ALL_THREADS = get_num_threads()
 LOGISTIC, SOFTMAX, SQUARED = 0, 1, 2
 NEWTON, GRADIENT, AVERAGING = 0, 1, 2
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+
+def use_threads_for(n_rows: int) -> None:
+    """All cores for large tables, one for small ones, where waking threads costs more."""
+    set_num_threads(1 if n_rows < 16 * BLOCK else ALL_THREADS)
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -47,9 +47,10 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         raise FormatError("header length does not fit the message")
     try:
         header = json.loads(data[4 : 4 + length].decode("utf-8"), parse_constant=_no_constant)
+        canonical_json(header)  # refuses 1e999 and text that UTF-8 cannot carry
         values, table = header["values"], header["arrays"]
         entries = [(str(name), str(dtype), [int(n) for n in shape]) for name, dtype, shape in table]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise FormatError("header is not readable") from error
     if not isinstance(values, dict):
         raise FormatError("header values are not a table")
@@ -63,7 +64,10 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         if offset + size > len(data):
             raise FormatError(f"array {name!r} is longer than the message")
         flat = np.frombuffer(data, dtype=_DTYPES[dtype], count=count, offset=offset)
-        arrays[name] = flat.reshape(shape).astype(np.dtype(dtype), copy=True)
+        try:
+            arrays[name] = flat.reshape(shape).astype(np.dtype(dtype), copy=True)
+        except (ValueError, OverflowError) as error:
+            raise FormatError(f"array {name!r} has an impossible shape") from error
         offset += size
     if offset != len(data):
         raise FormatError("message has bytes left over")

@@ -24,6 +24,7 @@ from hedgerow.errors import (
 from hedgerow.failpoints import fail_point
 from hedgerow.persons import rows_per_person
 from hedgerow.privacy import mechanisms
+from hedgerow.privacy.accounting import epsilon_of
 from hedgerow.privacy.identity import Announcement, Identity, Roster, signed_by
 from hedgerow.privacy.ledger import Budget, Ledger
 from hedgerow.privacy.masks import Context, MaskKeys
@@ -44,14 +45,16 @@ class Limits:
     """What a party allows, whatever a plan says."""
 
     budget: Budget | None = None  # ceiling over all runs on this party's ledger
-    epsilon_per_run: float | None = None
+    per_run: Budget | None = None  # ceiling of each run, counted at the party's own delta
     least_parties: int = 1
     kinds: frozenset[str] | None = None  # of queries; None = all
 
     def allow(self, plan: Plan, roster: Roster) -> bool:
         """Whether a plan fits, its total budget aside (that is the ledger's to say)."""
-        if self.epsilon_per_run is not None and plan.privacy.epsilon > self.epsilon_per_run:
-            return False
+        if self.per_run is not None:
+            cost = epsilon_of(plan.mu, self.per_run.delta, plan.coordinates)
+            if cost > self.per_run.epsilon * (1 + 1e-9):
+                return False
         if self.kinds is not None and not {slot.kind for slot in plan.slots} <= self.kinds:
             return False
         return least_parties(roster) >= self.least_parties
@@ -124,6 +127,9 @@ class Party:
             except HedgerowError as error:
                 log.warning("party %s could not use a message: %s", self.name, type(error).__name__)
                 reply = wire.refusal("bad-message")
+            except Exception as error:  # whatever went wrong, nothing about it may leave
+                log.error("party %s failed inside: %s", self.name, type(error).__name__)
+                reply = wire.refusal("failed")
             return reply.signed(self.identity).to_bytes()
 
     def _dispatch(self, message: Message) -> Message:
@@ -140,7 +146,7 @@ class Party:
 
     def _ready(self, values: dict[str, Any]) -> Message:
         """The uncharged probe: is the party there, and does it still hold this run?"""
-        return wire.plain("ready", {"joined": values.get("run") in self._runs})
+        return wire.plain("ready", {"joined": str(values.get("run")) in self._runs})
 
     def _open(self, values: dict[str, Any]) -> Message:
         """Check plan, schema and roster, reserve the plan, and announce this process's key."""
@@ -150,9 +156,9 @@ class Party:
             raise Refusal("other-roster")
         if plan.schema_hash != self.schema.hash:
             raise Refusal("other-schema")
-        if (plan.privacy.colluding, plan.privacy.minimum_parties) != (
-            roster.colluding, roster.minimum,
-        ):  # fmt: skip
+        asked = plan.privacy
+        agreed = (roster.trust, roster.colluding, roster.minimum)
+        if (asked.trust, asked.colluding, asked.minimum_parties) != agreed:
             raise Refusal("other-roster")
         if not self._limits.allow(plan, roster):
             raise Refusal("over-limits")
@@ -191,6 +197,8 @@ class Party:
         if mine is None or mine.key != self._keys.public:
             raise Refusal("bad-announcement")
         for announced in fresh.values():
+            self._keys.agree(announced.key)  # a key that is no key is refused before any charge
+        for announced in fresh.values():
             self._remember(announced)
         run.announcements = fresh
         return wire.plain("joined", {"run": run.plan.run})
@@ -220,7 +228,9 @@ class Party:
             if message.trees_from == 0 and len(message.trees) >= wanted.length:
                 raise Refusal("bad-message")  # complete trees that are not the ones named
             return wire.plain("need-trees", {"length": scores.ref.length})
-        again = ask.attempt == run.reservation.last_attempt(ask.slot)
+        # Read from the ledger: a charge that was rolled back is no charge.
+        charges = self._ledger.lines(self.name, "charge", ask.run, ask.slot)
+        again = any(line.attempt == ask.attempt for line in charges)
         with self._ledger.transaction():
             if not again:
                 self._charge(ask, run, message.hash)
@@ -235,7 +245,7 @@ class Party:
         return reply
 
     def _run(self, name: Any) -> _Run:
-        if name not in self._runs:
+        if not isinstance(name, str) or name not in self._runs:
             raise Refusal("unknown-run")
         return self._runs[name]
 
@@ -293,8 +303,8 @@ class Party:
         if trust != "coordinator":
             blocks = [block.size for block in ask.query.blocks]
             # Under `nobody` every row has noise of its own; their sum is drawn at once.
-            share = 1.0 / (len(ask.parties) - ask.colluding)
-            share = float(self._rows.n_rows) if trust == "nobody" else share
+            honest, n_rows = len(ask.parties) - ask.colluding, self._rows.n_rows
+            share = float(n_rows) if trust == "nobody" else 1.0 / honest
             total[:-1] = mechanisms.add_gaussian(total[:-1], blocks, ask.noise.sigmas, share)
             source = mechanisms.source_name()
         if trust == "parties":

@@ -85,3 +85,16 @@ def plan_for(
     wanted = chosen.wishes(schema, resolved)
     seed = fresh_seed() if seed is None else seed
     return make_plan(schema.hash, chosen.name, resolved, privacy, wanted, seed, run)
+
+
+def check_party_count(privacy: Privacy, n_parties: int) -> None:
+    """Refuse a secure sum over too few parties, before anything is asked."""
+    if privacy.trust != "parties":
+        return
+    least = privacy.minimum_parties
+    if n_parties < least:
+        raise SettingsError(
+            f"trust in the parties needs at least {least} parties and there are {n_parties}. "
+            "Nothing was asked. Trust the coordinator instead, or lower minimum_parties openly; "
+            "with two parties each can subtract its own part from a sum, and the statement says so."
+        )

@@ -33,7 +33,7 @@ class Settings:
     batch_fraction: float = 0.0  # of n_trees; above 0 it replaces batch_size
     features_per_tree: int = 0  # 0 = all columns
     feature_order: str = "cyclical"  # or "random": which columns a tree may use
-    category_split: str = "subset"  # or "equality": one category against the rest
+    category_split: str = "equality"  # one category against the rest; or "subset"
     start_share: float = 0.02  # part of mu^2 that buys the base rate; 0 = start from one half
 
     def __post_init__(self) -> None:

@@ -83,9 +83,12 @@ def check_query(
 
 
 def check_federation(
-    make: Callable[[Sequence[Rows]], Federation], schema: Schema, rows: Rows
+    make: Callable[[Sequence[Rows], str], Federation], schema: Schema, rows: Rows
 ) -> None:
-    """Same query, same exact sum, however many parties hold the rows, masked or not."""
+    """Same query, same exact sum, however many parties hold the rows, masked or not.
+
+    `make` builds a federation of these tables under a trust ("coordinator" or "parties").
+    """
     query = LabelSums(len(schema.label.classes))
     sums = []
     for n_parties, trust in (
@@ -99,7 +102,7 @@ def check_federation(
         wish = Wish("check", query.kind, 1.0, size_of(query))
         plan = make_plan(schema.hash, "check", Settings(), privacy, [wish], seed=0)
         with noise_off():
-            federation = make(parts)
+            federation = make(parts, trust)
             federation.open(plan)
             noise = noise_for(query, plan.slots[0].mu, plan, schema)
             total = federation.sum(query, noise, slot=0, attempt=1)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hedgerow.cli import options
 from hedgerow.cli.screen import print_json, results, show, table
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 WARNING = (
     "These numbers are computed from exact rows and are NOT private: the model's guarantee does "
@@ -21,17 +25,18 @@ def evaluate(
     data: Annotated[Path, typer.Option("--data", help="A table with the label column.")],
     json: options.Json = False,
 ) -> None:
-    """Measure AUC, accuracy and log loss on a table with labels. These numbers are NOT private."""
+    """Measure a model on a table with labels. These numbers are NOT private."""
     measured = measure(model, data)
     if json:
         print_json({**measured, "private": False, "warning": WARNING})
         return
     shown = table(f"{model} on {data}", "what", "value", right=("value",))
     shown.add_row("rows", f"{measured['rows']:,}")
-    for name in ("auc", "accuracy", "log_loss"):
-        value = measured[name]
-        text = "undefined: one class only" if value is None else f"{value:.4f}"
-        shown.add_row(name.replace("_", " ").replace("auc", "AUC"), text)
+    for name, value in measured.items():
+        if name == "rows":
+            continue
+        text = "only for two classes" if value is None else f"{value:.4f}"
+        shown.add_row(name.replace("_", " ").replace("auc", "AUC").replace("rmse", "RMSE"), text)
     results().print(shown)
     show(WARNING, style="yellow")
 
@@ -39,7 +44,6 @@ def evaluate(
 def measure(model: Path, data: Path) -> dict[str, Any]:
     """Exact measures of a model on a table."""
     import numpy as np
-    from sklearn.metrics import roc_auc_score
 
     from hedgerow.errors import TableError
     from hedgerow.model.io import read_model
@@ -51,13 +55,26 @@ def measure(model: Path, data: Path) -> dict[str, Any]:
         raise TableError(f"{data} needs the label column {label.name!r}, once, to be measured on")
     if rows.num_rows == 0:
         raise TableError(f"{data} has 0 rows; there is nothing to measure")
-    target = target_of(rows.column(label.name), label, str(data)).astype(np.int64)
-    probabilities = trained.predict_proba(rows)  # (row, class)
+    target = target_of(rows.column(label.name), label, str(data))
+    predicted = trained.predict(rows)  # (row, class), or (row,) for numbers
+    if label.lower is not None and label.upper is not None:
+        errors = predicted - (label.lower + (label.upper - label.lower) * target)
+        return {
+            "rows": len(target),
+            "rmse": float(np.sqrt(np.mean(errors**2))),
+            "mae": float(np.mean(np.abs(errors))),
+        }
+    return {"rows": len(target), **_class_measures(target.astype(np.int64), predicted)}
+
+
+def _class_measures(target: NDArray[np.int64], probabilities: NDArray[np.float64]) -> Any:
+    import numpy as np
+    from sklearn.metrics import roc_auc_score
+
     true = np.maximum(probabilities[np.arange(len(target)), target], 1e-15)
-    both = len(np.unique(target)) == 2
+    binary = probabilities.shape[1] == 2 and len(np.unique(target)) == 2
     return {
-        "rows": len(target),
-        "auc": float(roc_auc_score(target, probabilities[:, 1])) if both else None,
+        "auc": float(roc_auc_score(target, probabilities[:, 1])) if binary else None,
         "accuracy": float(np.mean(probabilities.argmax(axis=1) == target)),
         "log_loss": float(-np.mean(np.log(true))),
     }

@@ -38,8 +38,7 @@ def make_plan(
     schema: Schema, given: Mapping[str, Any], n_parties: int, base: Plan | None = None
 ) -> Plan:
     """A new plan: what was given, else what a base plan says, else the method's defaults."""
-    from hedgerow.estimators import check_party_count
-    from hedgerow.presets import METHODS, method_named, plan_for
+    from hedgerow.presets import METHODS, check_party_count, method_named, plan_for
     from hedgerow.settings import privacy_from
 
     values = {**_carried(base, given), **given}
@@ -68,7 +67,7 @@ def settle_plan(
 
     Raises PlanError if the plan beside the model says something else than the command.
     """
-    from hedgerow.estimators import check_party_count
+    from hedgerow.presets import check_party_count
     from hedgerow.privacy.plan import Plan
 
     base = None if source is None else _read(source, schema)

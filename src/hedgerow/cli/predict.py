@@ -37,7 +37,7 @@ def predict(
     if out != "-":
         check_writable(Path(out))
     trained = read_model(model)
-    probabilities = trained.predict_proba(read_table(data))
+    probabilities = trained.predict(read_table(data))
     text = predictions_csv(trained, probabilities)
     if out == "-":
         sys.stdout.write(text)
@@ -56,6 +56,10 @@ def predictions_csv(model: Ensemble, probabilities: NDArray[np.float64]) -> str:
     classes = [text_of(value) for value in model.schema.label.classes]
     file = io.StringIO(newline="")
     writer = csv.writer(file, lineterminator="\n")
+    if not classes:
+        writer.writerow(["predicted"])
+        writer.writerows([f"{value:.9g}"] for value in probabilities.tolist())
+        return file.getvalue()
     writer.writerow([*(f"probability_{name}" for name in classes), "predicted"])
     likelier = probabilities.argmax(axis=1)
     for row, best in zip(probabilities.tolist(), likelier.tolist(), strict=True):

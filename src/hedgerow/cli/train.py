@@ -181,7 +181,7 @@ def _grow(
 
     privacy = plan.privacy
     federation = local_federation(
-        tables, schema, ledger, privacy.colluding, privacy.minimum_parties
+        tables, schema, ledger, privacy.colluding, privacy.minimum_parties, privacy.trust
     )
     with watching(str(ledger.path)) as watch:
         gate = Gate(federation, plan, ledger, observe=watch.observe)

@@ -39,6 +39,7 @@ def local_federation(
     ledger: Ledger | None = None,
     colluding: int = 1,
     minimum_parties: int = 3,
+    trust: str | None = None,
     limits: Limits | None = None,
 ) -> Federation:
     """Parties of one process under real keys, masks and messages; trust is simulated.
@@ -46,6 +47,7 @@ def local_federation(
     Parameters
     ----------
     tables : rows of each party by name
+    trust : what the roster says; by default the parties where there are several
     ledger : shared by all parties; by default one in memory
     limits : what each party allows, if anything is to be limited
     """
@@ -55,8 +57,9 @@ def local_federation(
         name: Party(name, rows, schema, shared, limits=limits) for name, rows in tables.items()
     }
     coordinator = Identity()
+    trust = trust or ("parties" if len(tables) > 1 else "coordinator")
     keys = tuple((name, parties[name].identity.public) for name in sorted(parties))
-    roster = Roster(keys, coordinator.public, colluding, minimum_parties)
+    roster = Roster(keys, coordinator.public, colluding, minimum_parties, trust)
     for party in parties.values():
         party.pin(roster)
     return Federation(LocalEngine(parties, shared), schema, roster, coordinator)

@@ -38,6 +38,7 @@ class Routes:
         width: int,
     ) -> NDArray[np.int64]:
         """(number, leaf) on the grid 2**-bits; codes of loss and update as in `kernels`."""
+        kernels.use_threads_for(codes.n_rows)
         total: NDArray[np.int64] = kernels.leaf_sums(
             codes.narrow, codes.wide, scores, target, bits, loss, update, width, self.roots,
             self.place, self.child, self.start, self.words, self.leaf, self.n_leaves,
@@ -47,6 +48,7 @@ class Routes:
     def add_scores(
         self, codes: Codes, scores: NDArray[np.float64], values: NDArray[np.float32]
     ) -> None:
+        kernels.use_threads_for(codes.n_rows)
         kernels.add_scores(
             codes.narrow, codes.wide, scores, self.roots, self.place, self.child,
             self.start, self.words, self.leaf, values,

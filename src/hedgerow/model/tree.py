@@ -15,6 +15,7 @@ from hedgerow.schema import Categorical, Schema
 
 MAX_NODES = 1 << 20
 _FIELDS = ("feature", "threshold", "missing_left", "left", "right", "member_start", "members")
+_DTYPES = (np.int32, np.float32, np.uint8, np.int32, np.int32, np.int32, np.uint64)
 
 
 def member_words(column: Categorical) -> int:
@@ -142,11 +143,7 @@ def stack(structures: Sequence[Structure]) -> dict[str, NDArray[Any]]:
         name: np.concatenate([getattr(s, name) for s in structures])
         if structures
         else np.zeros(0, dtype)
-        for name, dtype in zip(
-            _FIELDS,
-            (np.int32, np.float32, np.uint8, np.int32, np.int32, np.int32, np.uint64),
-            strict=True,
-        )
+        for name, dtype in zip(_FIELDS, _DTYPES, strict=True)
     }
     arrays["nodes"] = np.array([s.n_nodes for s in structures], np.int32)
     arrays["words"] = np.array([len(s.members) for s in structures], np.int32)
@@ -161,6 +158,8 @@ def unstack(arrays: dict[str, NDArray[Any]]) -> list[Structure]:
     except KeyError as error:
         raise FormatError(f"trees lack the array {error}") from error
     n = int(nodes.sum())
+    if any(flat[name].dtype != dtype for name, dtype in zip(_FIELDS, _DTYPES, strict=True)):
+        raise FormatError("trees' arrays are not of the types they must have")
     if (
         len(nodes) != len(words)
         or bool((nodes < 1).any())

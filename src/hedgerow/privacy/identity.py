@@ -21,11 +21,15 @@ _ANNOUNCEMENT = "hedgerow announcement 1"
 
 
 def check_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Party names are unique and made of a-z, 0-9 and hyphens, at most 40 characters."""
+    """Party names are unique and made of a-z, 0-9 and hyphens, at most 40 characters.
+
+    "coordinator" is taken: it owns the coordinator's lines in a ledger.
+    """
     for name in names:
-        if not isinstance(name, str) or not NAME.fullmatch(name):
+        if not isinstance(name, str) or not NAME.fullmatch(name) or name == "coordinator":
             raise SettingsError(
-                f"{name!r} is not a party name; use 1 to 40 of a-z, 0-9 and hyphens"
+                f"{name!r} is not a party name; use 1 to 40 of a-z, 0-9 and hyphens "
+                '(and not "coordinator")'
             )
         if list(names).count(name) > 1:
             raise SettingsError(f"two parties are called {name!r}; names must be unique")
@@ -61,12 +65,17 @@ def fingerprint(public: str) -> str:
 
 @dataclass(frozen=True)
 class Roster:
-    """The pinned list of parties and keys, with how many may collude and the least sum."""
+    """The pinned list of parties and keys, who is trusted, how many may collude, the least sum.
+
+    A party answers under the trust of its roster only: a plan cannot ask for exact sums where the
+    parties agreed on masked ones.
+    """
 
     parties: tuple[tuple[str, str], ...]  # (name, public signing key), sorted by name
     coordinator: str
     colluding: int
     minimum: int
+    trust: str
 
     def __post_init__(self) -> None:
         check_names(self.names)
@@ -93,6 +102,7 @@ class Roster:
             "coordinator": self.coordinator,
             "colluding": self.colluding,
             "minimum": self.minimum,
+            "trust": self.trust,
         }
 
     @staticmethod
@@ -103,6 +113,7 @@ class Roster:
                 str(values["coordinator"]),
                 int(values["colluding"]),
                 int(values["minimum"]),
+                str(values["trust"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError("the roster is not readable") from error

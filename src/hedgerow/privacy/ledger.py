@@ -37,6 +37,10 @@ CREATE UNIQUE INDEX once ON line (owner, kind, run, slot, attempt)
     WHERE kind IN ('open', 'reserve', 'charge', 'release');
 CREATE INDEX by_run ON line (run, owner, kind, slot);
 CREATE TRIGGER no_update BEFORE UPDATE ON line BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+CREATE TRIGGER no_replace BEFORE INSERT ON line
+    WHEN NEW.seq <> (SELECT coalesce(max(seq), 0) + 1 FROM line)
+    OR EXISTS (SELECT 1 FROM line WHERE hash = NEW.hash)
+    BEGIN SELECT RAISE(ABORT, 'append-only'); END;
 CREATE TRIGGER no_delete BEFORE DELETE ON line BEGIN SELECT RAISE(ABORT, 'append-only'); END;
 """
 
@@ -108,10 +112,17 @@ class Ledger:
             raise LedgerError(_open_problem(file, error)) from error
         ledger = cls(connection, file)
         ledger._check_format()
+        ledger.verify()
         return ledger
 
     def close(self) -> None:
         self._connection.close()
+
+    def __copy__(self) -> Ledger:
+        return self  # one ledger, one budget: a cloned estimator spends from the same one
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
+        return self
 
     def __enter__(self) -> Ledger:
         return self
@@ -191,6 +202,15 @@ class Ledger:
             f"SELECT {_COLUMNS} FROM line WHERE {where} ORDER BY seq", tuple(given.values())
         )
         return [Line(*row) for row in rows]
+
+    def attempts(self, owner: str, run: str) -> tuple[int, int]:
+        """How many attempts an owner charged in a run, and over how many slots."""
+        row = self._connection.execute(
+            "SELECT count(*), count(DISTINCT slot) FROM line"
+            " WHERE run = ? AND owner = ? AND kind = 'charge'",
+            (run, owner),
+        ).fetchone()
+        return int(row[0]), int(row[1])
 
     def verify(self) -> int:
         """Walk the hash chain: the number of lines, or LedgerError at the first break."""

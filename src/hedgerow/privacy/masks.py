@@ -75,14 +75,18 @@ class MaskKeys:
             total = total + stream if me < other else total - stream
         return total
 
-    def _stream(self, other: str, salt: bytes, info: bytes, size: int) -> NDArray[np.uint64]:
+    def agree(self, other: str) -> bytes:
+        """The secret shared with another party's key; refuses keys that make it predictable."""
         if other not in self._secrets:
             try:
                 public = X25519PublicKey.from_public_bytes(bytes.fromhex(other))
                 self._secrets[other] = self._key.exchange(public)
             except ValueError as error:
                 raise FormatError("a party's mask key is not a valid X25519 key") from error
-        key = HKDF(hashes.SHA256(), 32, salt, info).derive(self._secrets[other])
+        return self._secrets[other]
+
+    def _stream(self, other: str, salt: bytes, info: bytes, size: int) -> NDArray[np.uint64]:
+        key = HKDF(hashes.SHA256(), 32, salt, info).derive(self.agree(other))
         # The key is used for this one stream only, so a fixed nonce never repeats with it.
         cipher = Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor()
         return np.frombuffer(cipher.update(bytes(8 * size)), "<u8").astype(np.uint64)

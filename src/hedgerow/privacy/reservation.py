@@ -53,10 +53,6 @@ class Reservation:
         self, ledger: Ledger, plan: Plan, owner: str = COORDINATOR, budget: Budget | None = None
     ) -> None:
         self.ledger, self.plan, self.owner = ledger, plan, owner
-        self._last: dict[int, int] = {}  # slot -> last attempt charged
-        self._extra = 0  # attempts beyond the first of a slot
-        for line in ledger.lines(owner, "charge", plan.run):
-            self._note(line.slot, line.attempt)
         reserved = ledger.lines(owner, "reserve", plan.run)
         if reserved:
             if reserved[0].values["hash"] != plan.hash:
@@ -75,7 +71,9 @@ class Reservation:
 
     def last_attempt(self, slot: int) -> int:
         """Number of the last attempt charged for a slot, 0 if it was never charged."""
-        return self._last.get(slot, 0)
+        # Asked of the ledger every time: memory would not know of a transaction rolled back.
+        lines = self.ledger.lines(self.owner, "charge", self.plan.run, slot)
+        return max((line.attempt for line in lines), default=0)
 
     def charge(self, slot: int, request: str, attempt: int | None = None) -> int:
         """Charge one attempt at a slot and return its number; refuse when none is left.
@@ -86,27 +84,31 @@ class Reservation:
         number = last + 1 if attempt is None else attempt
         if number <= last:
             raise LedgerError(f"attempt {number} of slot {slot} is not above the last, {last}")
-        if last and self._extra >= self.plan.privacy.spare:
+        charged, slots = self.ledger.attempts(self.owner, self.plan.run)
+        extra, spare = charged - slots, self.plan.privacy.spare  # attempts beyond a slot's first
+        if last and extra >= spare:
             raise SlotSpent(
                 f"slot {slot} was charged without a stored release and no spare attempt is left "
-                f"({self._extra} of {self.plan.privacy.spare} used)"
+                f"({extra} of {spare} used)"
             )
         values = {"mu": self.plan.slots[slot].mu, "request": request}
         fail_point("charge")
         self.ledger.append(self.owner, "charge", self.plan.run, slot, number, values)
         fail_point("sync")
-        self._note(slot, number)
         return number
 
-    def _note(self, slot: int, attempt: int) -> None:
-        self._extra += slot in self._last
-        self._last[slot] = attempt
-
-    def released(self, slot: int) -> Release | None:
+    def released(self, slot: int, request: str) -> Release | None:
         """The stored release of a slot: a resumed run replays, it does not ask again."""
         lines = self.ledger.lines(self.owner, "release", self.plan.run, slot)
         if not lines:
             return None
+        charges = self.ledger.lines(self.owner, "charge", self.plan.run, slot)
+        asked = {line.attempt: line.values["request"] for line in charges}
+        if asked.get(lines[0].attempt) != request:
+            raise LedgerError(
+                f"slot {slot} of run {self.plan.run} was released for another question than the "
+                "one asked now. Nothing was asked. Resume with the version that started the run."
+            )
         values, arrays = lines[0].values, lines[0].arrays
         sigmas = tuple(float(sigma) for sigma in values["sigmas"])
         return Release(arrays["total"], int(values["bits"]), sigmas, str(values["source"]))
