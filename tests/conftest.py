@@ -71,7 +71,8 @@ def split_rows(rows: Rows, sizes: Iterable[int]) -> dict[str, Rows]:
 def federation_of(
     parts: dict[str, Rows], schema: Schema, privacy: Privacy, ledger: Ledger | None = None
 ) -> Federation:
-    return local_federation(parts, schema, ledger, privacy.colluding, privacy.minimum_parties)
+    least = privacy.minimum_parties
+    return local_federation(parts, schema, ledger, privacy.colluding, least, privacy.trust)
 
 
 def train(

@@ -149,12 +149,3 @@ def test_files_that_are_no_plan_say_so(tmp_path: Path) -> None:
         Plan.read(path)
     with pytest.raises(PlanError, match="no plan file"):
         Plan.read(tmp_path / "absent.toml")
-
-
-def test_a_person_as_unit_is_not_silently_a_row() -> None:
-    """A bound per row says nothing about a person with several; until it does, it is refused."""
-    from hedgerow.schema import Schema, Unit
-
-    persons = Schema(MIXED.columns, MIXED.label, Unit("person", "id", 5))
-    with pytest.raises(HedgerowError, match="person"):
-        plan_for(persons, Privacy(1.0, 1e-5))

@@ -54,6 +54,7 @@ class Gate:
         self._federation, self._plan, self._ledger = federation, plan, ledger
         self._reservation = Reservation(ledger, plan, COORDINATOR, budget)
         self._observe = observe
+        federation.forget_trees()
         self._cursor = 0
         self._opened = False
         self._sources: set[str] = set()
@@ -78,8 +79,6 @@ class Gate:
 
     def publish(self, tree: Tree) -> None:
         """Add a tree made of released values; later questions may refer to it."""
-        if not self._opened:
-            self._open()
         self._federation.publish(tree)
 
     def release(self, query: SumQuery) -> Release:

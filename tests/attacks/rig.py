@@ -49,7 +49,7 @@ class Rig:
             for i, name in enumerate(names)
         }
         keys = tuple((n, self.parties[n].identity.public) for n in sorted(names))
-        self.roster = Roster(keys, self.coordinator.public, colluding=1, minimum=3)
+        self.roster = Roster(keys, self.coordinator.public, 1, 3, trust)
         for party in self.parties.values():
             party.pin(self.roster)
         privacy = Privacy(epsilon, 1e-6, trust, spare=spare)  # type: ignore[arg-type]
@@ -80,8 +80,7 @@ class Rig:
         """The honest first question of the plan, with whatever is changed."""
         query: SumQuery = changes.pop("query", LabelSums(2))
         slot = changes.get("slot", 0)
-        mu = self.plan.slots[slot].mu
-        noise = noise_for(query, mu, self.plan.floor, self.plan.privacy.trust)
+        noise = noise_for(query, self.plan.slots[slot].mu, self.plan, SCHEMA)
         ask = Ask(self.plan.run, slot, 1, tuple(self.parties), query, noise, 1)
         return replace(ask, **changes)
 

@@ -48,7 +48,7 @@ def make(
     n: int, trust: str = "parties", spare: int = 1, ledger: Ledger | None = None
 ) -> tuple[Federation, Flaky, Plan]:
     tables = {f"party-{i}": some_rows(60 + i, i) for i in range(n)}
-    federation = local_federation(tables, SCHEMA, ledger)
+    federation = local_federation(tables, SCHEMA, ledger, trust=trust)
     engine = Flaky(federation.engine)  # type: ignore[arg-type]
     federation.engine = engine
     privacy = Privacy(5.0, 1e-6, trust, spare=spare)  # type: ignore[arg-type]

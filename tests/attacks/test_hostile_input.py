@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hedgerow.errors import HedgerowError
 from hedgerow.growing.boost import _structure
+from hedgerow.growing.candidates import uniform
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.io import model_bytes, model_from_bytes
 from hedgerow.model.tree import Tree, single_leaf, unstack
@@ -32,7 +33,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
     max_leaves=12,
 )
 RIG = Rig()
-TREE = Tree(_structure(SCHEMA, RIG.plan, 0), np.ones((4, 1), np.float32))
+TREE = Tree(_structure(SCHEMA, RIG.plan, uniform(SCHEMA, 32), 0), np.ones((4, 1), np.float32))
 MODEL = Ensemble((single_leaf(np.zeros(1)), TREE), SCHEMA, Statement("none", 1.0, 1e-6, "nobody"))
 GOOD = {
     "model": (model_bytes(MODEL), model_from_bytes),

@@ -11,6 +11,7 @@ import pytest
 from hedgerow import wire
 from hedgerow.packing import pack, unpack
 from hedgerow.party import Limits, Party
+from hedgerow.presets import plan_for
 from hedgerow.privacy.identity import Announcement, Identity, Roster
 from hedgerow.privacy.ledger import Budget
 from hedgerow.queries import ColumnCounts, LabelSums
@@ -203,7 +204,7 @@ def test_a_party_refuses_to_pin_a_roster_with_another_key_for_itself() -> None:
     party = Party("a", some_rows(5, 0), SCHEMA)
     keys = tuple((name, Identity().public) for name in "abc")
     with pytest.raises(Exception, match="another key"):
-        party.pin(Roster(keys, Identity().public, 1, 3))
+        party.pin(Roster(keys, Identity().public, 1, 3, "parties"))
 
 
 def test_questions_outside_of_the_plan_are_refused() -> None:
@@ -219,7 +220,7 @@ def test_questions_outside_of_the_plan_are_refused() -> None:
 @pytest.mark.parametrize(
     "limits",
     [
-        Limits(epsilon_per_run=0.5),
+        Limits(per_run=Budget(0.5, 1e-6)),
         Limits(kinds=frozenset({"label-sums"})),
         Limits(least_parties=4),
         Limits(budget=Budget(0.5, 1e-6)),
@@ -234,13 +235,16 @@ def test_a_partys_own_limits_hold(limits: Limits) -> None:
 
 def test_trees_that_are_not_the_ones_named_are_refused() -> None:
     from hedgerow.growing.boost import _structure
+    from hedgerow.growing.candidates import uniform
     from hedgerow.model.tree import single_leaf
     from hedgerow.queries import NO_TREES, LeafSums
 
     rig = Rig()
     named, other = single_leaf(np.array([0.5])), single_leaf(np.array([0.25]))
     query = LeafSums(
-        (_structure(SCHEMA, rig.plan, 0),), "logistic", NO_TREES.then(named.to_bytes())
+        (_structure(SCHEMA, rig.plan, uniform(SCHEMA, 32), 0),),
+        "logistic",
+        NO_TREES.then(named.to_bytes()),
     )
     ask = Message("ask", rig.question(slot=1, query=query).body())
     assert rig.send("a", ask).type == "need-trees"
@@ -275,3 +279,52 @@ def test_garbage_is_refused_and_free() -> None:
         reply = Message.from_bytes(rig.parties["a"].handle(data))
         assert word(reply) == "bad-message"
     assert charges(rig) == 0
+
+
+def test_a_plan_cannot_switch_off_masks_and_noise() -> None:
+    rig = Rig(opened=False)
+    for trust in ("coordinator", "nobody"):
+        privacy = replace(rig.plan.privacy, trust=trust)
+        plan = replace(rig.plan, privacy=privacy, run=f"exact-{trust}")
+        opening = wire.plain("open", {"plan": plan.to_dict(), "roster": rig.roster.hash})
+        assert word(rig.send("a", opening)) == "other-roster"
+    assert rig.ledgers["a"].lines("a", "reserve") == []
+
+
+def test_a_key_that_makes_the_mask_predictable_is_refused_before_any_charge() -> None:
+    rig = Rig()
+    announced = announcements_of(rig)
+    weak = Announcement.from_dict({**announced[1], "key": "00" * 32, "boot": 9})
+    signed = weak.signed(rig.parties["b"].identity).to_dict()
+    assert word(rig.join("a", [announced[0], signed, *announced[2:]])) == "bad-message"
+    assert charges(rig) == 0
+
+
+def test_a_charge_that_was_rolled_back_is_charged_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A party that fails after its charge answers nothing; the next answer is charged."""
+    rig = Rig()
+    honest = Party._answer
+
+    def broken(*arguments: Any) -> Message:
+        honest(*arguments)
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(Party, "_answer", broken)
+    assert [word(rig.ask("a")) for _ in range(3)] == ["failed"] * 3
+    assert charges(rig) == 0
+    monkeypatch.setattr(Party, "_answer", honest)
+    first, second = rig.ask("a"), rig.ask("a")
+    assert first.type == "answer"
+    assert first.body == second.body
+    assert charges(rig) == 1
+    rig.check_books()
+
+
+def test_a_run_limit_is_counted_at_the_partys_own_delta() -> None:
+    """A plan of small epsilon and huge delta costs much at a sensible delta."""
+    rig = Rig(limits=Limits(per_run=Budget(0.5, 1e-6)), opened=False)
+    privacy = replace(rig.plan.privacy, epsilon=0.01, delta=0.49)
+    cheap = plan_for(SCHEMA, privacy, settings={"n_trees": 3, "max_depth": 2}, seed=1)
+    assert cheap.mu > rig.plan.mu
+    opening = wire.plain("open", {"plan": cheap.to_dict(), "roster": rig.roster.hash})
+    assert word(rig.send("a", opening)) == "over-limits"

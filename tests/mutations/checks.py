@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from hedgerow import Ledger, local_federation
 from hedgerow.gate import Gate
 from hedgerow.growing.boost import _structure
-from hedgerow.losses import LOSSES
+from hedgerow.growing.candidates import uniform
+from hedgerow.losses import loss_for
 from hedgerow.presets import plan_for
 from hedgerow.privacy.identity import Announcement, Identity
 from hedgerow.privacy.masks import Context, MaskKeys
@@ -47,7 +48,7 @@ def one_release(trust: str, epsilon: float = 1.0, parties: int = 3) -> NDArray[n
     def release() -> NDArray[np.float64]:
         rows = some_rows()
         tables = {f"p{i}": rows.take(np.arange(i, 12, parties)) for i in range(parties)}
-        federation = local_federation(tables, SCHEMA)
+        federation = local_federation(tables, SCHEMA, trust=trust)
         return Gate(federation, plan, Ledger.in_memory()).release(query).values
 
     with noise_off():
@@ -125,8 +126,8 @@ def masks_differ_between_coordinates() -> None:
 
 def no_row_exceeds_the_bound_of_leaf_sums() -> None:
     plan = plan_for(SCHEMA, Privacy(1.0, 1e-6), settings={"max_depth": 1}, seed=0)
-    loss = LOSSES["logistic"]
-    query = LeafSums((_structure(SCHEMA, plan, 0),), loss.name, NO_TREES)
+    structure = _structure(SCHEMA, plan, uniform(SCHEMA, 32), 0)
+    query = LeafSums((structure,), loss_for(SCHEMA.label).name, NO_TREES)
     rows = some_rows(400)
     scores = np.linspace(-8, 8, 400).reshape(-1, 1)
     check_query(query, SCHEMA, rows, scores, bits=24)

@@ -6,6 +6,7 @@ These are the defects that were found in other tools; a check that stays green i
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,8 +51,8 @@ def noise_to_a_copy(patch: pytest.MonkeyPatch) -> None:
 def inverted_scale(patch: pytest.MonkeyPatch) -> None:
     honest = query_noise.noise_for
 
-    def inverted(query: Any, mu: float, floor: int, trust: str = "coordinator") -> Any:
-        return honest(query, 1 / mu, floor, trust)
+    def inverted(query: Any, mu: float, plan: Any, schema: Any) -> Any:
+        return honest(query, 1 / mu, plan, schema)
 
     patch.setattr(gate, "noise_for", inverted)
     patch.setattr(party, "noise_for", inverted)
@@ -104,12 +105,14 @@ def clipped_gradient_with_the_plain_bound(patch: pytest.MonkeyPatch) -> None:
         return answer
 
     patch.setattr(LeafSums, "answer", clipped)
-    patch.setattr(losses.Logistic, "l2", 0.5)
+    bound = losses.Logistic().bound("newton")
+    patch.setattr(losses.Logistic, "bound", lambda self, update: replace(bound, l2=0.5))
 
 
 def larger_hessian_scale(patch: pytest.MonkeyPatch) -> None:
-    wider = losses.Logistic(hessian_scale=3.5)
-    patch.setitem(losses.LOSSES, "logistic", wider)
+    bound = losses.Logistic().bound("newton")
+    wider = replace(bound, second_scale=3.5)
+    patch.setattr(losses.Logistic, "bound", lambda self, update: wider)
 
 
 MUTATIONS: dict[str, tuple[Plant, Callable[[], None]]] = {

@@ -48,7 +48,7 @@ def messages_of(rows: Rows, attempts: Sequence[int] = (1,)) -> dict[int, NDArray
 
     federation.engine.ask = listening  # type: ignore[method-assign]
     federation.open(plan)
-    noise = noise_for(QUERY, plan.slots[0].mu, plan.floor)
+    noise = noise_for(QUERY, plan.slots[0].mu, plan, MIXED)
     found = {}
     with noise_off():
         for attempt in attempts:

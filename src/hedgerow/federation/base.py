@@ -102,6 +102,10 @@ class Federation:
         """The trees published so far."""
         return self._refs[-1]
 
+    def forget_trees(self) -> None:
+        """Start without trees; whoever drives a run publishes its own."""
+        self._trees, self._refs, self._known = [], [NO_TREES], {}
+
     def publish(self, tree: Tree) -> None:
         """Add a tree; parties get it with the next question."""
         self._trees.append(tree)
@@ -111,8 +115,6 @@ class Federation:
         """Open a run: every party checks the plan, reserves it and announces its mask key."""
         if plan.schema_hash != self.schema.hash:
             raise Refused("the plan was made for another schema. Nothing was asked.")
-        if self._plan is None or self._plan.hash != plan.hash:
-            self._trees, self._refs, self._known = [], [NO_TREES], {}
         self._plan = plan
         self._connect(self.names)
 
