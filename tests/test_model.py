@@ -55,7 +55,7 @@ def test_a_model_survives_its_file(tmp_path: Path) -> None:
     assert (again.statement, again.record) == (MODEL.statement, MODEL.record)
     assert model_bytes(again) == DATA
     table = {name: values for name, values in TABLE.items() if name != "sick"}
-    assert np.array_equal(again.predict_proba(table), MODEL.predict_proba(table))
+    assert np.array_equal(again.predict(table), MODEL.predict(table))
     assert [p.name for p in tmp_path.iterdir()] == ["model.hedge"]  # no temporary file is left
 
 
@@ -192,7 +192,7 @@ def test_left_is_below_the_threshold_in_float32_and_missing_goes_its_own_way() -
 def test_a_model_without_trees_knows_nothing() -> None:
     empty = Ensemble((), MIXED, MODEL.statement)
     table = {name: [None] * 3 for name in MIXED.names}
-    assert empty.predict_proba(table).tolist() == [[0.5, 0.5]] * 3
+    assert empty.predict(table).tolist() == [[0.5, 0.5]] * 3
     assert model_from_bytes(model_bytes(empty)) == empty
 
 

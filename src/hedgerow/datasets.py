@@ -7,14 +7,14 @@ same patients everywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.rng import Generator, stream
-from hedgerow.schema import Categorical, Label, Numeric, Ordinal, Schema
+from hedgerow.schema import Categorical, Label, Numeric, Ordinal, Schema, Unit
 
 Table = dict[str, NDArray[Any]]
 WARDS = ("general", "cardiology", "surgery", "oncology", "orthopaedics", "neurology", "lung")
@@ -43,6 +43,12 @@ HOSPITAL_SCHEMA = Schema(
     ),
     label=Label("readmitted", ("no", "yes")),
 )
+# The same columns where patients come again: what is protected is a patient, of whom a hospital
+# uses at most two visits.
+VISIT_SCHEMA = replace(
+    HOSPITAL_SCHEMA, name="hospital visits", unit=Unit("person", "patient", at_most=2)
+)
+VISITS = 2.0  # mean visits of a patient
 
 
 @dataclass(frozen=True)
@@ -74,12 +80,31 @@ def hospital_tables(seed: int) -> dict[str, Table]:
     return {name: _patients(h, stream(seed, "hospital", name)) for name, h in HOSPITALS.items()}
 
 
-def split_table(table: Table, test_share: float, rng: Generator) -> tuple[Table, Table]:
-    """A table cut at random into one to train on and one to test on."""
-    order = rng.permutation(len(next(iter(table.values()))))
+def visit_tables(seed: int) -> dict[str, Table]:
+    """The same hospitals with twice as many rows, which are visits, and a column "patient".
+
+    >>> table = visit_tables(seed=1)["st-anne"]
+    >>> len(table["patient"]), len(set(table["patient"])) < 8000
+    (14000, True)
+    """
+    larger = {name: replace(h, n_patients=2 * h.n_patients) for name, h in HOSPITALS.items()}
+    return {
+        name: _patients(h, stream(seed, "visits", name), visits=True) for name, h in larger.items()
+    }
+
+
+def split_table(
+    table: Table, test_share: float, rng: Generator, person: str | None = None
+) -> tuple[Table, Table]:
+    """A table cut at random into one to train on and one to test on, persons kept whole."""
+    n_rows = len(next(iter(table.values())))
+    units = (
+        np.arange(n_rows) if person is None else np.unique(table[person], return_inverse=True)[1]
+    )
+    order = rng.permutation(int(units.max()) + 1)
     n_test = round(test_share * len(order))
-    test, train = np.sort(order[:n_test]), np.sort(order[n_test:])
-    return {k: v[train] for k, v in table.items()}, {k: v[test] for k, v in table.items()}
+    tested = np.isin(units, order[:n_test])
+    return {k: v[~tested] for k, v in table.items()}, {k: v[tested] for k, v in table.items()}
 
 
 def joined(tables: list[Table]) -> Table:
@@ -87,7 +112,7 @@ def joined(tables: list[Table]) -> Table:
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
-def _patients(hospital: Hospital, rng: Generator) -> Table:
+def _patients(hospital: Hospital, rng: Generator, visits: bool = False) -> Table:
     n = hospital.n_patients
     age = np.clip(rng.normal(hospital.age, 16, n), 18, 100).round()
     old = (age - 60) / 20
@@ -118,9 +143,20 @@ def _patients(hospital: Hospital, rng: Generator) -> Table:
         "smoking": rng.choice(3, n, p=[0.5, 0.3, 0.2]),
         "lives_alone": (rng.random(n) < 0.18 + 0.09 * np.clip(old, 0, 2)).astype(int),
     }
+    patient = rng.integers(0, round(n / VISITS), n) if visits else np.arange(n)
+    _same_person(numbers, codes, patient)
     risk = hospital.base + _log_odds(numbers, codes)
     readmitted = (rng.random(n) < 1 / (1 + np.exp(-risk))).astype(int)
-    return _written_down(numbers, codes, readmitted, hospital, rng)
+    table = _written_down(numbers, codes, readmitted, hospital, rng)
+    return {"patient": np.array([f"p{i:05d}" for i in patient]), **table} if visits else table
+
+
+def _same_person(numbers: Table, codes: Table, patient: NDArray[Any]) -> None:
+    """What does not change between the visits of a patient is that of the first visit."""
+    _, first, which = np.unique(patient, return_index=True, return_inverse=True)
+    for table, names in ((numbers, ("age",)), (codes, ("sex", "smoking", "lives_alone"))):
+        for name in names:
+            table[name] = table[name][first][which]
 
 
 def _log_odds(numbers: Table, codes: Table) -> NDArray[np.float64]:

@@ -15,7 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.datasets import HOSPITAL_SCHEMA, Table, hospital_tables, joined, split_table
+from hedgerow.datasets import (
+    HOSPITAL_SCHEMA,
+    VISIT_SCHEMA,
+    Table,
+    hospital_tables,
+    joined,
+    split_table,
+    visit_tables,
+)
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
@@ -23,7 +31,7 @@ from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.reservation import spending
 from hedgerow.rng import stream
-from hedgerow.schema import Numeric
+from hedgerow.schema import Numeric, Schema
 from hedgerow.settings import Privacy
 from hedgerow.tables import Rows, rows_of
 
@@ -57,6 +65,8 @@ class Outcome:
     bytes_to_party: float
     ledger_runs: int
     ledger_epsilon: float
+    unit: str  # what is protected: "row", or "person" with at most `at_most` rows
+    at_most: int
     words: str
     folder: str
     picture: str | None
@@ -69,6 +79,7 @@ class Outcome:
 class _World:
     """The tables of the demonstration and how to measure a model on them."""
 
+    schema: Schema
     train: dict[str, Table]
     test: dict[str, Table]
 
@@ -91,20 +102,22 @@ class _World:
         return Score(name, kind, n_rows, epsilon, auc, loss, own)
 
 
-def run_demo(folder: Path, epsilon: float, seed: int, tell: Tell) -> Outcome:
+def run_demo(
+    folder: Path, epsilon: float, seed: int, tell: Tell, repeat_visits: bool = False
+) -> Outcome:
     """Train, compare, write everything into the folder, and return what was found."""
     folder.mkdir(parents=True, exist_ok=True)
     tell("Making up three hospitals and their patients")
-    world = _world(seed)
-    write_tables(folder, world.train, world.test)
+    world = _world(seed, repeat_visits)
+    write_tables(folder, world.schema, world.train, world.test)
     scores = []
     for name, table in world.train.items():
         tell(f"Training {name} alone, epsilon = {epsilon:g}")
-        alone, _ = _train({name: table}, epsilon, seed, Ledger.in_memory())
+        alone, _ = _train(world.schema, {name: table}, epsilon, seed, Ledger.in_memory())
         scores.append(world.score(name, "alone", epsilon, _probability(alone)))
     tell(f"Training the three together, masked sums, epsilon = {epsilon:g}")
     with Ledger.open(folder / "model.hedge.ledger") as ledger:
-        model, traffic = _train(world.train, epsilon, seed, ledger, folder)
+        model, traffic = _train(world.schema, world.train, epsilon, seed, ledger, folder)
         spent = spending(ledger)
     model.save(folder / "model.hedge")
     scores.append(world.score("together", "together", epsilon, _probability(model)))
@@ -113,34 +126,41 @@ def run_demo(folder: Path, epsilon: float, seed: int, tell: Tell) -> Outcome:
     words = model.statement.words()
     (folder / "statement.txt").write_text(words + "\n", encoding="utf-8")
     picture = draw(tuple(scores), epsilon, folder / "comparison.png")
+    unit = world.schema.unit
     outcome = Outcome(
-        tuple(scores), epsilon, DELTA, *traffic, spent.runs, spent.epsilon(DELTA), words,
-        str(folder), None if picture is None else str(picture),
+        tuple(scores), epsilon, DELTA, *traffic, spent.runs, spent.epsilon(DELTA), unit.kind,
+        unit.at_most, words, str(folder), None if picture is None else str(picture),
     )  # fmt: skip
     text = json.dumps(outcome.to_dict(), indent=2)
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
     return outcome
 
 
-def write_tables(folder: Path, train: dict[str, Table], test: dict[str, Table]) -> None:
+def write_tables(
+    folder: Path, schema: Schema, train: dict[str, Table], test: dict[str, Table]
+) -> None:
     """The schema and every table as CSV, so that one can go on with `hedgerow train`."""
     import pyarrow as pa
     from pyarrow import csv
 
-    HOSPITAL_SCHEMA.write(folder / "schema.toml")
+    schema.write(folder / "schema.toml")
     for name, table in {**train, "test": joined(list(test.values()))}.items():
         arrow = pa.table({key: pa.array(v, from_pandas=True) for key, v in table.items()})
         csv.write_csv(arrow, folder / f"{name}.csv")
 
 
-def _world(seed: int) -> _World:
+def _world(seed: int, repeat_visits: bool) -> _World:
+    schema = VISIT_SCHEMA if repeat_visits else HOSPITAL_SCHEMA
+    tables = visit_tables(seed) if repeat_visits else hospital_tables(seed)
     train, test = {}, {}
-    for name, table in hospital_tables(seed).items():
-        train[name], test[name] = split_table(table, TEST_SHARE, stream(seed, "split", name))
-    return _World(train, test)
+    for name, table in tables.items():
+        rng = stream(seed, "split", name)
+        train[name], test[name] = split_table(table, TEST_SHARE, rng, schema.unit.column)
+    return _World(schema, train, test)
 
 
 def _train(
+    schema: Schema,
     tables: dict[str, Table],
     epsilon: float,
     seed: int,
@@ -150,12 +170,12 @@ def _train(
     """A model, and its rounds and bytes from and to each party."""
     trust = "parties" if len(tables) > 1 else "coordinator"
     privacy = Privacy(epsilon, DELTA, trust)  # type: ignore[arg-type]
-    plan = plan_for(HOSPITAL_SCHEMA, privacy, seed=seed)
+    plan = plan_for(schema, privacy, seed=seed)
     if plan_folder is not None:
         plan.write(plan_folder / "model.hedge.plan.toml")
-    rows: dict[str, Rows] = {name: rows_of(t, HOSPITAL_SCHEMA) for name, t in tables.items()}
+    rows: dict[str, Rows] = {name: rows_of(t, schema) for name, t in tables.items()}
     federation = local_federation(
-        rows, HOSPITAL_SCHEMA, ledger, privacy.colluding, privacy.minimum_parties, trust
+        rows, schema, ledger, privacy.colluding, privacy.minimum_parties, trust
     )
     model = method_named(plan.method).grow(Gate(federation, plan, ledger))
     sent = federation.bytes_from_parties / len(tables)

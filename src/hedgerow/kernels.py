@@ -79,16 +79,21 @@ def _softmax(scores: Any, target: float, bits: int, out: Any) -> None:
 
     Everything after exp is integer: weights of 31 bits, their exact sum, floored quotients. So the
     probabilities of the other classes add up to at most 1 on the grid, |g| of the row's own class
-    is exactly their sum, and the order of the classes does not matter.
+    is exactly their sum, and the order of the classes does not matter. Scores that are no finite
+    numbers weigh nothing; where no class weighs anything the row adds nothing.
     """
     n = scores.shape[0]
-    top = scores[0]
-    for k in range(1, n):
-        top = max(top, scores[k])
+    top = -math.inf
+    for k in range(n):
+        if scores[k] > top:
+            top = scores[k]
     total: Any = np.int64(0)
     for k in range(n):
-        out[k] = np.int64(math.exp(scores[k] - top) * 2147483647.0)
+        out[k] = _fixed(math.exp(scores[k] - top), 2147483647.0)
+        out[n + k] = 0
         total += out[k]
+    if total == 0:
+        return
     own = np.int64(target)
     one: Any = np.int64(1) << bits
     rest: Any = np.int64(0)

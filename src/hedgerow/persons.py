@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.errors import TableError
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
 
@@ -15,8 +16,13 @@ def rows_per_person(rows: Rows, schema: Schema) -> Rows:
     Rows are ranked by a hash of (schema, person, number among the person's own rows), so adding
     or removing a person changes nobody else's rows, and a restarted party keeps the same ones.
     """
-    if schema.unit.kind != "person" or rows.persons is None:
+    if schema.unit.kind != "person":
         return rows
+    if rows.persons is None:
+        raise TableError(
+            f"the unit of privacy is a person, and these rows lack {schema.unit.column!r}; make "
+            "them with rows_of from a table that has it. Nothing was asked."
+        )
     persons, k = rows.persons, schema.unit.at_most
     order = np.argsort(persons, kind="stable")
     number = _number_in_group(persons[order])

@@ -24,7 +24,8 @@ class Settings:
     n_bins: int = 32
     reg_lambda: float = 1.0
     leaf_clip: float = 2.0
-    floor_deviations: float = 1.0  # noisy Hessians are held above so many noise deviations
+    floor_deviations: float = 2.0  # noisy Hessians are held above so many noise deviations
+    shrinkage: str = "stein"  # trees that look like noise step less; or "none"
     update: str = "newton"  # or "gradient", "averaging": how leaf sums become leaf values
     candidates: str = "uniform"  # or "log", "iterative-hessian": where columns may be cut
     candidate_rounds: int = 5  # rounds in which iterative-hessian refines its cuts
@@ -46,6 +47,7 @@ class Settings:
         _number("floor_deviations", self.floor_deviations, 0, 100)
         _whole("batch_size", self.batch_size, 1, 100_000)
         _whole("features_per_tree", self.features_per_tree, 0, 1_000_000)
+        _choice("shrinkage", self.shrinkage, ("stein", "none"))
         _choice("update", self.update, ("newton", "gradient", "averaging"))
         _choice("candidates", self.candidates, ("uniform", "log", "iterative-hessian"))
         _whole("candidate_rounds", self.candidate_rounds, 1, 1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,8 @@ def write_csv(path: Path, table: dict[str, list[Any]]) -> None:
 
 @pytest.fixture(autouse=True)
 def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("EPSILON", "DELTA", "METHOD", "TRUST", "TREES", "DEPTH", "SEED", "BINS"):
-        monkeypatch.delenv(f"HEDGEROW_{name}", raising=False)
+    for name in [name for name in os.environ if name.startswith("HEDGEROW_")]:
+        monkeypatch.delenv(name)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from hedgerow.cli.app import app
 HEAVY = ("sklearn", "scipy", "pandas", "pyarrow", "numba", "opendp", "dp_accounting")
 ASKED_FOR = {
     "demo", "plan", "train", "predict", "evaluate", "statement", "methods",
-    "schema check", "schema show", "ledger show", "ledger verify",
+    "schema check", "schema draft", "schema show", "ledger show", "ledger verify",
 }  # fmt: skip
 
 

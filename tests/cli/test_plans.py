@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
+from hedgerow.cli.app import app
+from hedgerow.cli.options import given_values
+from hedgerow.cli.planning import make_plan
 from hedgerow.errors import PlanError, SettingsError
 from hedgerow.privacy.plan import Plan
+from hedgerow.schema import Schema
 from tests.cli.conftest import Call
 
 PROMISE = ("--epsilon", 2, "--delta", "1e-5")
@@ -70,19 +76,71 @@ def test_two_parties_may_be_allowed_openly(call: Call) -> None:
     assert json.loads(found.stdout)["plan"]["privacy"]["minimum_parties"] == 2
 
 
+# A number of the promise, a count of it, a choice of it, a method's number, count and choice, and
+# the seed: how each is given by flag, by environment and in a plan, and what it is by default.
+SOURCES = [
+    ("epsilon", "--epsilon", "HEDGEROW_EPSILON", (2.0, 3.0, 4.0), None),
+    ("spare", "--spare", "HEDGEROW_SPARE", (1, 2, 3), 0),
+    ("colluding", "--colluding", "HEDGEROW_COLLUDING", (2, 3, 4), 1),
+    ("minimum_parties", "--minimum-parties", "HEDGEROW_MINIMUM_PARTIES", (4, 5, 6), 3),
+    ("accounting", "--accounting", "HEDGEROW_ACCOUNTING", ("renyi", "exact", "renyi"), "exact"),
+    ("trust", "--trust", "HEDGEROW_TRUST", ("nobody", "coordinator", "nobody"), "parties"),
+    ("learning_rate", "--learning-rate", "HEDGEROW_LEARNING_RATE", (0.1, 0.2, 0.4), 0.3),
+    ("max_depth", "--depth", "HEDGEROW_DEPTH", (1, 2, 3), 4),
+    ("seed", "--seed", "HEDGEROW_SEED", (1, 2, 3), None),
+]
+
+
+def value_in(plan: dict[str, Any], name: str) -> Any:
+    return {**plan["privacy"], **plan["settings"], "seed": plan["seed"]}[name]
+
+
+@pytest.mark.parametrize(("name", "flag", "variable", "values", "default"), SOURCES)
 def test_flag_before_environment_before_plan_before_default(
-    call: Call, train: Call, folder: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    flag: str,
+    variable: str,
+    values: tuple[Any, Any, Any],
+    default: Any,
 ) -> None:
-    call("plan", "--schema", "schema.toml", *SMALL, "--bins", 5, "--out", "p.toml")
-    monkeypatch.setenv("HEDGEROW_TREES", "4")
-    monkeypatch.setenv("HEDGEROW_DEPTH", "3")
-    done = train("--plan", "p.toml", "--depth", 1)
-    assert done.exit_code == 0
+    by_flag, by_environment, by_plan = values
+    promise = {"--epsilon": 1.5, "--delta": "1e-5", "--trees": 2}
+    words = [word for pair in promise.items() for word in pair if pair[0] != flag]
+    planned = ("plan", "--schema", "schema.toml", "--parties", 9, "--json")
+
+    def settled(*more: Any) -> Any:
+        """The value in the plan that a training command would use."""
+        given = options_of(call, "train", "--plan", "base.toml", *more)
+        base = Plan.read(folder / "base.toml")
+        schema = Schema.read(folder / "schema.toml")
+        return value_in(make_plan(schema, given, 9, base).to_dict(), name)
+
+    if default is not None:
+        assert value_in(json.loads(call(*planned, *words).stdout)["plan"], name) == default
+    call(*planned, *words, flag, by_plan, "--out", "base.toml")
+    assert settled() == by_plan
+    monkeypatch.setenv(variable, str(by_environment))
+    assert settled() == by_environment
+    assert settled(flag, by_flag) == by_flag
+
+
+def options_of(call: Call, *words: Any) -> dict[str, Any]:
+    """What `hedgerow train` understands as given by flags and environment, without training."""
+    command = typer.main.get_command(app).commands["train"]  # type: ignore[attr-defined]
+    needed = ("--schema", "schema.toml", "--data", "a.csv", "--out", "m.hedge")
+    context = command.make_context("train", [str(word) for word in (*needed, *words[1:])])
+    return given_values(context.params)
+
+
+def test_further_settings_come_before_the_plan(call: Call, train: Call, folder: Path) -> None:
+    further = ("--set", "leaf_clip=1.5", "--set", "spare=1")
+    call("plan", "--schema", "schema.toml", *SMALL, *further, "--out", "p.toml")
+    assert train("--plan", "p.toml", "--set", "leaf_clip=1.25").exit_code == 0
     used = tomllib.loads((folder / "m.hedge.plan.toml").read_text())
-    settings = used["settings"]
-    assert (settings["max_depth"], settings["n_trees"], settings["n_bins"]) == (1, 4, 5)
-    assert settings["learning_rate"] == 0.3
-    assert used["privacy"]["epsilon"] == 2
+    assert (used["settings"]["leaf_clip"], used["privacy"]["spare"]) == (1.25, 1)
     assert used["run"] != Plan.read(folder / "p.toml").run
 
 

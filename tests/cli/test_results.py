@@ -17,6 +17,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from hedgerow.cli.app import main
 from hedgerow.errors import FormatError, LedgerError, SchemaError, SettingsError, TableError
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.settings import Privacy, Settings
 from hedgerow.tables import read_table
 from tests.cli.conftest import Call
 
@@ -34,7 +35,7 @@ def test_predictions_are_the_models(call: Call, trained: Ensemble, folder: Path)
     printed = call("predict", "m.hedge", "--data", "a.csv", "--out", "-").stdout
     assert printed == (folder / "p.csv").read_text()
     rows = list(csv.DictReader(io.StringIO(printed)))
-    expected = trained.predict_proba(read_table(folder / "a.csv"))
+    expected = trained.predict(read_table(folder / "a.csv"))
     found = np.array([[float(r["probability_no"]), float(r["probability_yes"])] for r in rows])
     assert np.allclose(found, expected, atol=1e-8)
     assert [r["predicted"] for r in rows] == [("no", "yes")[i] for i in expected.argmax(axis=1)]
@@ -62,7 +63,7 @@ def test_evaluation_is_exact_and_says_it_is_not_private(
     told = json.loads(call("evaluate", "m.hedge", "--data", "b.csv", "--json").stdout)
     table = read_table(folder / "b.csv")
     y = np.array(table.column("sick").to_pylist()) == "yes"
-    p = trained.predict_proba(table)
+    p = trained.predict(table)
     assert told["private"] is False
     assert told["rows"] == 80
     assert told["auc"] == pytest.approx(roc_auc_score(y, p[:, 1]))
@@ -101,12 +102,20 @@ def test_the_ledger_shows_runs_totals_and_budget(call: Call, train: Call) -> Non
     assert [run["owner"] for run in told["runs"]] == ["coordinator", "a", "b", "c"]
     assert all((run["charged"], run["slots"]) == (4, 4) for run in told["runs"])
     assert [run["released"] for run in told["runs"]] == [4, None, None, None]
-    total = next(entry for entry in told["totals"] if entry["owner"] == "coordinator")
-    assert total["epsilon"] == pytest.approx(2, rel=1e-6)
-    assert total["left_epsilon"] == pytest.approx(3, rel=1e-6)
+    assert [total["owner"] for total in told["totals"]] == ["coordinator", "a", "b", "c"]
+    for total in told["totals"]:
+        assert total["epsilon"] == pytest.approx(2, rel=1e-6)
+        assert total["budget_epsilon"] == 5
+        assert total["left_epsilon"] == pytest.approx(3, rel=1e-6)
     shown = call("ledger", "show", "all.ledger").stdout
     assert "4 of 4" in shown
-    assert "none set" in shown
+    assert shown.count("5 at 1e-05") == 4
+    assert "none set" not in shown
+
+
+def test_the_ledger_says_where_no_budget_is_set(call: Call, train: Call) -> None:
+    train(*SMALL)
+    assert call("ledger", "show", "m.hedge.ledger").stdout.count("none set") == 4
 
 
 def test_a_changed_ledger_does_not_verify(call: Call, trained: Ensemble, folder: Path) -> None:
@@ -135,9 +144,25 @@ def test_the_schema_is_checked_and_shown(call: Call, folder: Path) -> None:
 
 def test_methods_are_listed(call: Call) -> None:
     told = json.loads(call("methods", "--json").stdout)
-    assert [entry["auto"] for entry in told].count(True) == 1
-    assert all(entry["summary"] and "n_trees" in entry["settings"] for entry in told)
-    assert all(entry["name"] in call("methods").stdout for entry in told)
+    assert [entry["auto"] for entry in told["methods"]].count(True) == 1
+    assert all(entry["summary"] and "n_trees" in entry["settings"] for entry in told["methods"])
+    shown = call("methods").stdout
+    assert all(entry["name"] in shown for entry in told["methods"])
+
+
+def test_every_setting_is_listed_with_default_and_meaning(call: Call) -> None:
+    told = json.loads(call("methods", "--json").stdout)["settings"]
+    defaults = {**Privacy(1, 1e-6).to_dict(), **Settings().to_dict()}
+    assert [entry["name"] for entry in told] == list(defaults)
+    shown = call("methods").stdout
+    for entry in told:
+        assert entry["meaning"] in shown
+        assert entry["name"] in shown
+        if entry["name"] not in ("epsilon", "delta", "trust", "minimum_parties"):
+            assert entry["default"] == defaults[entry["name"]]
+    options = {entry["name"]: entry["option"] for entry in told}
+    assert options["spare"] == "--spare"
+    assert options["reg_lambda"] == "--set reg_lambda"
 
 
 def test_verbose_logs_steps_and_no_value(

@@ -60,6 +60,27 @@ def test_the_same_command_replays_and_pays_once(train: Call, folder: Path) -> No
     assert Ensemble.load(folder / "m.hedge") == first
 
 
+def test_resume_goes_on_and_never_starts(train: Call, folder: Path) -> None:
+    refused(train(*SMALL, "--resume"), PlanError, "no run to resume: no plan at m.hedge.plan.toml")
+    assert not list(folder.glob("m.hedge*"))
+    assert train(*SMALL).exit_code == 0
+    again = json.loads(train("--resume", "--json").stdout)
+    assert (again["releases_asked"], again["releases_replayed"]) == (0, 4)
+    refused(train("--resume", "--ledger", "no.ledger"), PlanError, "no ledger at no.ledger")
+    Ledger.open(folder / "empty.ledger").close()
+    refused(train("--resume", "--ledger", "empty.ledger"), PlanError, "empty.ledger has 0 lines of")
+
+
+def test_privacy_settings_have_flags(train: Call) -> None:
+    words = ("--spare", 1, "--minimum-parties", 3, "--colluding", 1, "--accounting", "renyi")
+    done = json.loads(train(*SMALL, *words, "--json").stdout)
+    assert done["statement"]["accounting"] == "renyi"
+    again = ("--set", "spare=1", "--set", "accounting=renyi", "--set", "minimum_parties=3")
+    assert json.loads(train(*again, "--json").stdout)["releases_replayed"] == 4
+    refused(train("--spare", 2), PlanError, "--spare is 2, the plan has 1")
+    refused(train("--spare", 1, "--set", "spare=1"), SettingsError, "'spare' is given twice")
+
+
 @pytest.mark.parametrize(
     ("words", "difference"),
     [

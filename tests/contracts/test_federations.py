@@ -19,11 +19,11 @@ from tests.conftest import MIXED, mixed_rows, mixed_table
 ROWS = mixed_rows(mixed_table(60, seed=1))
 
 
-def local(parts: Sequence[Rows]) -> Federation:
-    return local_federation({f"p{i}": part for i, part in enumerate(parts)}, MIXED)
+def local(parts: Sequence[Rows], trust: str) -> Federation:
+    return local_federation({f"p{i}": part for i, part in enumerate(parts)}, MIXED, trust=trust)
 
 
-ENGINES: dict[str, Callable[[Sequence[Rows]], Federation]] = {"local": local}
+ENGINES: dict[str, Callable[[Sequence[Rows], str], Federation]] = {"local": local}
 
 
 @pytest.mark.parametrize("engine", ENGINES)

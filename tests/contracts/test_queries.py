@@ -5,112 +5,74 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hedgerow import kernels
-from hedgerow.binning import base_grid, gather_codes
+from hedgerow import losses
 from hedgerow.errors import FormatError
-from hedgerow.growing.candidates import CANDIDATES
-from hedgerow.growing.splits.totally_random import totally_random
-from hedgerow.losses import LOSSES
 from hedgerow.queries import (
     NO_TREES,
     QUERIES,
-    ColumnCounts,
+    ColumnHessians,
     LabelSums,
     LeafSums,
     Sensitivity,
-    SumQuery,
+    leaf_sums,
     query_bytes,
     query_from_bytes,
     size_of,
 )
-from hedgerow.rng import stream
-from hedgerow.tables import Rows
 from hedgerow.testing import check_query
-from tests.conftest import MIXED
+from tests.contracts.attacks import ATTACKS, SCHEMAS, every_cell, leaf_sums_of, saturated
 
-GOLDEN = (1 + math.sqrt(5)) / 2
-# The score at which |p - y| is 1 / GOLDEN, where the joint bound of (g, h) is tight.
-TIGHT = math.log(1 / (GOLDEN - 1))
-SCORES = [0.0, *(s * v for v in (1e6, 800.0, 40.0, 1.0, TIGHT, 1e-300) for s in (1, -1))]
-SCORES += [math.inf, -math.inf, math.nan]
-
-
-def leaf_sums(n_trees: int) -> LeafSums:
-    candidates = CANDIDATES["uniform"](MIXED, 32)
-    columns = list(range(len(MIXED.columns)))
-    structures = tuple(
-        totally_random(MIXED, candidates, columns, 3, "subset", stream(1, "tree", i))
-        for i in range(n_trees)
-    )
-    return LeafSums(structures, "logistic", NO_TREES)
-
-
-# A kind of query and the questions it is attacked with.
-ATTACKS: dict[str, Callable[[], list[SumQuery]]] = {
-    LabelSums.kind: lambda: [LabelSums(2)],
-    ColumnCounts.kind: lambda: [ColumnCounts.of(MIXED), ColumnCounts.of(MIXED, (4, 0))],
-    LeafSums.kind: lambda: [leaf_sums(1), leaf_sums(7)],
-}
-
-
-def every_cell() -> Rows:
-    """Rows that visit every code of every column, missing ones too, in both classes."""
-    grid = base_grid(MIXED)
-    n_rows = 2 * max(g.n_codes for g in grid)
-    columns = [np.arange(n_rows) % g.n_codes for g in grid]
-    target = (np.arange(n_rows) * 2 // n_rows).astype(np.float64)
-    return Rows(gather_codes(columns, grid, n_rows), target, None)
-
-
-def saturated() -> tuple[Rows, NDArray[np.float64]]:
-    """A row of each class at each score that could break a bound."""
-    index = np.arange(2 * len(SCORES))
-    rows = every_cell().take(index * 17 % every_cell().n_rows)
-    target = (index % 2).astype(np.float64)
-    return Rows(rows.codes, target, None), np.repeat(SCORES, 2)[:, None].astype(np.float64)
+ALL = [(kind, task) for kind in QUERIES for task in SCHEMAS]
 
 
 def test_every_registered_kind_has_an_attack() -> None:
     assert set(ATTACKS) == set(QUERIES)
+    asked = {(q.loss, q.update) for task in SCHEMAS for q in ATTACKS[LeafSums.kind](SCHEMAS[task])}
+    names = {losses.loss_for(schema.label).name for schema in SCHEMAS.values()}
+    assert asked == {(name, update) for name in names for update in losses.UPDATES}
 
 
-@pytest.mark.parametrize("kind", QUERIES)
-def test_no_cell_exceeds_the_stated_sensitivity(kind: str) -> None:
-    rows = every_cell()
-    scores = np.resize(np.array(SCORES), (rows.n_rows, 1))
-    for query in ATTACKS[kind]():
-        check_query(query, MIXED, rows, scores, bits=31)
+@pytest.mark.parametrize(("kind", "task"), ALL)
+def test_no_cell_exceeds_the_stated_sensitivity(kind: str, task: str) -> None:
+    schema = SCHEMAS[task]
+    rows, scores = every_cell(schema)
+    for query in ATTACKS[kind](schema):
+        check_query(query, schema, rows, scores, bits=31)
 
 
 @pytest.mark.parametrize("bits", range(16, 32))
-@pytest.mark.parametrize("kind", QUERIES)
-def test_no_saturated_score_exceeds_the_stated_sensitivity(kind: str, bits: int) -> None:
-    rows, scores = saturated()
-    for query in ATTACKS[kind]():
-        check_query(query, MIXED, rows, scores, bits)
+@pytest.mark.parametrize(("kind", "task"), ALL)
+def test_no_saturated_score_exceeds_the_stated_sensitivity(kind: str, task: str, bits: int) -> None:
+    schema = SCHEMAS[task]
+    rows, scores = saturated(schema)
+    for query in ATTACKS[kind](schema):
+        check_query(query, schema, rows, scores, bits)
 
 
-@pytest.mark.parametrize("kind", QUERIES)
-def test_a_query_survives_its_own_bytes(kind: str) -> None:
-    rows, scores = saturated()
-    for query in ATTACKS[kind]():
+@pytest.mark.parametrize(("kind", "task"), ALL)
+def test_a_query_survives_its_own_bytes(kind: str, task: str) -> None:
+    schema = SCHEMAS[task]
+    rows, scores = saturated(schema)
+    for query in ATTACKS[kind](schema):
         data = query_bytes(query)
         again = query_from_bytes(data)
+        again.check(schema)
         assert query_bytes(again) == data
         assert (again.blocks, again.sensitivity) == (query.blocks, query.sensitivity)
-        expected = query.answer(rows, scores, MIXED, 20)
-        assert np.array_equal(again.answer(rows, scores, MIXED, 20), expected)
+        expected = query.answer(rows, scores, schema, 20)
+        assert np.array_equal(again.answer(rows, scores, schema, 20), expected)
         assert expected.shape == (size_of(query),)
 
 
 @pytest.mark.parametrize("kind", QUERIES)
 def test_cut_or_foreign_bytes_are_not_a_query(kind: str) -> None:
-    data = query_bytes(ATTACKS[kind]()[0])
+    data = query_bytes(ATTACKS[kind](SCHEMAS["binary"])[0])
     for broken in (
         data[:-1],
         data[1:],
@@ -121,24 +83,72 @@ def test_cut_or_foreign_bytes_are_not_a_query(kind: str) -> None:
             query_from_bytes(broken)
 
 
+@pytest.mark.parametrize("kind", [LabelSums.kind, ColumnHessians.kind, LeafSums.kind])
+def test_a_question_about_another_label_is_refused(kind: str) -> None:
+    for task, schema in SCHEMAS.items():
+        for other in SCHEMAS:
+            if other != task:
+                with pytest.raises(FormatError):
+                    ATTACKS[kind](SCHEMAS[other])[0].check(schema)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"columns": (0, 0)},
+        {"columns": (0, 9)},
+        {"columns": (0, -1)},
+        {"columns": (0, 3)},  # a column without order
+        {"columns": (), "cuts": ()},
+        {"columns": (0,)},
+        {"cuts": ((3, 2), (1,))},
+        {"cuts": ((2, 2), (1,))},
+        {"cuts": ((-1, 2), (1,))},
+        {"cuts": ((2, 100), (1,))},
+        {"loss": "squared"},
+    ],
+)
+def test_hessians_outside_of_the_base_grid_are_refused(changes: dict[str, Any]) -> None:
+    schema = SCHEMAS["binary"]
+    right = ColumnHessians((0, 1), ((2, 3), (1,)), "logistic", NO_TREES)
+    right.check(schema)
+    with pytest.raises(FormatError):
+        replace(right, **changes).check(schema)
+
+
 # The attacks can fail.
 
 
-def test_a_hessian_scale_beyond_the_bound_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(LOSSES, "logistic", replace(LOSSES["logistic"], hessian_scale=3.34))
-    rows, scores = saturated()
+@pytest.mark.parametrize(
+    ("task", "scale"),
+    [("binary", 3.34), ("softmax-3", 2.05), ("softmax-7", 2.01), ("number", 0.51)],
+)
+def test_a_hessian_scale_beyond_the_bound_is_found(
+    task: str, scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound of the right scale does not hold for a larger one."""
+    schema = SCHEMAS[task]
+    query = leaf_sums_of(schema, "newton", 1)
+    stated = query.sensitivity
+    wrong: Any = replace(losses.loss_for(schema.label), hessian_scale=scale)  # type: ignore[type-var]
+    monkeypatch.setattr(leaf_sums, "loss_named", lambda name: wrong)
+    monkeypatch.setattr(LeafSums, "sensitivity", stated)
+    rows, scores = saturated(schema)
     with pytest.raises(AssertionError, match="a row moves the answer"):
-        check_query(leaf_sums(1), MIXED, rows, scores, bits=26)
+        check_query(leaf_sums_of(schema, "newton", 1), schema, rows, scores, bits=26)
 
 
 def test_a_forgotten_tree_of_the_batch_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = SCHEMAS["binary"]
     monkeypatch.setattr(LeafSums, "sensitivity", Sensitivity(l1=99.0, l2=math.sqrt(6)))
-    rows, scores = saturated()
+    rows, scores = saturated(schema)
     with pytest.raises(AssertionError, match="a row moves the answer"):
-        check_query(leaf_sums(7), MIXED, rows, scores, bits=26)
+        check_query(leaf_sums_of(schema, "newton", 7), schema, rows, scores, bits=26)
 
 
-def test_rounding_away_from_zero_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("task", ["binary", "softmax-3", "number"])
+def test_rounding_away_from_zero_is_found(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = SCHEMAS[task]
     right = LeafSums.answer
 
     def rounded_up(self: LeafSums, *arguments: object) -> NDArray[np.int64]:
@@ -148,61 +158,23 @@ def test_rounding_away_from_zero_is_found(monkeypatch: pytest.MonkeyPatch) -> No
         return exact
 
     monkeypatch.setattr(LeafSums, "answer", rounded_up)
-    rows, scores = saturated()
+    rows, scores = saturated(schema)
     with pytest.raises(AssertionError, match="a row moves the answer"):
-        check_query(leaf_sums(1), MIXED, rows, scores, bits=16)
+        check_query(leaf_sums_of(schema, "newton", 1), schema, rows, scores, bits=16)
 
 
-def test_counting_a_row_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = LabelSums.answer
-    monkeypatch.setattr(LabelSums, "answer", lambda self, *a: 2 * right(self, *a))
-    rows, scores = saturated()
-    with pytest.raises(AssertionError, match="a row moves the answer"):
-        check_query(LabelSums(2), MIXED, rows, scores, bits=20)
+DEFECTS: dict[str, Callable[[Any], Any]] = {
+    LabelSums.kind: lambda answer: 2 * answer,
+    ColumnHessians.kind: lambda answer: answer + (answer != 0),
+}
 
 
-# The joint bound of (g, c h) on the grid, in whole numbers.
-
-
-def worst_square(bits: int, scale: tuple[int, int], rounding: str) -> int:
-    """Largest (n g)^2 + (m h)^2 - (n one)^2 with c = m / n, over a dense set of q."""
-    m, n = scale
-    one = 1 << bits
-    # Quarter steps: everywhere at 16 bits, around the tight point and the ends above.
-    centres = [4 * one - 4, 4 * round(one / GOLDEN), 4]
-    wanted = (
-        range(4 * one + 1)
-        if bits == 16
-        else [q for c in centres for q in range(c - 40_000, c + 40_000) if 0 <= q <= 4 * one]
-    )
-    worst = -(n**2) * one**2
-    for quarter in wanted:
-        if rounding == "truncate":
-            g = quarter // 4
-            h = g * (one - g) >> bits
-        else:
-            g = (quarter + 2) // 4
-            h = (quarter * (4 * one - quarter) + 8 * one) // (16 * one)
-        worst = max(worst, (n * g) ** 2 + (m * h) ** 2 - (n * one) ** 2)
-    return worst
-
-
-@pytest.mark.parametrize("bits", [16, 31])
-def test_the_joint_bound_holds_on_the_grid_because_q_is_truncated(bits: int) -> None:
-    assert worst_square(bits, (333, 100), "truncate") <= 0
-    just_below = (math.floor(GOLDEN**2.5 * 10**12), 10**12)
-    assert worst_square(bits, just_below, "truncate") <= 0
-    assert worst_square(bits, (334, 100), "truncate") > 0
-    assert worst_square(bits, just_below, "nearest") > 0
-
-
-@pytest.mark.parametrize("bits", range(16, 32))
-def test_the_compiled_gradient_keeps_the_joint_bound(bits: int) -> None:
-    one = 1 << bits
-    tight = TIGHT + np.linspace(-1e-4, 1e-4, 1500)
-    scores = np.concatenate([np.linspace(-60, 60, 1500), tight, -tight])
-    for score in scores.tolist():
-        for target in (0.0, 1.0):
-            g, h = (int(v) for v in kernels._logistic(score, target, bits))
-            assert (100 * g) ** 2 + (333 * h) ** 2 <= (100 * one) ** 2
-            assert (g <= 0) == (target == 1.0) or g == 0
+@pytest.mark.parametrize("kind", DEFECTS)
+@pytest.mark.parametrize("task", SCHEMAS)
+def test_adding_too_much_is_found(kind: str, task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cls, schema = QUERIES[kind], SCHEMAS[task]
+    right = cls.answer
+    monkeypatch.setattr(cls, "answer", lambda self, *a: DEFECTS[kind](right(self, *a)))
+    rows, scores = saturated(schema)
+    with pytest.raises(AssertionError, match=r"a row moves the answer|not the sum"):
+        check_query(ATTACKS[kind](schema)[0], schema, rows, scores, bits=20)

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from hedgerow import kernels
+from hedgerow.binning import base_grid
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.settings import Privacy
 from hedgerow.testing import noise_off, seeded
 from tests.conftest import MIXED, mixed_rows, mixed_table, split_rows, train
-from tests.oracle.reference import leaf_values, rows_of_table
+from tests.oracle.reference import Reference, rows_of_table
 
 TABLE = mixed_table(220, seed=3)
 ROWS = mixed_rows(TABLE)
@@ -36,7 +37,8 @@ def privacy(trust: str, epsilon: float = 2.0) -> Privacy:
 
 def reference_differs(model: Ensemble, plan: Any) -> bool:
     structures = [tree.structure for tree in model.trees]
-    expected = leaf_values(rows_of_table(TABLE), MIXED, plan, structures)
+    edges = [grid.edges for grid in base_grid(MIXED)]
+    expected = Reference(rows_of_table(TABLE), MIXED, plan, edges).run(structures).values
     assert len(expected) == len(model.trees)
     return any(
         not np.array_equal(tree.values, values)
@@ -70,7 +72,8 @@ def test_noise_off_under_trust_in_nobody_gives_the_same_model() -> None:
     assert alone == split
 
 
-def test_the_number_of_threads_does_not_change_a_model() -> None:
+def test_the_number_of_threads_does_not_change_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "use_threads_for", lambda n_rows: None)
     rows = mixed_rows(mixed_table(3 * kernels.BLOCK + 5, seed=6))  # four blocks
     models = []
     try:

@@ -83,7 +83,7 @@ def test_bounds_read_from_the_rows_are_found(
 ) -> None:
     """The comparison can fail: a schema made from the rows asks other questions."""
 
-    def from_rows(self: PrivateBoostingClassifier, X: Any) -> Schema:
+    def from_rows(self: PrivateBoostingClassifier, X: Any, y: Any) -> Schema:
         seen = [d for d in X["dose"] if d is not None]
         return Schema.from_bounds(
             {"dose": (min(seen), max(seen))}, classes=["no", "yes"], label="sick"

@@ -12,7 +12,18 @@ from typing import Annotated
 import typer
 
 from hedgerow import __version__
-from hedgerow.cli import demo, evaluate, ledger, methods, options, plan, predict, statement, train
+from hedgerow.cli import (
+    demo,
+    draft,
+    evaluate,
+    ledger,
+    methods,
+    options,
+    plan,
+    predict,
+    statement,
+    train,
+)
 from hedgerow.cli import schema as schema_commands
 from hedgerow.cli.screen import start_logging
 from hedgerow.errors import HedgerowError
@@ -27,7 +38,7 @@ app = typer.Typer(
 )
 schema_app = typer.Typer(
     no_args_is_help=True,
-    help="Check and show the public description of a table.",
+    help="Check, show and draft the public description of a table.",
     epilog="Example: hedgerow schema check schema.toml --data north.csv",
 )
 ledger_app = typer.Typer(
@@ -58,6 +69,12 @@ for group, name, command, example in (
         "check",
         schema_commands.check,
         "hedgerow schema check schema.toml --data north.csv",
+    ),
+    (
+        schema_app,
+        "draft",
+        draft.draft,
+        "hedgerow schema draft --data sample.csv --label sick --out schema.toml",
     ),
     (schema_app, "show", schema_commands.show, "hedgerow schema show schema.toml"),
     (ledger_app, "show", ledger.show, "hedgerow ledger show model.hedge.ledger"),

@@ -24,6 +24,12 @@ def demo(
     seed: Annotated[
         int, typer.Option("--seed", help="Seeds the patients and the trees, never the noise.")
     ] = 7,
+    repeat_visits: Annotated[
+        bool,
+        typer.Option(
+            "--repeat-visits", help="Patients come several times; what is protected is a patient."
+        ),
+    ] = False,
     json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -39,7 +45,7 @@ def demo(
     tell("The first run compiles its loops; that takes some seconds.", style="dim")
     from hedgerow.demo import run_demo
 
-    found = run_demo(out, epsilon, seed, lambda text: tell(f"- {text}"))
+    found = run_demo(out, epsilon, seed, lambda text: tell(f"- {text}"), repeat_visits)
     if json:
         print_json(found.to_dict())
     else:
@@ -54,6 +60,8 @@ def _show(found: Outcome) -> None:
     console.print(_comparison(found))
     console.print(_own_patients(found))
     cost = table("What the joint model cost", "what", "value", right=("value",))
+    if found.unit == "person":
+        cost.add_row("visits that count", f"at most {found.at_most} of a patient in each hospital")
     cost.add_row("epsilon spent", f"{found.epsilon:g} at delta = {found.delta:g}")
     if found.ledger_runs > 1:
         runs = f"epsilon of all {found.ledger_runs} runs on these patients"
@@ -78,7 +86,7 @@ def _show(found: Outcome) -> None:
 
 
 def _comparison(found: Outcome) -> object:
-    numbers = ("patients", "epsilon", "AUC", "log loss")
+    numbers = (_rows(found), "epsilon", "AUC", "log loss")
     shown = table(
         "Who comes back within 30 days? Held-out patients",
         "model",
@@ -102,6 +110,10 @@ def _own_patients(found: Outcome) -> object:
             before, after = score.own[score.name], together.own[score.name]
             shown.add_row(score.name, f"{before:.3f}", f"{after:.3f}", f"{after - before:+.3f}")
     return shown
+
+
+def _rows(found: Outcome) -> str:
+    return "visits" if found.unit == "person" else "patients"
 
 
 def _name(score: Score) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_TITLES = {"auc": "AUC", "rmse": "RMSE", "mae": "mean absolute error"}
 WARNING = (
     "These numbers are computed from exact rows and are NOT private: the model's guarantee does "
     "not cover them. Treat them like the rows themselves."
@@ -35,14 +36,17 @@ def evaluate(
     for name, value in measured.items():
         if name == "rows":
             continue
-        text = "only for two classes" if value is None else f"{value:.4f}"
-        shown.add_row(name.replace("_", " ").replace("auc", "AUC").replace("rmse", "RMSE"), text)
+        text = "undefined: one class only" if value is None else f"{value:.4f}"
+        shown.add_row(_TITLES.get(name, name.replace("_", " ")), text)
     results().print(shown)
     show(WARNING, style="yellow")
 
 
 def measure(model: Path, data: Path) -> dict[str, Any]:
-    """Exact measures of a model on a table."""
+    """Exact measures of a model on a table: AUC for two classes, errors for numbers.
+
+    Numbers outside the label's bounds count as the nearer bound, as they do in training.
+    """
     import numpy as np
 
     from hedgerow.errors import TableError
@@ -52,9 +56,15 @@ def measure(model: Path, data: Path) -> dict[str, Any]:
     trained = read_model(model)
     label, rows = trained.schema.label, read_table(data)
     if rows.column_names.count(label.name) != 1:
-        raise TableError(f"{data} needs the label column {label.name!r}, once, to be measured on")
+        found = rows.column_names.count(label.name)
+        raise TableError(
+            f"{data} needs the label column {label.name!r} once to be measured on, and has it "
+            f"{found} times; add it, or use `hedgerow predict` for rows without labels."
+        )
     if rows.num_rows == 0:
-        raise TableError(f"{data} has 0 rows; there is nothing to measure")
+        raise TableError(
+            f"{data} has 0 rows, so there is nothing to measure; give a table with rows."
+        )
     target = target_of(rows.column(label.name), label, str(data))
     predicted = trained.predict(rows)  # (row, class), or (row,) for numbers
     if label.lower is not None and label.upper is not None:
@@ -67,14 +77,17 @@ def measure(model: Path, data: Path) -> dict[str, Any]:
     return {"rows": len(target), **_class_measures(target.astype(np.int64), predicted)}
 
 
-def _class_measures(target: NDArray[np.int64], probabilities: NDArray[np.float64]) -> Any:
+def _class_measures(
+    target: NDArray[np.int64], probabilities: NDArray[np.float64]
+) -> dict[str, float | None]:
     import numpy as np
     from sklearn.metrics import roc_auc_score
 
     true = np.maximum(probabilities[np.arange(len(target)), target], 1e-15)
-    binary = probabilities.shape[1] == 2 and len(np.unique(target)) == 2
-    return {
-        "auc": float(roc_auc_score(target, probabilities[:, 1])) if binary else None,
-        "accuracy": float(np.mean(probabilities.argmax(axis=1) == target)),
-        "log_loss": float(-np.mean(np.log(true))),
-    }
+    measured: dict[str, float | None] = {}
+    if probabilities.shape[1] == 2:
+        both = len(np.unique(target)) == 2
+        measured["auc"] = float(roc_auc_score(target, probabilities[:, 1])) if both else None
+    measured["accuracy"] = float(np.mean(probabilities.argmax(axis=1) == target))
+    measured["log_loss"] = float(-np.mean(np.log(true)))
+    return measured

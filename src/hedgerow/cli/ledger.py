@@ -36,7 +36,7 @@ def show(ledger: LedgerFile, json: options.Json = False) -> None:
         charged = f"{run['charged']} of {run['slots']}"
         released = "" if run["released"] is None else str(run["released"])
         shown.add_row(*cells, f"{run['epsilon']:.4g}", f"{run['delta']:g}", charged, released)
-    sums = ("runs", "epsilon", "delta", "budget", "left")
+    sums = ("runs", "epsilon", "delta", "budget", "epsilon left")
     added = table("Totals", "owner", *sums, right=sums)
     for total in totals:
         budget, left = total["budget_epsilon"], total["left_epsilon"]
@@ -45,8 +45,8 @@ def show(ledger: LedgerFile, json: options.Json = False) -> None:
             str(total["runs"]),
             f"{total['epsilon']:.4g}",
             f"{total['delta']:g}",
-            "none set" if budget is None else f"{budget:g}",
-            "" if left is None else f"{left:.4g}",
+            "none set" if budget is None else f"{budget:g} at {total['delta']:g}",
+            "no limit" if left is None else f"{left:.4g}",
         )
     console = results()
     console.print(shown)

@@ -1,15 +1,49 @@
-"""`hedgerow methods`: the names that --method takes."""
+"""`hedgerow methods`: the names that --method takes, and every setting with its meaning."""
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields
+from typing import Any
+
 from hedgerow.cli import options
 from hedgerow.cli.screen import print_json, results, table
+from hedgerow.settings import Privacy, Settings
+
+# A few words each; docs/settings.md says more. Tests compare the names with `settings.py`.
+MEANINGS = {
+    "epsilon": "privacy loss that is allowed",
+    "delta": "its slack; well below 1 / rows",
+    "trust": "who is trusted: coordinator, parties or nobody",
+    "accounting": "how the cost is counted: exact or renyi",
+    "colluding": "parties that may leak, omit or lie",
+    "minimum_parties": "the smallest set that is summed; 0 = 3, and at least colluding + 2",
+    "spare": "attempts paid in advance for drop-outs",
+    "n_trees": "number of trees",
+    "max_depth": "depth of a tree",
+    "learning_rate": "part of a leaf's weight that is added",
+    "n_bins": "pieces into which a numeric column is cut",
+    "reg_lambda": "added to every Hessian sum or count",
+    "leaf_clip": "largest weight of a leaf, before the learning rate",
+    "floor_deviations": "noisy Hessians are held above so many deviations of their noise",
+    "update": "how sums become leaf values: newton, gradient or averaging",
+    "candidates": "where columns may be cut: uniform, log or iterative-hessian",
+    "candidate_rounds": "rounds in which iterative-hessian refines its cuts",
+    "candidate_share": "part of the budget (mu²) for those rounds",
+    "batch_size": "trees that share one release",
+    "batch_fraction": "the same as a part of all trees; above 0 it replaces batch_size",
+    "features_per_tree": "columns that a tree may use; 0 = all",
+    "feature_order": "which columns those are: cyclical or random",
+    "category_split": "one category against the rest (equality), or half of them (subset)",
+    "start_share": "part of the budget (mu²) that buys the base rate; 0 = none",
+}
 
 
 def methods(json: options.Json = False) -> None:
-    """List the methods, what they do and the settings they start from."""
+    """List the methods and every setting: default, meaning, and how to give it."""
     from hedgerow.presets import AUTO, METHODS
 
+    settings = [_setting(Privacy, name) for name in _names(Privacy)]
+    settings += [_setting(Settings, name) for name in _names(Settings)]
     if json:
         listed = [
             {
@@ -24,12 +58,42 @@ def methods(json: options.Json = False) -> None:
             }
             for method in METHODS.values()
         ]
-        print_json(listed)
+        print_json({"methods": listed, "settings": settings})
         return
-    shown = table("Methods", "name", "what it does", "settings")
+    shown = table("Methods", "name", "what it does", "own defaults")
     for method in METHODS.values():
         name = f"{method.name} (auto)" if method.name == AUTO else method.name
-        values = method.settings({}).to_dict()
-        listing = ", ".join(f"{k}={values[k]}" for k in values if k in method.uses)
-        shown.add_row(name, method.summary, listing)
-    results().print(shown)
+        own = ", ".join(f"{k}={v}" for k, v in method.defaults.items())
+        shown.add_row(name, method.summary, own or "those below")
+    console = results()
+    console.print(shown)
+    what = ("setting", "default", "meaning", "option")
+    console.print(_listing("Privacy settings", what, settings, "privacy"))
+    console.print(_listing("Settings of the methods", what, settings, "method"))
+
+
+def _names(cls: type[Any]) -> list[str]:
+    return [field.name for field in fields(cls)]
+
+
+def _setting(cls: type[Any], name: str) -> dict[str, Any]:
+    default = next(field.default for field in fields(cls) if field.name == name)
+    if name == "trust":  # the default depends on how many parties there are
+        default = "parties, or coordinator for one table"
+    return {
+        "name": name,
+        "kind": "privacy" if cls is Privacy else "method",
+        "default": None if default is MISSING else default,
+        "meaning": MEANINGS[name],
+        "option": options.flag_of(name),
+    }
+
+
+def _listing(title: str, what: tuple[str, ...], settings: list[dict[str, Any]], kind: str) -> Any:
+    shown = table(title, *what)
+    for entry in settings:
+        if entry["kind"] == kind:
+            default = "none; must be given" if entry["default"] is None else str(entry["default"])
+            how = entry["option"] + ("=VALUE" if entry["option"].startswith("--set") else " VALUE")
+            shown.add_row(entry["name"], default, entry["meaning"], how)
+    return shown

@@ -17,9 +17,12 @@ from hedgerow.errors import SettingsError
 from hedgerow.settings import Privacy, Settings
 
 _OWN_FLAG = {"epsilon": "--epsilon", "delta": "--delta", "trust": "--trust"}
+# Options that set a value of a plan, by the name the value has there.
 _FLAGS = {
     "n_trees": "--trees", "max_depth": "--depth", "learning_rate": "--learning-rate",
-    "n_bins": "--bins", "method": "--method", "seed": "--seed", **_OWN_FLAG,
+    "n_bins": "--bins", "method": "--method", "seed": "--seed", "spare": "--spare",
+    "minimum_parties": "--minimum-parties", "colluding": "--colluding",
+    "accounting": "--accounting", **_OWN_FLAG,
 }  # fmt: skip
 
 
@@ -58,6 +61,36 @@ Trust = Annotated[
         help="coordinator, parties or nobody; by default the parties where there are several.",
     ),
 ]
+Spare = Annotated[
+    int | None,
+    typer.Option(
+        "--spare", envvar="HEDGEROW_SPARE", help="Attempts paid in advance for drop-outs."
+    ),
+]
+MinimumParties = Annotated[
+    int | None,
+    typer.Option(
+        "--minimum-parties",
+        envvar="HEDGEROW_MINIMUM_PARTIES",
+        help="The smallest set of parties that is ever summed.",
+    ),
+]
+Colluding = Annotated[
+    int | None,
+    typer.Option(
+        "--colluding",
+        envvar="HEDGEROW_COLLUDING",
+        help="How many parties may leak, omit or lie.",
+    ),
+]
+Accounting = Annotated[
+    str | None,
+    typer.Option(
+        "--accounting",
+        envvar="HEDGEROW_ACCOUNTING",
+        help="exact, or renyi to reproduce papers.",
+    ),
+]
 Trees = Annotated[
     int | None, typer.Option("--trees", envvar="HEDGEROW_TREES", help="Number of trees.")
 ]
@@ -85,10 +118,18 @@ Seed = Annotated[
 ]
 
 
-def given_values(flags: Mapping[str, Any], further: Sequence[str] | None) -> dict[str, Any]:
-    """All values that were given, by the name they have in plans; what was not given is absent."""
-    given = {name: value for name, value in flags.items() if value is not None}
-    for text in further or ():
+def given_values(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """All values that were given, by the name they have in plans; what was not given is absent.
+
+    `parameters` are those of a command, as typer's context has them.
+    """
+    given = {}
+    for name, flag in _FLAGS.items():
+        value = parameters.get(flag.removeprefix("--").replace("-", "_"))
+        if value is not None:
+            given[name] = value
+    further: Sequence[str] = parameters.get("further") or ()
+    for text in further:
         name, value = _further(text)
         if name in given:
             raise SettingsError(f"{name!r} is given twice; keep one of the two")

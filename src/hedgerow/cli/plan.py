@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def plan(
+    context: typer.Context,
     schema: options.SchemaFile,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
@@ -27,6 +28,10 @@ def plan(
     further: options.Further = None,
     parties: Annotated[int, typer.Option("--parties", min=1, help="How many will take part.")] = 3,
     trust: options.Trust = None,
+    colluding: options.Colluding = None,
+    minimum_parties: options.MinimumParties = None,
+    spare: options.Spare = None,
+    accounting: options.Accounting = None,
     seed: options.Seed = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the plan here (TOML).")] = None,
     json: options.Json = False,
@@ -36,12 +41,8 @@ def plan(
     from hedgerow.cli.planning import make_plan
     from hedgerow.schema import Schema
 
-    flags = {
-        "epsilon": epsilon, "delta": delta, "method": method, "trust": trust, "seed": seed,
-        "n_trees": trees, "max_depth": depth, "learning_rate": learning_rate, "n_bins": bins,
-    }  # fmt: skip
     public = Schema.read(schema)
-    made = make_plan(public, options.given_values(flags, further), parties)
+    made = make_plan(public, options.given_values(context.params), parties)
     if out is not None:
         write_text(out, plan_text(made))
     if json:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 
 from hedgerow.cli import options
 from hedgerow.cli.screen import print_json, results, show, size_text, table, tell
-from hedgerow.errors import PlanError, SettingsError
+from hedgerow.errors import HedgerowError, PlanError, SettingsError
 
 if TYPE_CHECKING:
     from hedgerow.federation.base import Federation
@@ -39,9 +40,13 @@ BudgetEpsilon = Annotated[
 BudgetDelta = Annotated[
     float | None, typer.Option("--budget-delta", help="Its delta; by default the plan's.")
 ]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Only go on with a run; refuse to start a new one.")
+]
 
 
 def train(
+    context: typer.Context,
     schema: options.SchemaFile,
     data: DataFiles,
     out: ModelOut,
@@ -51,7 +56,12 @@ def train(
     ledger: LedgerIn = None,
     budget_epsilon: BudgetEpsilon = None,
     budget_delta: BudgetDelta = None,
+    resume: Resume = False,
     trust: options.Trust = None,
+    colluding: options.Colluding = None,
+    minimum_parties: options.MinimumParties = None,
+    spare: options.Spare = None,
+    accounting: options.Accounting = None,
     method: options.Method = None,
     trees: options.Trees = None,
     depth: options.Depth = None,
@@ -63,14 +73,10 @@ def train(
     verbose: options.Verbose = False,
 ) -> None:
     """Train a model. Running the same command again resumes a run that was stopped."""
-    flags = {
-        "epsilon": epsilon, "delta": delta, "method": method, "trust": trust, "seed": seed,
-        "n_trees": trees, "max_depth": depth, "learning_rate": learning_rate, "n_bins": bins,
-    }  # fmt: skip
-    given = options.given_values(flags, further)
-    model, facts = _run(
-        schema, party_sources(data), out, given, plan, ledger, (budget_epsilon, budget_delta)
-    )
+    with nothing_spent():
+        given, sources = options.given_values(context.params), party_sources(data)
+    budget = (budget_epsilon, budget_delta)
+    model, facts = _run(schema, sources, out, given, plan, ledger, budget, resume)
     if json:
         print_json({**facts, "statement": model.statement.to_dict()})
     else:
@@ -85,6 +91,7 @@ def _run(
     plan: Path | None,
     ledger: Path | None,
     budget: tuple[float | None, float | None],
+    resume: bool,
 ) -> tuple[Ensemble, dict[str, Any]]:
     """Everything that can fail is tried before the first charge."""
     from hedgerow.cli.files import check_writable, write_text
@@ -93,18 +100,35 @@ def _run(
     from hedgerow.privacy.ledger import Ledger
     from hedgerow.schema import Schema
 
-    public = Schema.read(schema)
     beside, stored_in = _beside(out, ".plan.toml"), ledger or _beside(out, ".ledger")
-    agreed = settle_plan(public, given, len(sources), plan, beside)
-    tables = _checked_tables(sources, public)
-    check_writable(out)
-    if not beside.exists():
-        write_text(beside, plan_text(agreed))
-    with Ledger.open(stored_in) as opened:
-        _check_parties(opened, agreed, sources, beside)
-        _record_budget(opened, *budget, agreed)
+    with nothing_spent():
+        public = Schema.read(schema)
+        if resume:
+            _check_exists(beside, stored_in)
+        agreed = settle_plan(public, given, len(sources), plan, beside)
+        tables = _checked_tables(sources, public)
+        check_writable(out)
+        if not beside.exists():
+            write_text(beside, plan_text(agreed))
+        opened = Ledger.open(stored_in)
+    with opened:
+        with nothing_spent():
+            _check_parties(opened, agreed, sources, beside, resume)
+            _record_budget(opened, *budget, agreed, sources)
         model, facts = _grow(public, tables, agreed, opened, out)
     return model, {**facts, "plan": str(beside)}
+
+
+@contextmanager
+def nothing_spent() -> Iterator[None]:
+    """An error in this block says that it came before any charge."""
+    try:
+        yield
+    except HedgerowError as error:
+        text = str(error)
+        if "othing was" not in text:
+            error.args = (f"{text.rstrip('.')}. Nothing was asked and nothing was spent.",)
+        raise
 
 
 def party_sources(data: Sequence[str]) -> dict[str, Path]:
@@ -144,11 +168,28 @@ def _checked_tables(sources: dict[str, Path], schema: Schema) -> dict[str, Rows]
     return {name: rows_of(path, schema) for name, path in sources.items()}
 
 
-def _check_parties(ledger: Ledger, plan: Plan, sources: dict[str, Path], beside: Path) -> None:
+def _check_exists(beside: Path, stored_in: Path) -> None:
+    """What --resume needs: the plan and the ledger of a run that was started."""
+    for what, path in (("plan", beside), ("ledger", stored_in)):
+        if not path.is_file():
+            raise PlanError(
+                f"there is no run to resume: no {what} at {path}. Nothing was asked. Give the "
+                "--out and --ledger of the run, or leave out --resume to start a new one."
+            )
+
+
+def _check_parties(
+    ledger: Ledger, plan: Plan, sources: dict[str, Path], beside: Path, resume: bool
+) -> None:
     """A resumed run has the parties it was started with."""
     from hedgerow.privacy.ledger import COORDINATOR
 
     owners = {line.owner for line in ledger.lines(kind="reserve", run=plan.run)}
+    if resume and not owners:
+        raise PlanError(
+            f"there is no run to resume: {ledger.path} has 0 lines of run {plan.run}, which "
+            f"{beside} plans. Nothing was asked. Leave out --resume to start it."
+        )
     started = sorted(owners - {COORDINATOR})
     if started and started != sorted(sources):
         raise PlanError(
@@ -158,8 +199,11 @@ def _check_parties(ledger: Ledger, plan: Plan, sources: dict[str, Path], beside:
         )
 
 
-def _record_budget(ledger: Ledger, epsilon: float | None, delta: float | None, plan: Plan) -> None:
-    from hedgerow.privacy.ledger import Budget
+def _record_budget(
+    ledger: Ledger, epsilon: float | None, delta: float | None, plan: Plan, parties: Iterable[str]
+) -> None:
+    """One ceiling for everybody who writes to this ledger."""
+    from hedgerow.privacy.ledger import COORDINATOR, Budget
     from hedgerow.privacy.reservation import set_budget
     from hedgerow.settings import Privacy
 
@@ -168,7 +212,9 @@ def _record_budget(ledger: Ledger, epsilon: float | None, delta: float | None, p
             raise SettingsError("--budget-delta needs --budget-epsilon. Nothing was asked.")
         return
     ceiling = Privacy(epsilon, plan.privacy.delta if delta is None else delta)  # checks ranges
-    set_budget(ledger, Budget(ceiling.epsilon, ceiling.delta))
+    with ledger.transaction():
+        for owner in (COORDINATOR, *sorted(parties)):
+            set_budget(ledger, Budget(ceiling.epsilon, ceiling.delta), owner)
 
 
 def _grow(

@@ -8,7 +8,7 @@ from hedgerow.binning import base_grid
 from hedgerow.errors import PlanError, SettingsError, SlotSpent
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates import CANDIDATES, Cuts, refine
-from hedgerow.growing.leaves import average_values, step_values
+from hedgerow.growing.leaves import average_values, shrunk, step_values
 from hedgerow.growing.splits.totally_random import (
     columns_of_tree,
     columns_to_cut,
@@ -157,6 +157,8 @@ def _with_leaves(gate: Gate, query: LeafSums, settings: Settings) -> list[Tree]:
         else:
             step = settings.learning_rate / len(query.structures)
             floor = settings.floor_deviations * unit / bound.second_scale
+            if settings.shrinkage == "stein":
+                part[: bound.first] = shrunk(part[: bound.first], unit)
             limits = (settings.reg_lambda, settings.leaf_clip, floor)
             values = step * step_values(part, bound, *limits)
         trees.append(Tree(structure, values.astype(np.float32)))

@@ -24,6 +24,17 @@ def step_values(
     return np.asarray(np.clip(weights, -clip, clip).T)
 
 
+def shrunk(gradients: Floats, deviation: float) -> Floats:
+    """Gradient sums of one tree, shrunk by how much of them is noise (positive-part James-Stein).
+
+    With leaf sums G + N(0, deviation^2), the factor 1 - n deviation^2 / sum G^2 estimates the part
+    of their energy that is signal; a tree of pure noise becomes a tree of zeros.
+    """
+    energy = float(np.sum(gradients**2))
+    noise = gradients.size * deviation**2
+    return gradients * (max(0.0, 1.0 - noise / energy) if energy > 0 else 0.0)
+
+
 def average_values(sums: Floats, bound: RowBound, floor: float) -> Floats:
     """Leaf averages (leaf, output): class shares, or the mean scaled label of each leaf.
 

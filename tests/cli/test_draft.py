@@ -1,0 +1,116 @@
+"""`hedgerow schema draft`: what it proposes, and how loudly it says that it read the rows."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hedgerow.cli.draft import drafted, nice_bounds
+from hedgerow.errors import HedgerowError, TableError
+from hedgerow.schema import Categorical, Label, Numeric, Ordinal, Schema
+from hedgerow.tables import rows_of
+from tests.cli.conftest import Call, write_csv
+
+N = 60
+SAMPLE: dict[str, list[Any]] = {
+    "age": [18 + i for i in range(N)],
+    "dose": [0.13 + 0.0075 * i for i in range(N)],
+    "stage": [1 + i % 4 for i in range(N)],
+    "ward": [("east", "north", None)[i % 3] for i in range(N)],
+    "smoker": [i % 2 == 0 for i in range(N)],
+    "name": [f"person {i}" for i in range(N)],
+    "born": [datetime.date(1950 + i, 1, 1) for i in range(N)],
+    "empty": [None] * N,
+    "sick": ["no", "yes"] * (N // 2),
+}
+EXPECTED = (
+    Numeric("age", 15, 80, integer=True),
+    Numeric("dose", 0.1, 0.6),
+    Ordinal("stage", (1, 2, 3, 4), other="category"),
+    Categorical("ward", ("east", "north"), other="category"),
+)
+
+
+def test_a_draft_from_parquet_fits_its_table(call: Call, folder: Path) -> None:
+    pq.write_table(pa.table(SAMPLE), folder / "s.parquet")
+    done = call("schema", "draft", "--data", "s.parquet", "--label", "sick", "--out", "d.toml")
+    assert done.exit_code == 0
+    schema = Schema.read(folder / "d.toml")
+    assert schema.columns == (*EXPECTED, Categorical("smoker", (False, True)))
+    assert schema.label == Label("sick", ("no", "yes"))
+    assert rows_of(folder / "s.parquet", schema).n_rows == N
+    for name in ("name", "born", "empty"):
+        assert f"Left out: '{name}'" in done.stderr
+        assert f"# Left out: '{name}'" in (folder / "d.toml").read_text()
+
+
+def test_a_draft_from_csv_is_the_same_but_for_booleans(call: Call, folder: Path) -> None:
+    write_csv(folder / "s.csv", SAMPLE)
+    done = call("schema", "draft", "--data", "s.csv", "--label", "sick")
+    assert done.exit_code == 0
+    (folder / "d.toml").write_text(done.stdout)
+    schema = Schema.read(folder / "d.toml")
+    smoker = Categorical("smoker", ("False", "True"), other="category")
+    assert schema.columns == (*EXPECTED, smoker)
+    assert rows_of(folder / "s.csv", schema).n_rows == N
+
+
+def test_the_warning_is_loud(call: Call, folder: Path) -> None:
+    write_csv(folder / "s.csv", SAMPLE)
+    done = call("schema", "draft", "--data", "s.csv", "--label", "sick", "--out", "d.toml")
+    top = (folder / "d.toml").read_text().partition("format = 1")[0]
+    comment = " ".join(line.removeprefix("# ") for line in top.splitlines())
+    for text in (done.stderr, comment):
+        assert "COMPUTED FROM THE ROWS of s.csv" in text
+        assert "only with a public or synthetic sample" in text
+        assert "replace every bound" in text
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("dose", Label("dose", (), 0.1, 0.6)),
+        ("stage", Label("stage", (1, 2, 3, 4))),
+        ("smoker", Label("smoker", (False, True))),
+        ("ward", Label("ward", ("east", "north"))),
+    ],
+)
+def test_labels(label: str, expected: Label) -> None:
+    assert drafted(pa.table(SAMPLE), label, "s")[0].label == expected
+
+
+def test_a_schema_is_not_overwritten(call: Call, folder: Path) -> None:
+    before = (folder / "schema.toml").read_text()
+    words = ("schema", "draft", "--data", "a.csv", "--label", "sick", "--out", "schema.toml")
+    assert isinstance(call(*words).exception, HedgerowError)
+    assert (folder / "schema.toml").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("table", "label", "message"),
+    [
+        (SAMPLE, "ill", "label column 'ill' 0 times"),
+        ({"a": [1, 2], "sick": [None, "yes"]}, "sick", "has 1 distinct value"),
+        ({"sick": ["no", "yes"]}, "sick", "no column besides"),
+        ({"a": pa.array([], pa.int64()), "sick": pa.array([], pa.int64())}, "sick", "has 0 rows"),
+    ],
+)
+def test_no_draft_can_be_made(table: dict[str, Any], label: str, message: str) -> None:
+    with pytest.raises(TableError, match=message):
+        drafted(pa.table(table), label, "s")
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 1), (-17.3, 4e6), (1e-9, 3e-9), (999, 1001), (5, 5), (0, 0), (-3, -3)]
+)
+def test_bounds_lie_outside_and_not_far(low: float, high: float) -> None:
+    lower, upper = nice_bounds([low, high])
+    assert lower <= low <= high <= upper
+    assert lower < upper
+    assert upper - lower <= 2 * (high - low) or low == high

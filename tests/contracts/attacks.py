@@ -1,0 +1,106 @@
+"""The worst rows one can think of, and the questions that they are put to, for every task."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.binning import base_grid, gather_codes
+from hedgerow.growing.candidates import CANDIDATES
+from hedgerow.growing.splits.totally_random import totally_random
+from hedgerow.losses import UPDATES, loss_for
+from hedgerow.queries import NO_TREES, ColumnCounts, ColumnHessians, LabelSums, LeafSums
+from hedgerow.rng import stream
+from hedgerow.schema import Label, Schema
+from hedgerow.tables import Rows
+from tests.conftest import MIXED
+
+GOLDEN = (1 + math.sqrt(5)) / 2
+# The score at which |p - y| is 1 / GOLDEN, where the joint bound of (g, h) is tight.
+TIGHT = math.log(1 / (GOLDEN - 1))
+SCORES = [0.0, *(s * v for v in (1e6, 800.0, 40.0, 1.0, TIGHT, 1e-300) for s in (1, -1))]
+SCORES += [math.inf, -math.inf, math.nan]
+
+SCHEMAS = {
+    "binary": MIXED,
+    **{f"softmax-{k}": MIXED.with_label(Label("y", tuple(range(k)))) for k in (3, 4, 7)},
+    "number": MIXED.with_label(Label("y", lower=-3.0, upper=12.0)),
+}
+
+
+def leaf_sums_of(schema: Schema, update: str, n_trees: int) -> LeafSums:
+    candidates = CANDIDATES["uniform"](schema, 32)
+    columns = list(range(len(schema.columns)))
+    structures = tuple(
+        totally_random(schema, candidates, columns, 2, "subset", stream(1, "tree", i))
+        for i in range(n_trees)
+    )
+    return LeafSums(structures, loss_for(schema.label).name, NO_TREES, update)
+
+
+def column_hessians(schema: Schema) -> list[ColumnHessians]:
+    """Few cuts, none, and every edge of the grid."""
+    loss, edges = loss_for(schema.label).name, [len(g.edges) for g in base_grid(schema)]
+    few = CANDIDATES["log"](schema, 8)
+    return [
+        ColumnHessians((0, 1, 2), (few[0], few[1], few[2]), loss, NO_TREES),
+        ColumnHessians((1,), ((),), loss, NO_TREES),
+        ColumnHessians((2, 0), (tuple(range(edges[2])), tuple(range(edges[0]))), loss, NO_TREES),
+    ]
+
+
+# A kind of query and the questions it is attacked with.
+ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
+    LabelSums.kind: lambda schema: [LabelSums(len(schema.label.classes))],
+    ColumnCounts.kind: lambda schema: [ColumnCounts.of(schema), ColumnCounts.of(schema, (4, 0))],
+    ColumnHessians.kind: column_hessians,
+    LeafSums.kind: lambda schema: [
+        leaf_sums_of(schema, update, n_trees)
+        for update in UPDATES
+        for n_trees in ((1, 7) if update == "newton" else (2,))
+    ],
+}
+
+
+def targets_of(schema: Schema) -> list[float]:
+    n_classes = len(schema.label.classes)
+    return [float(k) for k in range(n_classes)] if n_classes else [0.0, 1.0, 0.5, 2.0**-40]
+
+
+def worst_scores(schema: Schema) -> list[list[float]]:
+    """Score vectors: saturated, tied, tight, and what no sum of leaf values can be."""
+    n = loss_for(schema.label).n_outputs
+    if n == 1:
+        return [[score] for score in SCORES]
+    found = [[0.0] * n, [-1.0 * k for k in range(n)], [1e-300] * n]
+    for far in (1e6, 800.0, 40.0, 20.0, 2.0, math.log(2.0)):
+        found.append([far] + [0.0] * (n - 1))
+        found.append([-far] + [0.0] * (n - 1))
+        found.append([0.0, 0.0] + [-far] * (n - 2))  # two of equal weight: tight for a third
+        found.append([far * (-1) ** k for k in range(n)])
+    for strange in (math.inf, -math.inf, math.nan):
+        found += [[strange] * n, [strange] + [0.0] * (n - 1), [0.0] * (n - 1) + [strange]]
+    return found
+
+
+def every_cell(schema: Schema) -> tuple[Rows, NDArray[np.float64]]:
+    """Rows that visit every code of every column, missing ones too."""
+    grid, targets = base_grid(schema), targets_of(schema)
+    n_rows = max(g.n_codes for g in grid)
+    columns = [np.arange(n_rows) % g.n_codes for g in grid]
+    rows = Rows(gather_codes(columns, grid, n_rows), np.resize(targets, n_rows), None)
+    scores = np.array(worst_scores(schema))
+    return rows, np.ascontiguousarray(scores[np.arange(n_rows) % len(scores)])
+
+
+def saturated(schema: Schema) -> tuple[Rows, NDArray[np.float64]]:
+    """A row of each class (or extreme label) at each score vector that could break a bound."""
+    targets, scores = targets_of(schema), np.array(worst_scores(schema))
+    n_rows = len(targets) * len(scores)
+    cells, _ = every_cell(schema)
+    codes = cells.codes.take(np.arange(n_rows) * 17 % cells.n_rows)
+    return Rows(codes, np.resize(targets, n_rows), None), np.repeat(scores, len(targets), axis=0)

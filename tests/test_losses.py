@@ -1,0 +1,210 @@
+"""The bounds that losses state, searched densely in whole numbers and through the kernels."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hedgerow import kernels
+from hedgerow.errors import FormatError, SettingsError
+from hedgerow.losses import Logistic, Softmax, Squared, check_update, loss_for, loss_named
+from hedgerow.schema import Label
+from tests.contracts.attacks import GOLDEN, TIGHT
+from tests.oracle.parts import softmax
+
+Ints = NDArray[np.int64]
+
+
+@pytest.mark.parametrize(
+    ("label", "loss"),
+    [
+        (Label("y", (0, 1)), Logistic()),
+        (Label("y", (0, 1, 2)), Softmax(3)),
+        (Label("y", tuple("abcdefg")), Softmax(7)),
+        (Label("y", lower=0, upper=9), Squared()),
+    ],
+)
+def test_a_loss_belongs_to_its_label_and_is_found_by_its_name(label: Label, loss: Any) -> None:
+    assert loss_for(label) == loss
+    assert loss_named(loss.name) == loss
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "softmax", "softmax-", "softmax-2", "softmax-10001", "softmax-³", "huber", "softmax--3"],
+)
+def test_unknown_losses_and_updates_are_refused(name: str) -> None:
+    with pytest.raises(FormatError, match="unknown loss"):
+        loss_named(name)
+    with pytest.raises(SettingsError, match="choose one of newton, gradient, averaging"):
+        check_update(name)
+
+
+# Softmax: the simplex, in whole numbers. A scale is m / n.
+
+
+def largest_square(others: Ints, bits: int, scale: tuple[int, int]) -> int:
+    """Largest (n g)^2 + (m h)^2 - 2 (n one)^2 over rows of the other classes' shares on a grid."""
+    m, n = scale
+    one = 1 << bits
+    own = others.sum(axis=1, keepdims=True)
+    assert own.max() <= one
+    shares = np.concatenate([own, others], axis=1)  # (point, class)
+    hessians = shares * (one - shares) >> bits
+    squares = (n * shares) ** 2 + (m * hessians) ** 2
+    return int(squares.sum(axis=1).max() - 2 * (n * one) ** 2)
+
+
+def simplex(bits: int, n_others: int) -> Ints:
+    """Dense points of {p >= 0, sum p <= 1}, and every step around the corners and the ties."""
+    one, rng = 1 << bits, np.random.default_rng(0)
+    steps = np.linspace(0, one, {2: 1025, 3: 129, 6: 9}[n_others]).astype(np.int64)
+    points = np.stack(np.meshgrid(*[steps] * n_others, indexing="ij"), -1).reshape(-1, n_others)
+    near = []
+    for tied in range(1, n_others + 1):
+        centre = np.zeros(n_others, np.int64)
+        centre[:tied] = one // tied
+        near.append(centre + rng.integers(-40, 41, (4000, n_others)))
+        near.append(centre - np.arange(400)[:, None])
+    shares = rng.dirichlet(np.full(n_others + 1, 0.4), 100_000)[:, :n_others]
+    points = np.concatenate([points, *near, np.floor(shares * one).astype(np.int64)])
+    return points[(points >= 0).all(axis=1) & (points.sum(axis=1) <= one)]
+
+
+@pytest.mark.parametrize("n_others", [2, 3, 6])
+@pytest.mark.parametrize("bits", [16, 20])
+def test_the_softmax_bound_holds_on_the_whole_simplex_and_is_tight(
+    bits: int, n_others: int
+) -> None:
+    points = simplex(bits, n_others)
+    assert largest_square(points, bits, (2, 1)) == 0
+    assert largest_square(points, bits, (41, 20)) > 0  # 2.05
+    assert largest_square(points, bits, (2001, 1000)) > 0
+
+
+def kernel_softmax(scores: list[float], own: int, bits: int) -> tuple[list[int], list[int]]:
+    out = np.empty(2 * len(scores), np.int64)
+    kernels._softmax(np.array(scores), float(own), bits, out)
+    return out[: len(scores)].tolist(), out[len(scores) :].tolist()
+
+
+@pytest.mark.parametrize("n_classes", [3, 4, 7])
+def test_the_compiled_softmax_keeps_the_bound_and_equals_whole_numbers(n_classes: int) -> None:
+    rng = np.random.default_rng(n_classes)
+    for bits in range(16, 32):
+        one = 1 << bits
+        for spread in (0.1, 1.0, 5.0, 40.0):
+            for scores in rng.normal(0, spread, (60, n_classes)).tolist():
+                own = int(rng.integers(n_classes))
+                g, h = kernel_softmax(scores, own, bits)
+                assert (g, h) == softmax(scores, own, bits)
+                assert sum(g) == 0
+                assert sum(a * a for a in g) + 4 * sum(b * b for b in h) <= 2 * one * one
+                assert sum(h) <= one
+
+
+def test_permuting_the_classes_permutes_the_compiled_softmax() -> None:
+    rng = np.random.default_rng(4)
+    for scores in rng.normal(0, 3, (200, 5)):
+        order = rng.permutation(5)
+        g, h = kernel_softmax(scores.tolist(), 2, 27)
+        g2, h2 = kernel_softmax(scores[order].tolist(), int(np.flatnonzero(order == 2)[0]), 27)
+        assert [g[k] for k in order] == g2
+        assert [h[k] for k in order] == h2
+
+
+@pytest.mark.parametrize("bits", [16, 31])
+def test_scores_that_are_no_numbers_add_nothing_beyond_the_bound(bits: int) -> None:
+    one = 1 << bits
+    nan, inf = math.nan, math.inf
+    several = ([nan] * 3, [nan, 0, 1], [1, 0, nan], [inf] * 3, [inf, 0, 0], [0, 0, inf])
+    for scores in (*several, [-inf] * 3, [-inf, 0, 0]):
+        for own in range(3):
+            g, h = kernel_softmax([float(s) for s in scores], own, bits)
+            assert sum(g) == 0
+            assert all(0 <= b <= one // 4 for b in h)
+            assert sum(a * a for a in g) + 4 * sum(b * b for b in h) <= 2 * one * one
+
+
+@pytest.mark.parametrize("target", [0.0, 1.0, 0.3])
+@pytest.mark.parametrize("bits", [16, 24, 31])
+def test_the_squared_loss_clips_scores_far_outside(target: float, bits: int) -> None:
+    one, out = 1 << bits, np.empty(2, np.int64)
+    for score in (-1e6, -1.0, 0.0, 0.4, 1.0, 1e6, math.inf, -math.inf, math.nan):
+        kernels._squared(score, target, bits, out)
+        clipped = 0.5 if math.isnan(score) else min(max(score, 0.0), 1.0)
+        assert out.tolist() == [math.trunc((clipped - target) * one), one]
+        assert abs(int(out[0])) <= one
+
+
+def test_probabilities_are_stable_and_add_up() -> None:
+    far = np.array([[1e6, 0.0, -1e6], [-1e6, -1e6, -1e6], [0.0, 0.0, 0.0]])
+    shares = Softmax(3).predictions(far, averaged=False)
+    assert shares.tolist()[0] == [1, 0, 0]
+    assert np.allclose(shares[1:], 1 / 3)
+    for loss, width in ((Softmax(3), 3), (Logistic(), 1)):
+        forest = loss.predictions(np.array([[-0.2] * width, [1.3] * width]), averaged=True)
+        assert np.allclose(forest.sum(axis=1), 1)
+        assert (forest >= 0).all()
+
+
+@pytest.mark.parametrize("counts", [[0.0, 0.0], [-50.0, 3.0], [10.0, -4.0], [5.0, 900.0]])
+def test_a_start_from_noisy_counts_is_finite_and_sensible(counts: list[float]) -> None:
+    start = Squared().start(np.array(counts), floor=4.0)
+    assert 0 <= start[0] <= 1
+    assert np.isfinite(Logistic().start(np.array(counts), floor=4.0)).all()
+    several = Softmax(3).start(np.array([*counts, 7.0]), floor=4.0)
+    assert several.max() == 0
+    assert np.isfinite(several).all()
+
+
+# The joint bound of (g, c h) on the grid, in whole numbers.
+
+
+def worst_square(bits: int, scale: tuple[int, int], rounding: str) -> int:
+    """Largest (n g)^2 + (m h)^2 - (n one)^2 with c = m / n, over a dense set of q."""
+    m, n = scale
+    one = 1 << bits
+    # Quarter steps: everywhere at 16 bits, around the tight point and the ends above.
+    centres = [4 * one - 4, 4 * round(one / GOLDEN), 4]
+    wanted = (
+        range(4 * one + 1)
+        if bits == 16
+        else [q for c in centres for q in range(c - 40_000, c + 40_000) if 0 <= q <= 4 * one]
+    )
+    worst = -(n**2) * one**2
+    for quarter in wanted:
+        if rounding == "truncate":
+            g = quarter // 4
+            h = g * (one - g) >> bits
+        else:
+            g = (quarter + 2) // 4
+            h = (quarter * (4 * one - quarter) + 8 * one) // (16 * one)
+        worst = max(worst, (n * g) ** 2 + (m * h) ** 2 - (n * one) ** 2)
+    return worst
+
+
+@pytest.mark.parametrize("bits", [16, 31])
+def test_the_joint_bound_holds_on_the_grid_because_q_is_truncated(bits: int) -> None:
+    assert worst_square(bits, (333, 100), "truncate") <= 0
+    just_below = (math.floor(GOLDEN**2.5 * 10**12), 10**12)
+    assert worst_square(bits, just_below, "truncate") <= 0
+    assert worst_square(bits, (334, 100), "truncate") > 0
+    assert worst_square(bits, just_below, "nearest") > 0
+
+
+@pytest.mark.parametrize("bits", range(16, 32))
+def test_the_compiled_gradient_keeps_the_joint_bound(bits: int) -> None:
+    one, out = 1 << bits, np.empty(2, np.int64)
+    tight = TIGHT + np.linspace(-1e-4, 1e-4, 1500)
+    scores = np.concatenate([np.linspace(-60, 60, 1500), tight, -tight])
+    for score in scores.tolist():
+        for target in (0.0, 1.0):
+            kernels._logistic(score, target, bits, out)
+            g, h = (int(v) for v in out)
+            assert (100 * g) ** 2 + (333 * h) ** 2 <= (100 * one) ** 2
+            assert (g <= 0) == (target == 1.0) or g == 0
