@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -9,13 +10,19 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import MISSING, fields
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 import numba
 import pytest
 
+from hedgerow.failpoints import FAIL_POINTS
+from hedgerow.losses import UPDATES, Logistic, Softmax, Squared
 from hedgerow.schema import Schema
+from hedgerow.settings import Privacy, Settings
+from hedgerow.wire import REFUSALS
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "hedgerow"
@@ -135,6 +142,79 @@ def test_the_architecture_names_every_module_and_no_other() -> None:
         if path.suffix == ".py" or (path.is_dir() and (path / "__init__.py").exists())
     }
     assert named == real
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    """Names and defaults of docs/settings.md against the source, both ways."""
+    text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    found = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", text, re.MULTILINE)
+    shown = {name: default.strip().strip("`") for name, default, _ in found}
+    expected = {}
+    for cls in (Privacy, Settings):
+        for field in fields(cls):
+            expected[field.name] = "none" if field.default is MISSING else str(field.default)
+    assert shown == expected
+    assert all(len(meaning) > 15 for _, _, meaning in found)
+
+
+def test_the_threat_model_lists_every_refusal_and_fail_point() -> None:
+    text = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
+    table = text.split("| word | meaning |")[1].split("\n\n")[0]
+    words = [w for row in table.splitlines()[2:] for w in re.findall(r"`([a-z-]+)`", row)]
+    assert sorted(words) == sorted(REFUSALS)
+    places = text.split("Places: ")[1].split(". ")[0]
+    assert tuple(re.findall(r"`([a-z-]+)`", places)) == FAIL_POINTS
+
+
+def test_the_bounds_of_the_privacy_page_are_those_of_the_source() -> None:
+    text = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
+    table = text.split("| loss | update |")[1].split("\n\n")[0]
+    losses = {"logistic": Logistic(), "softmax": Softmax(3), "squared": Squared()}
+    name = ""
+    seen = set()
+    for row in table.splitlines()[2:]:
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        name = cells[0].partition(",")[0] or name
+        for update in UPDATES if cells[1] == "all three" else (cells[1],):
+            bound = losses[name].bound(update)
+            shown = cells[5].replace("sqrt 2", "sqrt(2)")
+            squared = float(shown[5:-1]) if "sqrt" in shown else float(shown) ** 2
+            assert bound.l2**2 == pytest.approx(squared, rel=1e-12)
+            assert bool(bound.second) == bool(cells[4])
+            if bound.second:
+                scale = {"1/2": 0.5, "sqrt(1/2)": 0.5**0.5}.get(cells[4]) or float(cells[4])
+                assert bound.second_scale == pytest.approx(scale, rel=1e-12)
+            seen.add((name, update))
+    assert len(seen) == len(losses) * len(UPDATES)
+
+
+def test_the_figures_of_the_readme_are_those_of_the_result_file() -> None:
+    with (ROOT / "benchmarks" / "results" / "totally_random.json").open("rb") as file:
+        results = {entry["dataset"]: entry for entry in json.load(file)["results"]}
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    cells = [[c.strip() for c in line.strip("|").split("|")] for line in lines if "|" in line]
+    names = next(row[1:] for row in cells if "adult" in row)
+    rows = {row[0]: row[1:] for row in cells}
+    for split in ("equality", "subset"):
+        shown = rows[f"hedgerow, category_split {split}"]
+        for name, cell in zip(names, shown, strict=True):
+            auc = next(
+                run["auc"]
+                for run in results[name]["ours"]
+                if (run["category_split"], run["epsilon"]) == (split, 1.0)
+                and (run["accounting"], run["start_share"]) == ("exact", 0.02)
+            )
+            assert cell == f"{mean(auc):.3f} ({stdev(auc):.3f})"
+    for title, key in (("published", "published_epsilon_1"), ("XGBoost, not private", "xgboost")):
+        for name, cell in zip(names, rows[title], strict=True):
+            figure = results[name][key]
+            assert cell == f"{figure if isinstance(figure, float) else mean(figure):.3f}"
+    with (ROOT / "benchmarks" / "results" / "breadth.json").open("rb") as file:
+        breadth = json.load(file)["results"]
+    titles = {row[0].partition(",")[0]: row[1:] for row in cells if len(row) == 4}
+    for name, entry in breadth.items():
+        figures = [entry["mean"][key] for key in ("ours", "xgboost", "constant")]
+        assert titles[name] == [f"{figure:.3f}" for figure in figures]
 
 
 def test_the_changelog_knows_this_version() -> None:

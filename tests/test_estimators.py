@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -13,8 +16,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
-from hedgerow import PrivateBoostingClassifier, Schema
+from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, Schema
 from hedgerow.errors import SchemaError, SettingsError, TableError
+from hedgerow.losses import UPDATES
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.tables import read_table
 from tests.conftest import MIXED, mixed_table
@@ -44,7 +48,8 @@ def small(**parameters: Any) -> PrivateBoostingClassifier:
         ({"n_trees": 0}, SettingsError, "n_trees is 0"),
         ({"n_trees": 2.5}, SettingsError, "whole number"),
         ({"bounds": (1, 0)}, SchemaError, "swap or widen"),
-        ({"classes": [0, 1, 2]}, SchemaError, "two classes"),
+        ({"classes": [0]}, SchemaError, "at least two"),
+        ({"classes": "secret"}, SchemaError, 'a list, or "public"'),
         ({"schema": "absent.toml"}, SchemaError, "no schema file"),
     ],
 )
@@ -165,6 +170,68 @@ def test_tables_with_their_own_label_column() -> None:
     assert model.feature_names_in_.tolist() == list(MIXED.names)
     assert model.n_features_in_ == 5
     assert set(model.predict(table).tolist()) <= {"no", "yes"}
+
+
+def regressor(**parameters: Any) -> PrivateBoostingRegressor:
+    return PrivateBoostingRegressor(
+        **{"bounds": (0, 1), "label_bounds": (-5, 5), "n_trees": 3, "max_depth": 2, **parameters}
+    )
+
+
+def test_numbers_need_the_regressor_and_classes_the_classifier(two_numbers: Numbers) -> None:
+    X, y = two_numbers
+    numbers = Schema.from_bounds({"a": (0, 1), "b": (0, 1)}, label_bounds=(0, 1))
+    classes = Schema.from_bounds({"a": (0, 1), "b": (0, 1)}, classes=[0, 1])
+    with pytest.raises(SchemaError, match="use PrivateBoostingRegressor"):
+        small(schema=numbers).fit(X, y)
+    with pytest.raises(SchemaError, match="use PrivateBoostingClassifier"):
+        regressor(schema=classes).fit(X, y)
+    with pytest.raises(SchemaError, match="never read from the rows"):
+        regressor(label_bounds=None).fit(X, y)
+    with pytest.raises(TableError, match="missing in 1 rows"):
+        regressor().fit(X, np.append(np.nan, X[1:, 0]))
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_regression_predicts_within_the_bounds_and_follows_the_label(
+    two_numbers: Numbers, update: str
+) -> None:
+    X, _ = two_numbers
+    y = 8 * X[:, 0] - 4
+    model = regressor(epsilon=500.0, n_trees=60, settings={"update": update}).fit(X, y)
+    predicted = model.predict(X)
+    assert predicted.shape == y.shape
+    assert predicted.min() >= -5
+    assert predicted.max() <= 5
+    assert np.corrcoef(predicted, y)[0, 1] > 0.8
+    clipped = regressor(epsilon=500.0, n_trees=60, settings={"update": update}).fit(X, 1e6 * y)
+    assert np.abs(clipped.predict(X)).max() <= 5
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_several_classes_have_one_probability_each(two_numbers: Numbers, update: str) -> None:
+    X, _ = two_numbers
+    labels = np.array(["low", "mid", "high"])[(3 * X[:, 0]).astype(int)]
+    model = small(
+        classes=["low", "mid", "high"], epsilon=500.0, n_trees=60, settings={"update": update}
+    ).fit(X, labels)
+    shares = model.predict_proba(X)
+    assert shares.shape == (600, 3)
+    assert np.allclose(shares.sum(axis=1), 1)
+    assert model.decision_function(X).shape == (600, 3)
+    assert model.score(X, labels) > 0.7
+    assert model.classes_.tolist() == ["low", "mid", "high"]
+
+
+def test_bounds_for_all_columns_take_the_names_of_any_table(two_numbers: Numbers) -> None:
+    X, y = two_numbers
+    columns = {"a": X[:, 0], "b": X[:, 1]}
+    for table in (columns, pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns)):
+        model = small().fit(table, y)
+        assert model.model_.schema.names == ("a", "b")
+        assert model.feature_names_in_.tolist() == ["a", "b"]
+    own = small().fit({**columns, "label": y})
+    assert own.model_.schema.names == ("a", "b")
 
 
 def test_a_schema_file_is_enough(two_numbers: Numbers, tmp_path: Path) -> None:

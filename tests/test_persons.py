@@ -153,7 +153,11 @@ def test_no_person_moves_an_answer_by_more_than_k_times_the_sensitivity(
     rng = np.random.default_rng(1)
     for query in ATTACKS[kind](schema):
         sizes = [
-            norms(query, query.answer(worst.take(np.array([i])), scores[i : i + 1], schema, bits), bits)[1]
+            norms(
+                query,
+                query.answer(worst.take(np.array([i])), scores[i : i + 1], schema, bits),
+                bits,
+            )[1]
             for i in range(worst.n_rows)
         ]
         largest = 0.0
@@ -218,7 +222,10 @@ def test_a_model_of_persons_is_the_reference_over_the_rows_that_count(
     places = kept_rows(rows.persons.tolist(), int(schema.hash[:16], 16), k)
     assert len(places) < 50
     counted = {name: [values[i] for i in places] for name, values in table.items()}
-    how = {"n_trees": 4, "max_depth": 2, "update": update, "candidates": "iterative-hessian"}
+    how = {
+        "n_trees": 4, "max_depth": 2, "update": update, "candidates": "iterative-hessian",
+        "shrinkage": "none",
+    }  # fmt: skip
     alone = run({"all": rows}, schema, "coordinator", how)
     assert run(split_rows(rows, sizes), schema, "parties", how).model == alone.model
     assert differences(alone, expected_of(alone, counted)) == []

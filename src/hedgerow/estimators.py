@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from hedgerow.checks import check_fit, check_width, classes_in, is_named, names_of, width_of
 from hedgerow.errors import SchemaError, SettingsError, TableError
 from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
@@ -46,6 +47,7 @@ class _PrivateBoosting(BaseEstimator):
 
         `y` may be left out when the table has the schema's label column.
         """
+        y = check_fit(X, y)
         schema = self._schema(X, y)
         rows = rows_of(X, schema, y)
         tables = {"all": rows} if parties is None else _split(rows, parties)
@@ -55,7 +57,7 @@ class _PrivateBoosting(BaseEstimator):
         federation = local_federation(
             tables, schema, ledger, privacy.colluding, privacy.minimum_parties, privacy.trust
         )
-        return self._train(federation, privacy, ledger, named=hasattr(X, "columns"))
+        return self._train(federation, privacy, ledger, named=is_named(X))
 
     def fit_federation(
         self, federation: Federation, observe: Callable[[Progress], None] | None = None
@@ -131,11 +133,29 @@ class _PrivateBoosting(BaseEstimator):
             )
         if isinstance(self.bounds, Mapping):
             return Schema.from_bounds(self.bounds, **label)
-        names = [str(c) for c in getattr(X, "columns", [])] or [f"x{j}" for j in range(_width(X))]
+        names = names_of(X)
+        if names is None:
+            names = [f"x{j}" for j in range(width_of(X) or 0)]
+        elif y is None:
+            names = [name for name in names if name != "label"]  # what `from_bounds` calls it
         return Schema.from_bounds(dict.fromkeys(names, tuple(self.bounds)), **label)
 
     def _label(self, y: Any) -> dict[str, Any] | None:
         raise TypeError("use PrivateBoostingClassifier or PrivateBoostingRegressor")
+
+    def _fitted(self, X: Any) -> Ensemble:
+        """The model, if there is one and X could be a table for it."""
+        check_is_fitted(self)
+        check_width(X, self.n_features_in_, type(self).__name__)
+        return self.model_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # a missing value goes where a split sends it
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True  # where the schema has a list
+        tags.non_deterministic = True  # noise is never seeded
+        return tags
 
     def _ledger(self) -> Ledger:
         if isinstance(self.ledger, Ledger):
@@ -204,19 +224,18 @@ class PrivateBoostingClassifier(ClassifierMixin, _PrivateBoosting):
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Log-odds of the second of two classes, or one score a class: (row,) or (row, class)."""
-        check_is_fitted(self)
-        if self.model_.averaged:
+        model = self._fitted(X)
+        if model.averaged:
             shares = np.clip(self.predict_proba(X), 1e-12, 1 - 1e-12)
             return np.asarray(
                 np.log(shares[:, 1] / shares[:, 0]) if shares.shape[1] == 2 else shares
             )
-        scores = self.model_.decision_function(X)
+        scores = model.decision_function(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities (row, class) in the order of `classes_`."""
-        check_is_fitted(self)
-        return self.model_.predict(X)
+        return self._fitted(X).predict(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likeliest class of each row."""
@@ -239,7 +258,7 @@ class PrivateBoostingClassifier(ClassifierMixin, _PrivateBoosting):
         if isinstance(self.classes, str):
             if self.classes != "public" or y is None:
                 raise SchemaError('classes is a list, or "public" together with y')
-            return {"classes": np.unique(np.asarray(y)).tolist()}
+            return {"classes": classes_in(y)}
         return None if self.classes is None else {"classes": list(self.classes)}
 
 
@@ -293,8 +312,7 @@ class PrivateBoostingRegressor(RegressorMixin, _PrivateBoosting):
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """The predicted number of each row, within the label's bounds."""
-        check_is_fitted(self)
-        return self.model_.predict(X)
+        return self._fitted(X).predict(X)
 
     def _schema(self, X: Any, y: Any) -> Schema:
         schema = super()._schema(X, y)
@@ -317,11 +335,6 @@ def _split(rows: Rows, parties: Any) -> dict[str, Rows]:
             f"parties has shape {labels.shape}; give one party name for each of {rows.n_rows} rows"
         )
     return {str(name): rows.take(np.flatnonzero(labels == name)) for name in np.unique(labels)}
-
-
-def _width(X: Any) -> int:
-    shape = getattr(X, "shape", None)
-    return int((np.asarray(X).shape if shape is None else shape)[-1])
 
 
 def _as_array(classes: Sequence[Value]) -> NDArray[Any]:

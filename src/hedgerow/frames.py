@@ -56,6 +56,8 @@ def read_table(path: str | PathLike[str]) -> Any:
     """
     file = Path(path)
     suffix = file.suffix.lower()
+    if file.is_dir():
+        raise TableError(f"{file} is a folder; name one table in it, .parquet, .pq or .csv")
     if suffix not in (".parquet", ".pq", ".csv"):
         raise TableError(f"{file} ends in {suffix!r}; tables are read from .parquet, .pq or .csv")
     if not file.is_file():
@@ -79,10 +81,10 @@ def frame_of(data: Any, source: str) -> Frame:
     if isinstance(data, (str, PathLike)):
         return frame_of(read_table(data), str(data) if source == "table" else source)
     library = {cls.__module__.partition(".")[0] for cls in type(data).__mro__}
+    if "scipy" in library:  # before dicts: one of its sparse formats is a dict
+        return _sparse_frame(data, source)
     if isinstance(data, Mapping):
         return _dict_frame(data, source)
-    if "scipy" in library:
-        return _sparse_frame(data, source)
     if "polars" in library and hasattr(data, "collect"):
         raise TableError(f"{source} is a lazy polars frame; use .collect() first.")
     if library & {"pandas", "polars"} and not hasattr(data, "columns"):
@@ -112,11 +114,12 @@ def _array_frame(data: Any, source: str) -> Frame:
     except ValueError:
         raise TableError(f"{source} has rows of different lengths.") from None
     if array.ndim == 1:
-        advice = "use .reshape(-1, 1) for one column or .reshape(1, -1) for one row"
-        raise TableError(f"{source} is a 1-D array and a table has 2 dimensions; {advice}.")
+        advice = "use .reshape(-1, 1) for one column, .reshape(1, -1) for one row"
+        raise TableError(f"{source} is a 1-D array, not a table. Reshape your data: {advice}.")
     if array.ndim != 2:
         raise TableError(f"{source} is a {type(data).__name__}, not a table of rows and columns.")
     array = _unmasked(array)
+    _check_real(array.dtype, source)
     n_rows, width = array.shape
     return Frame(n_rows, None, lambda j: array[:, j], source, width)
 
@@ -127,16 +130,24 @@ def _sparse_frame(data: Any, source: str) -> Frame:
 
     if not sparse.issparse(data):
         raise TableError(f"{source} is a {type(data).__name__}, not a table of rows and columns.")
+    if data.ndim != 2:
+        raise TableError(f"{source} is a sparse array of {data.ndim} dimensions; give 2.")
+    _check_real(data.dtype, source)
     columns = sparse.csc_array(data)
     n_rows, width = columns.shape
 
     def column(j: int) -> NDArray[Any]:
         dense = np.zeros(n_rows, columns.dtype)
         here = slice(columns.indptr[j], columns.indptr[j + 1])
-        dense[columns.indices[here]] = columns.data[here]
+        np.add.at(dense, columns.indices[here], columns.data[here])  # a place may be stored twice
         return dense
 
     return Frame(n_rows, None, column, source, width)
+
+
+def _check_real(dtype: Any, source: str) -> None:
+    if getattr(dtype, "kind", "") == "c":
+        raise TableError(f"Complex data not supported: {source} needs real numbers, one a column.")
 
 
 def one_column(values: Any, source: str) -> Any:

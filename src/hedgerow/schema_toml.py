@@ -30,10 +30,12 @@ def read_schema(path: str | PathLike[str]) -> Schema:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise SchemaError(f"no schema file at {file}; check the path") from error
+    except IsADirectoryError as error:
+        raise SchemaError(f"{file} is a folder; name the schema file in it") from error
     except (OSError, UnicodeDecodeError) as error:
         raise SchemaError(f"cannot read {file} as UTF-8 text: {error}") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise SchemaError(f"{file} is not valid TOML: {error}") from error
+        raise SchemaError(f"{file} is not valid TOML: {error}. Correct it there.") from error
     return schema_from_document(document, str(file))
 
 

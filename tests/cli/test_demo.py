@@ -10,7 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hedgerow.datasets import HOSPITAL_SCHEMA, hospital_tables, split_table
+from hedgerow.cli.app import main
+from hedgerow.datasets import (
+    HOSPITAL_SCHEMA,
+    VISIT_SCHEMA,
+    hospital_tables,
+    split_table,
+    visit_tables,
+)
 from hedgerow.demo import Score, draw
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.plan import Plan
@@ -43,6 +50,46 @@ def test_no_patient_is_in_both_parts() -> None:
     train, test = split_table(table, 0.2, stream(1, "split"))
     assert len(test["id"]) == 20
     assert sorted([*train["id"], *test["id"]]) == list(range(100))
+
+
+def test_visits_of_a_patient_belong_together() -> None:
+    tables = visit_tables(7)
+    for table in tables.values():
+        rows = rows_of(table, VISIT_SCHEMA)
+        assert rows.persons is not None
+        patients, counts = np.unique(table["patient"], return_counts=True)
+        assert len(np.unique(rows.persons)) == len(patients)
+        assert counts.max() > VISIT_SCHEMA.unit.at_most  # so that the limit means something
+        # Sex does not change between visits; it is never missing.
+        pairs = set(zip(table["patient"], table["sex"], strict=True))
+        assert len(pairs) == len(patients)
+    table = tables["st-anne"]
+    train, test = split_table(table, 0.2, stream(1, "split"), "patient")
+    assert not set(train["patient"]) & set(test["patient"])
+    assert len(train["patient"]) + len(test["patient"]) == len(table["patient"])
+
+
+def test_the_demonstration_with_repeated_visits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "out"
+    words = ["hedgerow", "demo", "--repeat-visits", "--out", str(folder), "--epsilon", "4"]
+    monkeypatch.setattr(sys, "argv", words)
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit, match="0"):
+        main()
+    shown = capsys.readouterr().out
+    promise = "add or remove one person with at most 2 rows in each party"
+    assert promise in shown
+    assert "at most 2 of a patient in each hospital" in shown
+    model = Ensemble.load(folder / "model.hedge")
+    assert (model.statement.unit, model.statement.epsilon) == ("person", 4)
+    assert promise in model.statement.neighbours
+    assert Schema.read(folder / "schema.toml") == VISIT_SCHEMA
+    told = json.loads((folder / "results.json").read_text())
+    assert (told["unit"], told["at_most"]) == ("person", 2)
+    auc = {score["name"]: score["auc"] for score in told["scores"]}
+    assert 0.6 < auc["together"] < auc["pooled"] < 0.9
 
 
 def test_the_demonstration(tmp_path: Path) -> None:

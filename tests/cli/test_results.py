@@ -15,7 +15,14 @@ import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
 from hedgerow.cli.app import main
-from hedgerow.errors import FormatError, LedgerError, SchemaError, SettingsError, TableError
+from hedgerow.errors import (
+    BudgetExceeded,
+    FormatError,
+    LedgerError,
+    SchemaError,
+    SettingsError,
+    TableError,
+)
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.settings import Privacy, Settings
 from hedgerow.tables import read_table
@@ -113,6 +120,18 @@ def test_the_ledger_shows_runs_totals_and_budget(call: Call, train: Call) -> Non
     assert "none set" not in shown
 
 
+def test_the_run_that_the_ledger_says_will_fit_does(call: Call, train: Call) -> None:
+    ledger = ("--ledger", "all.ledger", "--budget-epsilon", 3, "--budget-delta", "1e-5")
+    train(*SMALL, *ledger)
+    total = json.loads(call("ledger", "show", "all.ledger", "--json").stdout)["totals"][0]
+    most = total["next_run_epsilon"]
+    assert most > total["left_epsilon"]
+    small = ("--delta", "1e-5", "--trees", 3, "--depth", 2, *ledger)
+    over = train("--epsilon", 1.001 * most, *small, "--out", "over.hedge")
+    assert isinstance(over.exception, BudgetExceeded)
+    assert train("--epsilon", 0.999 * most, *small, "--out", "next.hedge").exit_code == 0
+
+
 def test_the_ledger_says_where_no_budget_is_set(call: Call, train: Call) -> None:
     train(*SMALL)
     assert call("ledger", "show", "m.hedge.ledger").stdout.count("none set") == 4
@@ -156,6 +175,7 @@ def test_every_setting_is_listed_with_default_and_meaning(call: Call) -> None:
     assert [entry["name"] for entry in told] == list(defaults)
     shown = call("methods").stdout
     for entry in told:
+        assert len(entry["meaning"]) > 10
         assert entry["meaning"] in shown
         assert entry["name"] in shown
         if entry["name"] not in ("epsilon", "delta", "trust", "minimum_parties"):

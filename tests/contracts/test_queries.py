@@ -46,8 +46,16 @@ def test_no_cell_exceeds_the_stated_sensitivity(kind: str, task: str) -> None:
         check_query(query, schema, rows, scores, bits=31)
 
 
-@pytest.mark.parametrize("bits", range(16, 32))
-@pytest.mark.parametrize(("kind", "task"), ALL)
+@pytest.mark.parametrize(
+    ("kind", "task", "bits"),
+    [
+        (kind, task, bits)
+        for kind, task in ALL
+        for bits in range(16, 32)
+        # Every fineness where few rows say all; some for the long vectors of many classes.
+        if task in ("binary", "softmax-3", "number") or bits in (16, 23, 31)
+    ],
+)
 def test_no_saturated_score_exceeds_the_stated_sensitivity(kind: str, task: str, bits: int) -> None:
     schema = SCHEMAS[task]
     rows, scores = saturated(schema)

@@ -10,6 +10,8 @@ import pytest
 
 from hedgerow.errors import LedgerError, PlanError
 from hedgerow.gate import Gate
+from hedgerow.growing.candidates import CANDIDATES
+from hedgerow.losses import UPDATES
 from hedgerow.presets import METHODS, method_named, plan_for
 from hedgerow.privacy.accounting import epsilon_of
 from hedgerow.privacy.ledger import COORDINATOR, Ledger
@@ -17,7 +19,9 @@ from hedgerow.privacy.reservation import Reservation
 from hedgerow.privacy.verify import verify
 from hedgerow.queries import LabelSums
 from hedgerow.settings import Privacy
+from hedgerow.tables import rows_of
 from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table, split_rows, train
+from tests.oracle.runs import LABELS, schema_of, table_of
 
 ROWS = mixed_rows(mixed_table(120, seed=2))
 SETTINGS = {"n_trees": 6, "max_depth": 2, "batch_size": 4}
@@ -46,6 +50,29 @@ def test_every_method_spends_exactly_its_plan(method: str, n_parties: int, trust
     cost = epsilon_of(plan.mu, privacy.delta, plan.coordinates)
     assert 0.999 * privacy.epsilon < cost <= privacy.epsilon * (1 + 1e-9)
     assert [v.releases for v in verify(ledger) if v.owner == COORDINATOR] == [len(plan.slots)]
+
+
+@pytest.mark.parametrize("candidates", CANDIDATES)
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("loss", LABELS)
+def test_every_fit_spends_exactly_its_plan(loss: str, update: str, candidates: str) -> None:
+    schema, ledger = schema_of(loss), Ledger.in_memory()
+    rows = rows_of(table_of(60, 4), schema)
+    privacy = Privacy(1.0, 1e-5, "parties", spare=1)
+    settings = {**SETTINGS, "update": update, "candidates": candidates, "n_bins": 6}
+    model, plan, federation = train(split_rows(rows, [9, 20]), schema, privacy, settings, ledger)
+    for owner in (COORDINATOR, *federation.names):
+        charges = ledger.lines(owner, "charge", plan.run)
+        assert [line.slot for line in charges] == list(range(len(plan.slots)))
+        spent = math.fsum(line.values["mu"] ** 2 for line in charges)
+        unused = max(slot.mu for slot in plan.slots) ** 2  # the spare attempt
+        assert spent + unused == pytest.approx(plan.mu**2, rel=1e-12)
+    assert model.statement.releases == len(plan.slots)
+    cost = epsilon_of(plan.mu, privacy.delta, plan.coordinates)
+    assert 0.999 * privacy.epsilon < cost <= privacy.epsilon * (1 + 1e-9)
+    kinds = [slot.kind for slot in plan.slots]
+    assert ("column-hessians" in kinds) == (candidates == "iterative-hessian")
+    assert ("label-sums" in kinds) == (update != "averaging")
 
 
 @pytest.mark.parametrize(("n_parties", "trust"), FEDERATIONS)

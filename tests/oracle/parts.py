@@ -62,16 +62,22 @@ def grid_bits(sigma: float) -> int:
 # Leaf values.
 
 
-def steps(sums: list[list[int]], bits: int, n_first: int, floor: float, settings: Any) -> Any:
+def steps(
+    sums: list[list[int]], bits: int, n_first: int, unit: float, scale: float, settings: Any
+) -> list[list[float]]:
     """Clipped steps (leaf, output) from sums by leaf; the second part is held above its noise."""
+    exact = [[number / 2**bits for number in leaf] for leaf in sums]
+    floor, kept = settings.floor_deviations * unit / scale, 1.0
+    if settings.shrinkage == "stein":
+        energy = math.fsum(g**2 for leaf in exact for g in leaf[:n_first])
+        kept = max(0.0, 1 - n_first * len(exact) * unit**2 / energy) if energy > 0 else 0.0
     values = []
-    for leaf in sums:
-        exact = [number / 2**bits for number in leaf]
-        second = exact[n_first:] * (n_first if len(exact) == n_first + 1 else 1)
+    for leaf in exact:
+        second = leaf[n_first:] * (n_first if len(leaf) == n_first + 1 else 1)
         row = []
-        for g, h in zip(exact[:n_first], second, strict=True):
+        for g, h in zip(leaf[:n_first], second, strict=True):
             below = max(h, floor) + settings.reg_lambda
-            weight = -g / below if below > 0 else 0.0
+            weight = -(g * kept) / below if below > 0 else 0.0
             row.append(min(max(weight, -settings.leaf_clip), settings.leaf_clip))
         values.append(row)
     return values

@@ -163,8 +163,7 @@ class Reference:
             if scale is None or update == "averaging":
                 values = np.array(averages(sums, bits, self.loss, max(1.0, 2 * unit)))
             else:
-                floor = settings.floor_deviations * unit / scale
-                values = np.array(steps(sums, bits, self.n_outputs, floor, settings))
+                values = np.array(steps(sums, bits, self.n_outputs, unit, scale, settings))
                 values = settings.learning_rate / len(batch) * values
             fresh.append((values.astype(np.float32), place))
         for values, place in fresh:

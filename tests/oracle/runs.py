@@ -72,8 +72,9 @@ class _Keeping(Gate):
 def run(
     parts: dict[str, Rows], schema: Schema, trust: str, settings: dict[str, Any], seed: int = 7
 ) -> Run:
-    """Train with noise off."""
-    privacy = Privacy(2.0, 1e-5, trust)  # type: ignore[arg-type]
+    """Train with noise off. Where trees shrink, epsilon is large, or nothing would be left."""
+    epsilon = 2.0 if settings.get("shrinkage") == "none" else 5000.0
+    privacy = Privacy(epsilon, 1e-5, trust)  # type: ignore[arg-type]
     ledger = Ledger.in_memory()
     plan = plan_for(schema, privacy, settings=settings, seed=seed)
     with noise_off():

@@ -11,6 +11,7 @@ import pytest
 from hedgerow import kernels
 from hedgerow.growing.candidates import CANDIDATES, iterative_hessian
 from hedgerow.losses import UPDATES, loss_for
+from hedgerow.schema import Label
 from hedgerow.tables import rows_of
 from tests.conftest import split_rows
 from tests.oracle.runs import LABELS, differences, expected_of, run, schema_of, table_of
@@ -28,8 +29,9 @@ def settings_of(number: int, update: str, candidates: str, category_split: str) 
         "max_depth": 2,
         "n_bins": 8,
         "candidate_rounds": 2,
-        "batch_size": 1 + number % 2,
-        "start_share": 0.02 * (number % 3 > 0),
+        "batch_size": 1 + number % 5 % 3,
+        "start_share": 0.02 * (number % 11 > 2),
+        "shrinkage": ("stein", "none")[number % 7 % 2],
         "update": update,
         "candidates": candidates,
         "category_split": category_split,
@@ -56,6 +58,7 @@ def test_any_parties_and_any_trust_give_the_reference_model(
         assert run(parts, schema, trust, settings).model == alone.model
     assert differences(alone, expected_of(alone, table)) == []
     assert alone.model.averaged == (update == "averaging")
+    assert all(tree.values.any() for tree in alone.model.trees)
 
 
 def test_the_cases_cover_the_registries_and_ask_refining_questions() -> None:
@@ -68,7 +71,10 @@ def test_the_cases_cover_the_registries_and_ask_refining_questions() -> None:
     settings = settings_of(1, "newton", "iterative-hessian", "subset")
     found = run({"all": rows_of(TABLES[True], schema)}, schema, "coordinator", settings)
     kinds = [query.kind for query, _ in found.asked]
-    assert kinds == ["label-sums", *["column-hessians", "leaf-sums"] * 2, "leaf-sums"]
+    assert kinds == [*["column-hessians", "leaf-sums"] * 2, "leaf-sums"]
+    varied = [settings_of(i, "newton", "uniform", "subset") for i in range(len(CASES))]
+    for name, values in (("batch_size", 3), ("start_share", 2), ("shrinkage", 2)):
+        assert len({settings[name] for settings in varied}) == values
 
 
 @pytest.mark.parametrize("loss", LABELS)
@@ -95,6 +101,27 @@ def test_predictions_from_raw_values_follow_from_the_scores(loss: str) -> None:
         assert np.allclose(predicted, shares, rtol=1e-12)
 
 
+@pytest.mark.parametrize("candidates", CANDIDATES)
+@pytest.mark.parametrize("update", UPDATES)
+def test_permuting_the_classes_permutes_the_model(update: str, candidates: str) -> None:
+    table, order = TABLES[True], [2, 0, 1]
+    schema = schema_of("softmax-3")
+    classes = schema.label.classes
+    turned = schema.with_label(Label(schema.label.name, tuple(classes[k] for k in order)))
+    for number in range(1, 4):  # batches and shrinkage vary
+        settings = settings_of(number, update, candidates, "subset")
+        one, two = (
+            run({"all": rows_of(table, s)}, s, "coordinator", settings).model
+            for s in (schema, turned)
+        )
+        for first, second in zip(one.trees, two.trees, strict=True):
+            structures = (first.structure.arrays(), second.structure.arrays())
+            assert all(np.array_equal(a, structures[1][n]) for n, a in structures[0].items())
+            assert np.array_equal(first.values[:, order], second.values)
+        assert not np.array_equal(one.trees[-1].values, two.trees[-1].values)
+        assert np.allclose(one.predict(table)[:, order], two.predict(table))
+
+
 # The comparison can fail.
 
 
@@ -107,14 +134,14 @@ def test_the_comparison_notices_one_step_too_many(
 
     def moved(*arguments: Any) -> Any:
         total = right(*arguments)
-        total[0] += 1 << 10  # far less than any noise
+        total[0] += 1 << 14  # far less than any noise
         return total
 
     monkeypatch.setattr(kernels, "leaf_sums", moved)
     schema, table = schema_of(loss), TABLES[True]
     settings = settings_of(1, update, "uniform", "subset")
     found = run({"all": rows_of(table, schema)}, schema, "coordinator", settings)
-    assert "values of tree 1" in differences(found, expected_of(found, table))
+    assert "values of tree 0" in differences(found, expected_of(found, table))
 
 
 def test_the_comparison_notices_other_cuts(monkeypatch: pytest.MonkeyPatch) -> None:

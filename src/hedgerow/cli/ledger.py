@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +14,8 @@ from hedgerow.cli.screen import print_json, results, table
 from hedgerow.cli.screen import show as say
 
 if TYPE_CHECKING:
-    from hedgerow.privacy.ledger import Ledger, Line
+    from hedgerow.privacy.ledger import Budget, Ledger, Line
+    from hedgerow.privacy.reservation import Spending
 
 LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="A .ledger file.")]
 
@@ -36,7 +38,7 @@ def show(ledger: LedgerFile, json: options.Json = False) -> None:
         charged = f"{run['charged']} of {run['slots']}"
         released = "" if run["released"] is None else str(run["released"])
         shown.add_row(*cells, f"{run['epsilon']:.4g}", f"{run['delta']:g}", charged, released)
-    sums = ("runs", "epsilon", "delta", "budget", "epsilon left")
+    sums = ("runs", "epsilon", "delta", "budget", "left", "next run at most")
     added = table("Totals", "owner", *sums, right=sums)
     for total in totals:
         budget, left = total["budget_epsilon"], total["left_epsilon"]
@@ -47,6 +49,7 @@ def show(ledger: LedgerFile, json: options.Json = False) -> None:
             f"{total['delta']:g}",
             "none set" if budget is None else f"{budget:g} at {total['delta']:g}",
             "no limit" if left is None else f"{left:.4g}",
+            "no limit" if left is None else f"{total['next_run_epsilon']:.4g}",
         )
     console = results()
     console.print(shown)
@@ -104,4 +107,17 @@ def _total(ledger: Ledger, owner: str, runs: list[dict[str, Any]]) -> dict[str, 
         "delta": delta,
         "budget_epsilon": budget.epsilon if budget else None,
         "left_epsilon": max(0.0, budget.epsilon - epsilon) if budget else None,
+        "next_run_epsilon": _fits(budget, spent) if budget else None,
     }
+
+
+def _fits(budget: Budget, spent: Spending) -> float:
+    """The epsilon of the dearest run that fits into what is left, at the budget's own delta.
+
+    Runs compose by the squares of their mu, so it is more than the difference of two epsilons.
+    """
+    from hedgerow.privacy.accounting import epsilon_of, mu_of
+
+    ceiling = mu_of(budget.epsilon, budget.delta, spent.coordinates)
+    left = math.sqrt(max(0.0, ceiling**2 - spent.mu**2))
+    return epsilon_of(left, budget.delta, spent.coordinates)

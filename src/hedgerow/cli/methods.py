@@ -25,6 +25,7 @@ MEANINGS = {
     "reg_lambda": "added to every Hessian sum or count",
     "leaf_clip": "largest weight of a leaf, before the learning rate",
     "floor_deviations": "noisy Hessians are held above so many deviations of their noise",
+    "shrinkage": "whether trees that look like noise step less: stein or none",
     "update": "how sums become leaf values: newton, gradient or averaging",
     "candidates": "where columns may be cut: uniform, log or iterative-hessian",
     "candidate_rounds": "rounds in which iterative-hessian refines its cuts",
@@ -84,7 +85,7 @@ def _setting(cls: type[Any], name: str) -> dict[str, Any]:
         "name": name,
         "kind": "privacy" if cls is Privacy else "method",
         "default": None if default is MISSING else default,
-        "meaning": MEANINGS[name],
+        "meaning": MEANINGS.get(name, ""),
         "option": options.flag_of(name),
     }
 

@@ -94,24 +94,21 @@ def _run(
     resume: bool,
 ) -> tuple[Ensemble, dict[str, Any]]:
     """Everything that can fail is tried before the first charge."""
-    from hedgerow.cli.files import check_writable, write_text
-    from hedgerow.cli.plan import plan_text
+    from hedgerow.cli.files import check_writable
     from hedgerow.cli.planning import settle_plan
     from hedgerow.privacy.ledger import Ledger
     from hedgerow.schema import Schema
 
-    beside, stored_in = _beside(out, ".plan.toml"), ledger or _beside(out, ".ledger")
     with nothing_spent():
+        beside, stored_in = _beside(out, ".plan.toml"), ledger or _beside(out, ".ledger")
         public = Schema.read(schema)
         if resume:
             _check_exists(beside, stored_in)
         agreed = settle_plan(public, given, len(sources), plan, beside)
         tables = _checked_tables(sources, public)
         check_writable(out)
-        if not beside.exists():
-            write_text(beside, plan_text(agreed))
         opened = Ledger.open(stored_in)
-    with opened:
+    with opened, _plan_file(beside, agreed, opened):
         with nothing_spent():
             _check_parties(opened, agreed, sources, beside, resume)
             _record_budget(opened, *budget, agreed, sources)
@@ -131,6 +128,23 @@ def nothing_spent() -> Iterator[None]:
         raise
 
 
+@contextmanager
+def _plan_file(beside: Path, plan: Plan, ledger: Ledger) -> Iterator[None]:
+    """The plan lies beside the model before it is reserved; one never reserved does not stay."""
+    from hedgerow.cli.files import write_text
+    from hedgerow.cli.plan import plan_text
+
+    fresh = not beside.exists()
+    if fresh:
+        write_text(beside, plan_text(plan))
+    try:
+        yield
+    except HedgerowError:
+        if fresh and not ledger.lines(kind="reserve", run=plan.run):
+            beside.unlink(missing_ok=True)
+        raise
+
+
 def party_sources(data: Sequence[str]) -> dict[str, Path]:
     """Tables by party name: the text before "=", else the file's stem.
 
@@ -143,10 +157,10 @@ def party_sources(data: Sequence[str]) -> dict[str, Path]:
         if not equals or Path(text).is_file():
             path = text
             name = re.sub(r"[^a-z0-9-]+", "-", Path(text).stem.lower()).strip("-")[:40]
-        if not re.fullmatch(r"[a-z0-9-]{1,40}", name):
+        if not re.fullmatch(r"[a-z0-9-]{1,40}", name) or name == "coordinator":
             raise SettingsError(
                 f"{name!r} is not a party name; write --data name=path with 1 to 40 of a-z, 0-9 "
-                "and hyphens in the name"
+                'and hyphens in the name (and not "coordinator")'
             )
         if name in sources:
             raise SettingsError(
@@ -158,6 +172,8 @@ def party_sources(data: Sequence[str]) -> dict[str, Path]:
 
 
 def _beside(out: Path, suffix: str) -> Path:
+    if out.is_dir():
+        raise SettingsError(f"{out} is a folder; name a file for the model in it")
     return out.with_name(out.name + suffix)
 
 

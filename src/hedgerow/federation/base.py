@@ -235,7 +235,11 @@ class Federation:
         for name, reply in replies.items():
             if word := _word(reply):
                 reason = wire.REFUSALS.get(word, "it gave no known reason")
-                raise Refused(f"{name} refused ({word}): {reason}.")
+                raise Refused(
+                    f"{name} refused ({word}): {reason}. Nothing was released by it; what was "
+                    f"reserved and charged before stays so. Settle it with {name}, then run the "
+                    "same command again."
+                )
 
     def _vector(self, name: str, reply: Message, message: Message, query: SumQuery) -> _Answer:
         values, arrays = unpack(reply.body)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,7 +32,7 @@ def shrunk(gradients: Floats, deviation: float) -> Floats:
     With leaf sums G + N(0, deviation^2), the factor 1 - n deviation^2 / sum G^2 estimates the part
     of their energy that is signal; a tree of pure noise becomes a tree of zeros.
     """
-    energy = float(np.sum(gradients**2))
+    energy = math.fsum((gradients**2).ravel())  # the same whatever the order of the classes
     noise = gradients.size * deviation**2
     return gradients * (max(0.0, 1.0 - noise / energy) if energy > 0 else 0.0)
 

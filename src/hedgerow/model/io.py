@@ -38,7 +38,7 @@ def model_bytes(model: Ensemble) -> bytes:
 def model_from_bytes(data: bytes, source: str = "model") -> Ensemble:
     """Read a model; raises FormatError on anything that is not a whole, unchanged file."""
     if len(data) < _HEAD.size + 32 or data[:8] != MAGIC:
-        raise FormatError(f"{source} is not a hedgerow model")
+        raise FormatError(f"{source} is not a hedgerow model; name a .hedge file")
     _, version, length = _HEAD.unpack_from(data)
     if version > FORMAT:
         raise FormatError(
@@ -83,6 +83,8 @@ def read_model(path: str | PathLike[str]) -> Ensemble:
         data = file.read_bytes()
     except FileNotFoundError as error:
         raise FormatError(f"no model at {file}; check the path") from error
+    except IsADirectoryError as error:
+        raise FormatError(f"{file} is a folder; name the model file (.hedge) in it") from error
     except OSError as error:
         raise FormatError(f"cannot read the model {file}: {error}") from error
     return model_from_bytes(data, str(file))

@@ -271,8 +271,11 @@ def _not_written(error: sqlite3.DatabaseError) -> LedgerWriteFailed:
 
 def _open_problem(file: Path, error: sqlite3.DatabaseError) -> str:
     text = str(error)
+    if file.is_dir():
+        return f"{file} is a folder; name a ledger file in it. Nothing was spent."
     if "locked" in text:
         return f"{file} is in use by another process; wait for it or stop it. Nothing was spent."
     if "not a database" in text or "malformed" in text:
-        return f"{file} is not a hedgerow ledger, or it is damaged. Nothing was spent."
+        advice = "Name a ledger file, or put the last good copy back."
+        return f"{file} is not a hedgerow ledger, or it is damaged. Nothing was spent. {advice}"
     return f"cannot open the ledger {file}: {text}. Check the folder and its permissions."

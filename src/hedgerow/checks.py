@@ -1,0 +1,83 @@
+"""What scikit-learn's conventions ask of X and y, checked before they become rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from hedgerow.errors import TableError
+from hedgerow.frames import frame_of
+from hedgerow.schema import Value
+
+
+def names_of(X: Any) -> list[str] | None:
+    """The names of a table's columns; None for arrays, which are matched by position."""
+    names = frame_of(X, "X").names
+    return None if names is None else list(names)
+
+
+def has_names(X: Any) -> bool:
+    """Whether columns are found by name: a file, a dict of columns, a frame or an Arrow table."""
+    if isinstance(X, (str, PathLike)):
+        return True
+    if isinstance(X, Mapping):
+        return not hasattr(X, "tocsr")  # one sparse format is a dict
+    return hasattr(X, "columns")
+
+
+def is_named(X: Any) -> bool:
+    """Whether those names are all text, as `feature_names_in_` requires."""
+    if isinstance(X, (str, PathLike)) or not has_names(X):
+        return has_names(X)
+    names = X if isinstance(X, Mapping) else getattr(X, "column_names", X.columns)
+    return all(isinstance(name, str) for name in names)
+
+
+def width_of(X: Any) -> int | None:
+    """How many columns an array has; None for tables with names, which may have more."""
+    if has_names(X):
+        return None
+    shape = getattr(X, "shape", None)
+    if not isinstance(shape, tuple):
+        shape = np.asarray(X).shape
+    return int(shape[1]) if len(shape) == 2 else None
+
+
+def check_fit(X: Any, y: Any) -> Any:
+    """Refuse what cannot be fitted, in the words scikit-learn uses; return y as one column."""
+    if y is None and not has_names(X):
+        raise TableError(
+            "fitting requires y to be passed, but the target y is None; only a table with names "
+            "can hold its own label column. Nothing was asked."
+        )
+    if width_of(X) == 0:
+        raise TableError(f"0 feature(s) (shape=({len(X)}, 0)) while a minimum of 1 is required.")
+    if y is None or isinstance(y, (list, tuple)):
+        return y
+    if not hasattr(y, "__len__") or getattr(y, "ndim", 1) == 2:
+        return column_or_1d(np.asarray(y), warn=True)
+    return y
+
+
+def check_width(X: Any, n_features: int, name: str) -> None:
+    """Refuse an array that is not as wide as the schema."""
+    width = width_of(X)
+    if width is not None and width != n_features:
+        raise TableError(
+            f"X has {width} features, but {name} is expecting {n_features} features as input; "
+            "an array is matched by position."
+        )
+
+
+def classes_in(y: Any) -> list[Value]:
+    """The distinct labels, which the caller declares public."""
+    labels = np.asarray(y)
+    with np.errstate(invalid="ignore"):
+        check_classification_targets(labels)
+    found: list[Value] = np.unique(labels).tolist()
+    return found

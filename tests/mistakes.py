@@ -1,0 +1,269 @@
+"""The mistakes of `tests/test_mistakes.py`: how each is made and what its message must contain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hedgerow.errors import HedgerowError, SchemaError, SettingsError, TableError
+
+PROMISE = ("--epsilon", "2", "--delta", "1e-5")
+SMALL = ("--trees", "3", "--depth", "2")
+TABLES = ("--data", "a.csv", "--data", "b.csv", "--data", "c.csv")
+TRAIN = ("train", "--schema", "schema.toml", "--out", "m.hedge", *SMALL)
+Prepare = Callable[[Path], object]
+
+
+def swap(file: str, old: str, new: str, count: int = -1) -> Prepare:
+    """Replace a text in a file; it must be there."""
+
+    def prepare(folder: Path) -> None:
+        text = (folder / file).read_text()
+        assert old in text
+        (folder / file).write_text(text.replace(old, new, count))
+
+    return prepare
+
+
+def cell(column: int, value: str, rows: int = 3, quoted: bool = False) -> Prepare:
+    """Write a value into the first rows of a column of b.csv."""
+
+    def prepare(folder: Path) -> None:
+        lines = [line.split(",") for line in (folder / "b.csv").read_text().splitlines()]
+        for line in lines[1 : rows + 1]:
+            line[column] = f'"{value}"' if quoted else value
+        (folder / "b.csv").write_text("\n".join(",".join(line) for line in lines) + "\n")
+
+    return prepare
+
+
+def write(file: str, text: str | bytes) -> Prepare:
+    data = text if isinstance(text, bytes) else text.encode()
+    return lambda folder: (folder / file).write_bytes(data)
+
+
+def newer(file: str, old: bytes, new: bytes) -> Prepare:
+    def prepare(folder: Path) -> None:
+        data = (folder / file).read_bytes()
+        assert old in data
+        (folder / file).write_bytes(data.replace(old, new, 1))
+
+    return prepare
+
+
+def nothing(folder: Path) -> None:
+    """The mistake is in the command."""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    name: str
+    words: tuple[str, ...]  # of the command; those of `train` without a command in front
+    pieces: tuple[str, ...]  # of the message
+    prepare: Prepare = nothing
+    code: int = 2
+    trained: bool = False  # whether m.hedge exists already
+
+
+def on_train(*words: str) -> tuple[str, ...]:
+    return (*TRAIN, *TABLES, *PROMISE, *words)
+
+
+SPENT = "nothing was spent"
+MISTAKES = [
+    Mistake("wrong path of a table", (*TRAIN, *PROMISE, "--data", "north.csv"),
+            ("no table at north.csv", "check the path", SPENT)),
+    Mistake("wrong path of the schema", ("train", "--schema", "scheme.toml", "--out", "m.hedge",
+            *TABLES, *PROMISE),
+            ("no schema file at scheme.toml", "check the path", SPENT)),
+    Mistake("wrong path of a model", ("predict", "modle.hedge", "--data", "a.csv", "--out", "-"),
+            ("no model at modle.hedge", "check the path")),
+    Mistake("wrong path of a ledger", ("ledger", "show", "spent.ledger"),
+            ("no ledger at spent.ledger", "check the path")),
+    Mistake("wrong path of a plan", on_train("--plan", "paln.toml"),
+            ("no plan file at paln.toml", "hedgerow plan", SPENT)),
+    Mistake("label not in the table", on_train(),
+            ("b.csv has no column 'sick'", "names must match exactly", SPENT),
+            swap("b.csv", "sick", "ill", 1)),
+    Mistake("class not in the schema", on_train(),
+            ("b.csv: label 'sick' has 3 rows", "list of 2", "agree on a schema", SPENT),
+            cell(3, "perhaps")),
+    Mistake("label missing", on_train(),
+            ("b.csv: label 'sick' is missing in 3 rows", "leave them out", SPENT),
+            cell(3, "")),
+    Mistake("unknown category", on_train(),
+            ("b.csv: column 'site' has 3 rows", "its 2 categories", 'other = "category"', SPENT),
+            cell(2, "east")),
+    Mistake("missing value where none may be", on_train(),
+            ("column 'dose' has missing = false and 3 rows", "missing = true", SPENT),
+            cell(1, "")),
+    Mistake("budget used up", on_train("--ledger", "all.ledger", "--budget-epsilon", "1"),
+            ("from 0.000 to 2.", "over the budget of 1", "No party was asked", SPENT,
+             "smaller epsilon"),
+            code=4),
+    Mistake("too few parties", (*TRAIN, *PROMISE, "--data", "a.csv", "--data", "b.csv"),
+            ("at least 3 parties and there are 2", "Trust the coordinator", "minimum_parties",
+             "othing was asked")),
+    Mistake("newer model", ("statement", "m.hedge"),
+            ("m.hedge has model format 9", "reads (1)", "install the hedgerow version"),
+            newer("m.hedge", b"HEDGEROW\x01", b"HEDGEROW\x09"), trained=True),
+    Mistake("model of format 0", ("statement", "m.hedge"),
+            ("m.hedge is cut short or damaged", "fetch it again"),
+            newer("m.hedge", b"HEDGEROW\x01", b"HEDGEROW\x00"), trained=True),
+    Mistake("newer plan", on_train(),
+            ("m.hedge.plan.toml: plan format 2 is newer", "reads (1)",
+             "install the hedgerow version", SPENT),
+            swap("m.hedge.plan.toml", "format = 1", "format = 2"), trained=True),
+    Mistake("older plan", on_train(),
+            ("m.hedge.plan.toml: format is 0; it must be 1", SPENT),
+            swap("m.hedge.plan.toml", "format = 1", "format = 0"), trained=True),
+    Mistake("newer schema", on_train(),
+            ("schema.toml: schema format 2 is newer", "reads (1)", "install the hedgerow version",
+             SPENT),
+            swap("schema.toml", "format = 1", "format = 2")),
+    Mistake("older schema", on_train(),
+            ("schema.toml: format is 0; it must be 1", SPENT),
+            swap("schema.toml", "format = 1", "format = 0")),
+    Mistake("decimal comma", on_train(),
+            ("b.csv: column 'dose' is numeric and 3 rows", "decimal comma", "write decimal points",
+             SPENT),
+            cell(1, "3,14", quoted=True)),
+    Mistake("decimal comma without quotes", on_train(),
+            ("b.csv has 3 lines unlike its header in length", "decimal points", SPENT),
+            cell(1, "3,14")),
+    Mistake("semicolons between fields", on_train(),
+            ("b.csv is separated by semicolons", "write commas", SPENT),
+            swap("b.csv", ",", ";")),
+    Mistake("dates in a numeric column", on_train(),
+            ("b.csv: column 'age' is numeric and 3 rows", "some are dates", "such as days", SPENT),
+            cell(0, "2024-05-17")),
+    Mistake("text in a numeric column", on_train(),
+            ("b.csv: column 'age' is numeric and 3 rows hold text that is no number",
+             "leave the field empty", SPENT),
+            cell(0, "old")),
+    Mistake("a column twice", on_train(),
+            ("b.csv has column 'dose' more than once", "keep one", SPENT),
+            lambda f: (swap("b.csv", "\n", ",1\n")(f), swap("b.csv", ",1\n", ",dose\n", 1)(f))),
+    Mistake("empty table", on_train(),
+            ("b.csv has 0 rows", "at least one", SPENT),
+            write("b.csv", "age,dose,site,sick\n")),
+    Mistake("empty file", on_train(),
+            ("b.csv is not readable as UTF-8 CSV", SPENT),
+            write("b.csv", "")),
+    Mistake("reversed bounds", on_train(),
+            ("schema.toml: column 'age' has lower = 100 and upper = 0", "swap", SPENT),
+            swap("schema.toml", "lower = 0\nupper = 100", "lower = 100\nupper = 0")),
+    Mistake("unknown key in the schema", on_train(),
+            ("schema.toml: column 'age' has the unknown key 'maximum'",
+             "known: name, kind, lower, upper", SPENT),
+            swap("schema.toml", "upper = 100", "maximum = 100")),
+    Mistake("bound left out of the schema", on_train(),
+            ("schema.toml: column 'age' has no 'upper'", "public fact", SPENT),
+            swap("schema.toml", "upper = 100\n", "")),
+    Mistake("schema that is no TOML", on_train(),
+            ("schema.toml is not valid TOML", "line", SPENT),
+            swap("schema.toml", "upper = 100", "upper = 100 years")),
+    Mistake("unknown setting", on_train("--set", "bath_size=3"),
+            ("unknown setting 'bath_size'", "known:", "batch_size", SPENT)),
+    Mistake("unknown method", on_train("--method", "xgboost"),
+            ("no method called 'xgboost'", "known: auto", SPENT)),
+    Mistake("epsilon 0", (*TRAIN, *TABLES, "--epsilon", "0", "--delta", "1e-5"),
+            ("epsilon is 0.0", "above 0", SPENT)),
+    Mistake("negative epsilon", (*TRAIN, *TABLES, "--epsilon", "-1", "--delta", "1e-5"),
+            ("epsilon is -1.0", "above 0", SPENT)),
+    Mistake("epsilon as text", (*TRAIN, *TABLES, "--epsilon", "strong", "--delta", "1e-5"),
+            ("Invalid value for '--epsilon'", "valid number")),
+    Mistake("delta 1", (*TRAIN, *TABLES, "--epsilon", "1", "--delta", "1"),
+            ("delta is 1.0", "at most 0.5", SPENT)),
+    Mistake("no epsilon at all", (*TRAIN, *TABLES),
+            ("epsilon is not set", "--epsilon", "HEDGEROW_EPSILON", "--plan", "othing was asked")),
+    Mistake("two parties of one name", (*TRAIN, *PROMISE, "--data", "x=a.csv", "--data", "x=b.csv"),
+            ("two tables belong to the party 'x'", "name=path", SPENT)),
+    Mistake("a party name with capitals", (*TRAIN, *PROMISE, "--data", "North=a.csv"),
+            ("'North' is not a party name", "1 to 40 of a-z, 0-9", SPENT)),
+    Mistake("a party called coordinator", (*TRAIN, *PROMISE, "--data", "coordinator=a.csv"),
+            ("'coordinator' is not a party name", SPENT)),
+    Mistake("folder instead of a table", (*TRAIN, *PROMISE, "--data", "north=."),
+            (". is a folder", SPENT)),
+    Mistake("folder called like a table", (*TRAIN, *PROMISE, "--data", "folder.csv"),
+            ("folder.csv is a folder", SPENT), lambda f: (f / "folder.csv").mkdir()),
+    Mistake("folder instead of a schema", ("schema", "check", "."),
+            (". is a folder", "schema file")),
+    Mistake("folder instead of a model", ("statement", "."),
+            (". is a folder", "model")),
+    Mistake("folder instead of a ledger", on_train("--ledger", "."),
+            (". is a folder", "name a ledger file", "othing was spent")),
+    Mistake("folder instead of the model to write", (*on_train(), "--out", "."),
+            (". is a folder", "name a file", "othing was spent")),
+    Mistake("schema where data belong", (*TRAIN, *PROMISE, "--data", "schema.toml"),
+            ("schema.toml ends in '.toml'", ".parquet, .pq or .csv", SPENT)),
+    Mistake("data where the schema belongs", ("schema", "check", "a.csv"),
+            ("a.csv is not valid TOML",)),
+    Mistake("table where the model belongs", ("statement", "a.csv"),
+            ("a.csv is not a hedgerow model",)),
+    Mistake("model where the ledger belongs", ("ledger", "verify", "m.hedge"),
+            ("m.hedge is not a hedgerow ledger",), trained=True),
+    Mistake("model cut short", ("predict", "m.hedge", "--data", "a.csv", "--out", "-"),
+            ("m.hedge is cut short or damaged", "fetch it again"),
+            lambda f: write("m.hedge", (f / "m.hedge").read_bytes()[:-100])(f), trained=True),
+    Mistake("model changed", ("predict", "m.hedge", "--data", "a.csv", "--out", "-"),
+            ("m.hedge was changed after it was written", "fetch it again"),
+            newer("m.hedge", b"epsilon", b"Epsilon"), trained=True),
+    Mistake("another epsilon for the same model", (*TRAIN, *TABLES, "--epsilon", "3"),
+            ("--epsilon is 3.0, the plan has 2.0", "another --out", "othing was asked"),
+             trained=True),
+    Mistake("nothing to resume", on_train("--resume"),
+            ("no run to resume", "no plan at m.hedge.plan.toml", "leave out --resume",
+             "othing was asked")),
+    Mistake("label column missing in evaluation", ("evaluate", "m.hedge", "--data", "b.csv"),
+            ("b.csv needs the label column 'sick'", "hedgerow predict"),
+            swap("b.csv", "sick", "ill", 1), trained=True),
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A mistake with the estimator."""
+
+    name: str
+    kind: type[HedgerowError]
+    pieces: tuple[str, ...]
+    settings: dict[str, Any]
+    X: Any = None
+    y: Any = None
+    parties: Any = None
+
+
+X = np.linspace(0, 1, 60).reshape(-1, 2)
+Y = np.array(["no", "yes"] * 15)
+GOOD = {"bounds": (0, 1), "classes": ["no", "yes"], "n_trees": 3, "max_depth": 2}
+FITS = [
+    Fit("no public facts", SchemaError, ("public facts are missing", "Schema.read"),
+            {"bounds": None}),
+    Fit("float ids as party names", SettingsError, ("'1.0' is not a party name", "a-z, 0-9"), {},
+        parties=np.repeat([1.0, 2.0, 3.0], 10)),
+    Fit("too few parties", SettingsError, ("at least 3 parties and there are 2",
+            "Nothing was asked"), {},
+        parties=np.repeat(["a", "b"], 15)),
+    Fit("one party name for too few rows", TableError, ("shape (3,)", "30 rows"), {}, parties=["a",
+            "b", "c"]),
+    Fit("class not in the list", TableError, ("30 rows of a class", "list of 2"), {},
+            y=np.array([0, 1] * 15)),
+    Fit("fewer labels than rows", TableError, ("30 rows and 29 labels",), {}, y=Y[:-1]),
+    Fit("reversed bounds", SchemaError, ("lower = 1", "upper = 0"), {"bounds": (1, 0)}),
+    Fit("one column as a list", TableError, ("1-D array", "reshape"), {}, X=X[:, 0]),
+    Fit("unknown setting", SettingsError, ("unknown setting 'depth'", "max_depth"),
+            {"settings": {"depth": 3}}),
+    Fit("a setting twice", SettingsError, ("'n_trees' is given twice",),
+            {"settings": {"n_trees": 3}}),
+    Fit("epsilon as text", SettingsError, ("epsilon is '1'", "above 0"), {"epsilon": "1"}),
+    Fit("epsilon 0", SettingsError, ("epsilon is 0", "above 0"), {"epsilon": 0}),
+    Fit("delta 1", SettingsError, ("delta is 1", "at most 0.5"), {"delta": 1}),
+    Fit("unknown method", SettingsError, ("no method called 'rf'", "auto"), {"method": "rf"}),
+    Fit("schema path that is not there", SchemaError, ("no schema file at s.toml",),
+            {"schema": "s.toml"}),
+]  # fmt: skip
