@@ -77,6 +77,10 @@ class Gate:
         slot = self._plan.slots[min(self._cursor, len(self._plan.slots) - 1)]
         return query.sensitivity.l2 * self.schema.unit.at_most / slot.mu
 
+    def pass_over(self) -> None:
+        """Leave the next slot unused: nothing is asked and nothing is charged for it."""
+        self._cursor += 1
+
     def publish(self, tree: Tree) -> None:
         """Add a tree made of released values; later questions may refer to it."""
         self._federation.publish(tree)
