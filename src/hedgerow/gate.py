@@ -72,10 +72,9 @@ class Gate:
     def ensemble(self) -> EnsembleRef:
         return self._federation.ensemble
 
-    def unit(self, query: SumQuery) -> float:
-        """Noise deviation of the next slot's first block, whatever the number of parties."""
-        slot = self._plan.slots[min(self._cursor, len(self._plan.slots) - 1)]
-        return query.sensitivity.l2 * self.schema.unit.at_most / slot.mu
+    def pass_over(self) -> None:
+        """Leave the next slot unused: nothing is asked and nothing is charged for it."""
+        self._cursor += 1
 
     def publish(self, tree: Tree) -> None:
         """Add a tree made of released values; later questions may refer to it."""
@@ -173,4 +172,6 @@ class Gate:
             size, colluding = len(total.parties), self._plan.privacy.colluding
             grow = (size / (size - colluding)) ** 0.5
         sigmas = tuple(sigma * grow / 2.0**noise.bits for sigma in noise.sigmas)
-        return Release(values.view(np.int64), noise.bits, sigmas, source)
+        unit = noise.sigmas[0] / query.blocks[0].weight / 2.0**noise.bits
+        unit *= grow if trust == "nobody" else 1.0
+        return Release(values.view(np.int64), noise.bits, sigmas, unit, source)

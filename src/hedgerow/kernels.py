@@ -182,6 +182,51 @@ def leaf_sums(
 
 
 @njit(cache=True, nogil=True, parallel=True)
+def node_histograms(
+    narrow: Any,
+    wide: Any,
+    scores: Floats,
+    target: Floats,
+    bits: int,
+    loss: int,
+    update: int,
+    width: int,
+    place: Any,
+    child: Any,
+    start: Any,
+    words: Any,
+    leaf: Any,
+    n_leaves: int,
+    columns: Any,
+    bins: Any,
+    n_bins: int,
+) -> Ints:
+    """Sums of every row's numbers by leaf of one tree and bin of every column: (number, leaf, bin).
+
+    `columns` are places of the columns in the codes, `bins` maps (column, code) to its bin.
+    """
+    n_rows, n_outputs = scores.shape
+    n_blocks = (n_rows + BLOCK - 1) // BLOCK
+    n_parts = min(n_blocks, 8)
+    parts = np.zeros((n_parts, width, n_leaves, n_bins), np.int64)
+    for part in prange(n_parts):
+        out = np.empty(max(width, 2 * n_outputs), np.int64)
+        for block in range(part, n_blocks, n_parts):
+            for row in range(block * BLOCK, min(n_rows, (block + 1) * BLOCK)):
+                vector = out[:width] if update == AVERAGING else out
+                _row(loss, update, scores[row], target[row], bits, vector)
+                node = leaf[_leaf(narrow, wide, 0, place, child, start, words, row)]
+                for j in range(columns.shape[0]):
+                    here = bins[j, _code(narrow, wide, columns[j], row)]
+                    for w in range(width):
+                        parts[part, w, node, here] += out[w]
+    total = np.zeros((width, n_leaves, n_bins), np.int64)
+    for part in range(n_parts):
+        total += parts[part]
+    return total
+
+
+@njit(cache=True, nogil=True, parallel=True)
 def row_hessians(scores: Floats, target: Floats, bits: int, loss: int) -> Ints:
     """The Hessians of every row, summed over outputs: (row,)."""
     n_rows, n_outputs = scores.shape

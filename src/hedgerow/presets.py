@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hedgerow.errors import SettingsError
@@ -11,6 +11,7 @@ from hedgerow.gate import Gate
 from hedgerow.growing import boost
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.plan import Plan, Wish, make_plan
+from hedgerow.queries.noise import check_unit
 from hedgerow.rng import fresh_seed
 from hedgerow.schema import Schema
 from hedgerow.settings import Privacy, Settings, with_values
@@ -18,13 +19,30 @@ from hedgerow.settings import Privacy, Settings, with_values
 _BOOSTING = frozenset(Settings.__dataclass_fields__)
 
 
+# The published methods as published: no shrinkage, no floor, no base rate, equal noise a question.
+_PAPER = {
+    "shrinkage": "none",
+    "floor_deviations": 0.0,
+    "start_share": 0.0,
+    "candidate_share": 0.0,
+}
+_IH = {"candidates": "iterative-hessian"}
+_EBM = {"features_per_tree": 1, "feature_order": "cyclical"}
+
+
 @dataclass(frozen=True)
 class Method:
-    """A named way of growing: one line for people, defaults, and which settings mean something."""
+    """A named way of growing: one line for people, defaults, and which settings mean something.
+
+    `queries` counts questions as Table 1 of Maddock et al. does: for candidates, splits and
+    weights, with T trees, m columns (k in a tree), depth d and s rounds of refined candidates.
+    """
 
     name: str
     summary: str
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    queries: tuple[str, str, str] = ("0", "0", "T")
+    trust: str | None = None  # the only trust the method makes sense under
     uses: frozenset[str] = _BOOSTING
 
     def settings(self, chosen: Mapping[str, Any]) -> Settings:
@@ -36,6 +54,10 @@ class Method:
                 f"method {self.name!r} does not use {unused[0]!r}; leave it out. "
                 f"It uses: {', '.join(sorted(self.uses))}"
             )
+        if "batch_size" in given:
+            given.setdefault("batch_fraction", 0.0)
+        if "n_trees" in given:
+            given.setdefault("cycles", 0)
         return with_values(with_values(Settings(), self.defaults), given)
 
     def wishes(self, schema: Schema, settings: Settings) -> list[Wish]:
@@ -45,24 +67,92 @@ class Method:
         return boost.grow(gate)
 
 
+def _uses(*left_out: str) -> frozenset[str]:
+    return _BOOSTING - set(left_out)
+
+
+_NO_GAIN = ("gain_penalty", "min_hessian", "reuse_histogram")
+_NO_IH = ("candidate_rounds", "candidate_share")
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
+        Method("auto", "random trees, Newton leaves that shrink by their own noise; the default"),
         Method(
             "dp-tr-newton",
-            "totally random trees over public cuts, Newton leaves: one release a tree",
+            "totally random trees over public cuts, Newton leaves",
+            _PAPER,
+            uses=_uses(*_NO_GAIN),
+        ),
+        Method(
+            "dp-tr-newton-ih",
+            "the same with cuts refined by Hessian histograms in the first rounds",
+            {**_PAPER, **_IH},
+            ("s m", "0", "T"),
+            uses=_uses(*_NO_GAIN),
+        ),
+        Method(
+            "dp-tr-newton-ih-ebm",
+            "the same with one column a tree, in turn",
+            {**_PAPER, **_IH, **_EBM},
+            ("s m", "0", "T"),
+            uses=_uses(*_NO_GAIN),
+        ),
+        Method(
+            "dp-tr-batch-newton-ih-ebm",
+            "the same with a quarter of the trees a round (batch_fraction = 1: one round)",
+            {**_PAPER, **_IH, **_EBM, "batch_fraction": 0.25},
+            ("s m", "0", "T"),
+            uses=_uses(*_NO_GAIN),
+        ),
+        Method(
+            "dp-ebm",
+            "explainable boosting: one column a tree, gradient leaves, a tree a column and cycle",
+            {**_PAPER, **_EBM, "update": "gradient", "cycles": 100},
+            ("0", "0", "T m"),
+            uses=_uses(*_NO_GAIN, *_NO_IH),
+        ),
+        Method(
+            "dp-ebm-newton",
+            "explainable boosting with Newton leaves and T trees in all",
+            {**_PAPER, **_EBM},
+            uses=_uses(*_NO_GAIN, *_NO_IH),
+        ),
+        Method(
+            "dp-gbm",
+            "gradient boosting on noisy histograms of every column",
+            {**_PAPER, "split": "histogram", "update": "gradient", "n_trees": 25},
+            ("0", "T m d", "0"),
+            uses=_uses("batch_size", "batch_fraction"),
+        ),
+        Method(
+            "feverless",
+            "Newton boosting on noisy histograms of every column",
+            {**_PAPER, "split": "histogram", "n_trees": 25},
+            ("0", "T m d", "0"),
+            uses=_uses("batch_size", "batch_fraction"),
+        ),
+        Method(
+            "dp-rf",
+            "random forest: leaves are class shares, all trees in one round",
+            {**_PAPER, "update": "averaging", "batch_fraction": 1.0},
+            uses=_uses(*_NO_GAIN, *_NO_IH, "shrinkage", "learning_rate", "leaf_clip"),
+        ),
+        Method(
+            "ldp",
+            "totally random trees, Newton leaves, every row's own noise: nobody is trusted",
+            _PAPER,
+            trust="nobody",
+            uses=_uses(*_NO_GAIN, "batch_size", "batch_fraction"),
         ),
     )
 }
-AUTO = "dp-tr-newton"
 
 
 def method_named(name: str) -> Method:
     """The method of that name; "auto" is the best one this version has."""
-    chosen = AUTO if name == "auto" else name
-    if chosen not in METHODS:
-        raise SettingsError(f"no method called {name!r}; known: auto, {', '.join(sorted(METHODS))}")
-    return METHODS[chosen]
+    if name not in METHODS:
+        raise SettingsError(f"no method called {name!r}; known: {', '.join(sorted(METHODS))}")
+    return METHODS[name]
 
 
 def plan_for(
@@ -81,7 +171,16 @@ def plan_for(
     (11, 1.0)
     """
     chosen = method_named(method)
+    check_unit(privacy.trust, schema)
+    if chosen.trust is not None and privacy.trust != chosen.trust:
+        raise SettingsError(
+            f"method {method!r} is for trust {chosen.trust!r} and the plan says "
+            f"{privacy.trust!r}; set trust = {chosen.trust!r}, or choose another method"
+        )
     resolved = chosen.settings(settings or {})
+    if resolved.cycles:
+        n_trees = resolved.cycles * len(schema.columns)
+        resolved = replace(resolved, n_trees=n_trees, cycles=0)
     wanted = chosen.wishes(schema, resolved)
     seed = fresh_seed() if seed is None else seed
     return make_plan(schema.hash, chosen.name, resolved, privacy, wanted, seed, run)

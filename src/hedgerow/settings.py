@@ -19,6 +19,7 @@ class Settings:
     """How trees are grown. A method lists which of these it uses (see `hedgerow.presets`)."""
 
     n_trees: int = 100
+    cycles: int = 0  # above 0: n_trees is so many times the number of columns
     max_depth: int = 4
     learning_rate: float = 0.3
     n_bins: int = 32
@@ -26,10 +27,14 @@ class Settings:
     leaf_clip: float = 2.0
     floor_deviations: float = 2.0  # noisy Hessians are held above so many noise deviations
     shrinkage: str = "stein"  # trees that look like noise step less; or "none"
+    split: str = "totally-random"  # or "partially-random", "histogram": how a tree is shaped
+    gain_penalty: float = 0.0  # a split must gain more than this
+    min_hessian: float = 0.0  # a node with less (noisy) Hessian becomes a leaf
+    reuse_histogram: bool = True  # histogram trees take leaves from the last level's histogram
     update: str = "newton"  # or "gradient", "averaging": how leaf sums become leaf values
     candidates: str = "uniform"  # or "log", "iterative-hessian": where columns may be cut
     candidate_rounds: int = 5  # rounds in which iterative-hessian refines its cuts
-    candidate_share: float = 0.1  # part of mu^2 for those rounds
+    candidate_share: float = 0.1  # part of mu^2 for those rounds; 0 = as much a column as a tree
     batch_size: int = 1
     batch_fraction: float = 0.0  # of n_trees; above 0 it replaces batch_size
     features_per_tree: int = 0  # 0 = all columns
@@ -39,6 +44,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         _whole("n_trees", self.n_trees, 1, 100_000)
+        _whole("cycles", self.cycles, 0, 10_000)
         _whole("max_depth", self.max_depth, 1, 12)
         _number("learning_rate", self.learning_rate, 0, 10, open_low=True)
         _whole("n_bins", self.n_bins, 2, 128)
@@ -47,11 +53,26 @@ class Settings:
         _number("floor_deviations", self.floor_deviations, 0, 100)
         _whole("batch_size", self.batch_size, 1, 100_000)
         _whole("features_per_tree", self.features_per_tree, 0, 1_000_000)
+        _choice("split", self.split, ("totally-random", "partially-random", "histogram"))
+        _number("gain_penalty", self.gain_penalty, 0, 1e9)
+        _number("min_hessian", self.min_hessian, 0, 1e12)
+        if not isinstance(self.reuse_histogram, bool):
+            raise SettingsError("reuse_histogram must be true or false")
+        if self.split != "totally-random" and self.trees_per_round > 1:
+            raise SettingsError(
+                f"split = {self.split!r} grows one tree a round, because each split waits for an "
+                'answer; set batch_size = 1, or split = "totally-random"'
+            )
+        if self.split != "totally-random" and self.update == "averaging":
+            raise SettingsError(
+                f'split = {self.split!r} scores splits by gradients; use update = "newton" or '
+                '"gradient", or split = "totally-random" for averaging'
+            )
         _choice("shrinkage", self.shrinkage, ("stein", "none"))
         _choice("update", self.update, ("newton", "gradient", "averaging"))
         _choice("candidates", self.candidates, ("uniform", "log", "iterative-hessian"))
         _whole("candidate_rounds", self.candidate_rounds, 1, 1000)
-        _number("candidate_share", self.candidate_share, 0, 0.9, open_low=True)
+        _number("candidate_share", self.candidate_share, 0, 0.9)
         _number("batch_fraction", self.batch_fraction, 0, 1)
         if self.batch_fraction and self.batch_size != 1:
             raise SettingsError("give batch_size or batch_fraction, not both")

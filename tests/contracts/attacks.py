@@ -11,9 +11,17 @@ from numpy.typing import NDArray
 
 from hedgerow.binning import base_grid, gather_codes
 from hedgerow.growing.candidates import CANDIDATES
-from hedgerow.growing.splits.totally_random import totally_random
+from hedgerow.growing.cart import GrowingTree
+from hedgerow.growing.splits.totally_random import draw_cut, totally_random
 from hedgerow.losses import UPDATES, loss_for
-from hedgerow.queries import NO_TREES, ColumnCounts, ColumnHessians, LabelSums, LeafSums
+from hedgerow.queries import (
+    NO_TREES,
+    ColumnCounts,
+    ColumnHessians,
+    LabelSums,
+    LeafSums,
+    NodeHistograms,
+)
 from hedgerow.rng import stream
 from hedgerow.schema import Label, Schema
 from hedgerow.tables import Rows
@@ -53,11 +61,33 @@ def column_hessians(schema: Schema) -> list[ColumnHessians]:
     ]
 
 
+def node_histograms(schema: Schema) -> list[NodeHistograms]:
+    """A root over all columns, and a tree of three leaves over two of them, for each update."""
+    loss, grid = loss_for(schema.label).name, base_grid(schema)
+    cuts = CANDIDATES["uniform"](schema, 4)
+    tree = GrowingTree()
+    _, right = tree.split(0, draw_cut(schema, cuts, 0, "subset", stream(1, "cut", 0)))
+    tree.split(right, draw_cut(schema, cuts, 4, "subset", stream(1, "cut", 1)))
+
+    def over(grown: GrowingTree, columns: tuple[int, ...], update: str) -> NodeHistograms:
+        chosen = tuple(cuts[j] for j in columns)
+        bins = tuple(NodeHistograms.bins_of(grid[j], cuts[j]) for j in columns)
+        return NodeHistograms(grown.structure(), columns, chosen, bins, loss, NO_TREES, update)
+
+    everything = tuple(range(len(schema.columns)))
+    return [
+        over(GrowingTree(), everything, "newton"),
+        over(tree, (4, 1), "gradient"),
+        over(tree, (2,), "newton"),
+    ]
+
+
 # A kind of query and the questions it is attacked with.
 ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
     LabelSums.kind: lambda schema: [LabelSums(len(schema.label.classes))],
     ColumnCounts.kind: lambda schema: [ColumnCounts.of(schema), ColumnCounts.of(schema, (4, 0))],
     ColumnHessians.kind: column_hessians,
+    NodeHistograms.kind: node_histograms,
     LeafSums.kind: lambda schema: [
         leaf_sums_of(schema, update, n_trees)
         for update in UPDATES

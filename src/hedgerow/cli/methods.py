@@ -27,9 +27,14 @@ MEANINGS = {
     "floor_deviations": "noisy Hessians are held above so many deviations of their noise",
     "shrinkage": "whether trees that look like noise step less: stein or none",
     "update": "how sums become leaf values: newton, gradient or averaging",
+    "cycles": "above 0: n_trees is so many times the number of columns",
+    "split": "how a tree is shaped: totally-random, partially-random or histogram",
+    "gain_penalty": "a learned split must gain more than this",
+    "min_hessian": "a node with less (noisy) Hessian becomes a leaf",
+    "reuse_histogram": "learned trees take leaves from the question that cut their parent",
     "candidates": "where columns may be cut: uniform, log or iterative-hessian",
     "candidate_rounds": "rounds in which iterative-hessian refines its cuts",
-    "candidate_share": "part of the budget (mu²) for those rounds",
+    "candidate_share": "part of the budget (mu²) for those rounds; 0 = as much a column as a tree",
     "batch_size": "trees that share one release",
     "batch_fraction": "the same as a part of all trees; above 0 it replaces batch_size",
     "features_per_tree": "columns that a tree may use; 0 = all",
@@ -41,7 +46,7 @@ MEANINGS = {
 
 def methods(json: options.Json = False) -> None:
     """List the methods and every setting: default, meaning, and how to give it."""
-    from hedgerow.presets import AUTO, METHODS
+    from hedgerow.presets import METHODS
 
     settings = [_setting(Privacy, name) for name in _names(Privacy)]
     settings += [_setting(Settings, name) for name in _names(Settings)]
@@ -50,7 +55,10 @@ def methods(json: options.Json = False) -> None:
             {
                 "name": method.name,
                 "summary": method.summary,
-                "auto": method.name == AUTO,
+                "queries": dict(
+                    zip(("candidates", "splits", "weights"), method.queries, strict=True)
+                ),
+                "trust": method.trust,
                 "settings": {
                     name: value
                     for name, value in method.settings({}).to_dict().items()
@@ -61,11 +69,11 @@ def methods(json: options.Json = False) -> None:
         ]
         print_json({"methods": listed, "settings": settings})
         return
-    shown = table("Methods", "name", "what it does", "own defaults")
+    shown = table("Methods", "name", "what it does", "questions", "own defaults")
     for method in METHODS.values():
-        name = f"{method.name} (auto)" if method.name == AUTO else method.name
         own = ", ".join(f"{k}={v}" for k, v in method.defaults.items())
-        shown.add_row(name, method.summary, own or "those below")
+        asked = " + ".join(part for part in method.queries if part != "0")
+        shown.add_row(method.name, method.summary, asked, own or "those below")
     console = results()
     console.print(shown)
     what = ("setting", "default", "meaning", "option")

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hedgerow.binning import base_grid
 from hedgerow.errors import PlanError, SettingsError, SlotSpent
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates import CANDIDATES, Cuts, refine
 from hedgerow.growing.leaves import average_values, shrunk, step_values
+from hedgerow.growing.splits.learned import LearnedTree, grow_tree, levels_of
 from hedgerow.growing.splits.totally_random import (
     columns_of_tree,
     columns_to_cut,
     totally_random,
 )
-from hedgerow.losses import Loss, loss_for
+from hedgerow.losses import Loss, RowBound, loss_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Structure, Tree, single_leaf
 from hedgerow.privacy.plan import Plan, Wish
-from hedgerow.queries import ColumnHessians, LabelSums, LeafSums
-from hedgerow.rng import stream
+from hedgerow.queries import ColumnHessians, LabelSums, LeafSums, NodeHistograms
+from hedgerow.rng import Generator, stream
 from hedgerow.schema import Numeric, Schema
 from hedgerow.settings import Settings
 
 
 def wishes(schema: Schema, settings: Settings) -> list[Wish]:
-    """What the loop will ask: the base rate, then each round its cuts (if refined) and leaves."""
+    """What the loop will ask: the base rate, then each round its cuts (if refined) and trees."""
     if settings.features_per_tree > len(schema.columns):
         raise SettingsError(
             f"features_per_tree is {settings.features_per_tree}, but the schema has "
@@ -34,20 +36,43 @@ def wishes(schema: Schema, settings: Settings) -> list[Wish]:
     if not columns_to_cut(schema, CANDIDATES[settings.candidates](schema, settings.n_bins)):
         raise PlanError("no column of the schema can be cut: widen a bound or list more categories")
     batches, refined = _batches(settings), _refined_columns(schema)
-    rounds = min(settings.candidate_rounds, len(batches)) if _refines(settings, schema) else 0
+    rounds = min(settings.candidate_rounds, len(batches)) if _asks_cuts(settings, schema) else 0
+    trees = [_tree_wishes(schema, settings, len(batch)) for batch in batches]
+    weight = sum(wish.share for wanted in trees for wish in wanted)
     start = settings.start_share if settings.update != "averaging" else 0.0
     cuts = settings.candidate_share if rounds else 0.0
     if start + cuts >= 1:
         raise SettingsError("start_share and candidate_share leave nothing for the trees")
-    width = loss_for(schema.label).bound(settings.update).width
-    wanted = [Wish("base rate", LabelSums.kind, start, max(2, len(schema.label.classes)))]
-    for number, batch in enumerate(batches):
+    scale = weight / (1 - start - cuts)  # all shares in units of one leaf question
+    cut_share = cuts * scale / rounds if cuts else float(len(refined))
+    wanted = [Wish("base rate", LabelSums.kind, start * scale, max(2, len(schema.label.classes)))]
+    for number, tree in enumerate(trees):
         if number < rounds:
             size = len(refined) * settings.n_bins
-            wanted.append(Wish("cuts", ColumnHessians.kind, cuts / rounds, size))
-        leaves = width * len(batch) * 2**settings.max_depth
-        share = (1 - start - cuts) / len(batches)
-        wanted.append(Wish(f"batch of {len(batch)}", LeafSums.kind, share, leaves))
+            wanted.append(Wish("cuts", ColumnHessians.kind, cut_share, size))
+        wanted += tree
+    return wanted
+
+
+def _tree_wishes(schema: Schema, settings: Settings, size: int) -> list[Wish]:
+    """The questions of one round of `size` trees; a question about k columns weighs k."""
+    grid = base_grid(schema)
+    width, depth = loss_for(schema.label).bound(settings.update).width, settings.max_depth
+    if settings.split == "totally-random":
+        return [Wish(f"batch of {size}", LeafSums.kind, 1.0, width * size * 2**depth)]
+    usable = columns_to_cut(schema, CANDIDATES[settings.candidates](schema, settings.n_bins))
+    k = min(settings.features_per_tree or len(usable), len(usable))
+    wanted = []
+    for level in range(levels_of(settings, k)):
+        if settings.split == "histogram":
+            most = (settings.n_bins if grid[j].ordered else grid[j].n_cells for j in usable)
+            bins = sum(sorted((n + 1 for n in most), reverse=True)[:k])
+            kind, numbers = NodeHistograms.kind, width * 2**level * bins
+        else:
+            kind, numbers = LeafSums.kind, width * k * 2 ** (level + 1)
+        wanted.append(Wish(f"level {level}", kind, float(k), numbers))
+    if not settings.reuse_histogram:
+        wanted.append(Wish("leaves", LeafSums.kind, 1.0, width * 2**depth))
     return wanted
 
 
@@ -68,14 +93,13 @@ def grow(gate: Gate) -> Ensemble:
         if not averaged:  # a forest asks about labels, not about gradients at the trees so far
             for tree in trees[gate.ensemble.length :]:
                 gate.publish(tree)
-        if _refines(settings, schema) and number < settings.candidate_rounds:
+        if _asks_cuts(settings, schema) and number < settings.candidate_rounds:
             cuts = _refined(gate, cuts, loss)
-        structures = tuple(_structure(schema, plan, cuts, t) for t in batch)
-        query = LeafSums(structures, loss.name, gate.ensemble, settings.update)
-        try:
-            trees += _with_leaves(gate, query, settings)
-        except SlotSpent:
-            continue
+        if settings.split == "totally-random":
+            trees += _random_trees(gate, settings, cuts, batch)
+        else:
+            fresh, cuts = _learned_tree(gate, settings, cuts, batch[0])
+            trees += fresh
     if averaged:
         scale = np.float32(1 / max(1, len(trees)))
         trees = [Tree(tree.structure, tree.values * scale) for tree in trees]
@@ -92,18 +116,19 @@ def _batches(settings: Settings) -> list[range]:
 
 def _base_rate(gate: Gate, loss: Loss) -> Tree:
     query = LabelSums(len(gate.schema.label.classes))
-    # A count below its own noise says nothing; two deviations keep the start sensible. Taken from
-    # the plan, not from the release, so that it is the same for any number of parties.
-    floor = max(1.0, 2 * gate.unit(query))
     try:
         release = gate.release(query)
     except SlotSpent:
-        return single_leaf(loss.start(np.zeros(query.blocks[0].size), floor))
-    return single_leaf(loss.start(release.values, floor))
+        return single_leaf(loss.start(np.zeros(query.blocks[0].size), floor=1.0))
+    # A count below its own noise says nothing; two deviations keep the start sensible.
+    return single_leaf(loss.start(release.values, floor=max(1.0, 2 * release.unit)))
 
 
-def _refines(settings: Settings, schema: Schema) -> bool:
-    return settings.candidates == "iterative-hessian" and bool(_refined_columns(schema))
+def _asks_cuts(settings: Settings, schema: Schema) -> bool:
+    """Whether cuts are refined by questions of their own; histogram trees know enough already."""
+    if settings.candidates != "iterative-hessian" or settings.split == "histogram":
+        return False
+    return bool(_refined_columns(schema))
 
 
 def _refined_columns(schema: Schema) -> list[int]:
@@ -131,38 +156,104 @@ def _refined(gate: Gate, cuts: Cuts, loss: Loss) -> Cuts:
     return fresh
 
 
+def _columns(
+    schema: Schema, settings: Settings, cuts: Cuts, tree: int, rng: Generator
+) -> list[int]:
+    usable = columns_to_cut(schema, cuts)
+    per_tree, order = settings.features_per_tree, settings.feature_order
+    return columns_of_tree(usable, per_tree, order, tree, rng)
+
+
 def _structure(schema: Schema, plan: Plan, cuts: Cuts, tree: int) -> Structure:
     settings = plan.settings
     rng = stream(plan.seed, "tree", tree)
-    columns = columns_of_tree(
-        columns_to_cut(schema, cuts),
-        settings.features_per_tree,
-        settings.feature_order,
-        tree,
-        rng,
-    )
+    columns = _columns(schema, settings, cuts, tree, rng)
     return totally_random(schema, cuts, columns, settings.max_depth, settings.category_split, rng)
 
 
-def _with_leaves(gate: Gate, query: LeafSums, settings: Settings) -> list[Tree]:
-    """Ask for leaves; a batch adds the learning rate times the mean weight of its trees."""
-    unit = gate.unit(query)
-    bound = query.bound
-    sums = gate.release(query).values.reshape(bound.width, -1)  # (number, leaf of all trees)
-    ends = np.cumsum([structure.n_leaves for structure in query.structures])
-    trees = []
-    for structure, part in zip(query.structures, np.split(sums, ends[:-1], axis=1), strict=True):
-        if settings.update == "averaging":
-            values = average_values(part, bound, floor=max(1.0, 2 * unit))
-        else:
-            step = settings.learning_rate / len(query.structures)
-            floor = settings.floor_deviations * unit / bound.second_scale
-            if settings.shrinkage == "stein":
-                part[: bound.first] = shrunk(part[: bound.first], unit)
-            limits = (settings.reg_lambda, settings.leaf_clip, floor)
-            values = step * step_values(part, bound, *limits)
-        trees.append(Tree(structure, values.astype(np.float32)))
-    return trees
+def _random_trees(gate: Gate, settings: Settings, cuts: Cuts, batch: range) -> list[Tree]:
+    """A batch adds the learning rate times the mean weight of its trees; none if it was lost."""
+    structures = tuple(_structure(gate.schema, gate.plan, cuts, t) for t in batch)
+    loss = loss_for(gate.schema.label)
+    query = LeafSums(structures, loss.name, gate.ensemble, settings.update)
+    try:
+        sums, unit = _leaf_sums(gate, query)
+    except SlotSpent:
+        return []
+    ends = np.cumsum([structure.n_leaves for structure in structures])
+    parts = np.split(sums, ends[:-1], axis=1)
+    return [
+        _tree(structure, part, np.full(structure.n_leaves, unit), query.bound, settings, len(batch))
+        for structure, part in zip(structures, parts, strict=True)
+    ]
+
+
+def _learned_tree(
+    gate: Gate, settings: Settings, cuts: Cuts, number: int
+) -> tuple[list[Tree], Cuts]:
+    """One tree with chosen splits, and the cuts for the next one; no tree if nothing gained."""
+    schema, loss = gate.schema, loss_for(gate.schema.label)
+    rng = stream(gate.plan.seed, "tree", number)
+    columns = _columns(schema, settings, cuts, number, rng)
+    grown = grow_tree(gate, settings, cuts, columns, rng)
+    fresh = _cuts_from_root(schema, settings, cuts, columns, grown)
+    if not grown.sums:
+        if not settings.reuse_histogram:
+            gate.pass_over()
+        return [], fresh
+    structure = grown.tree.structure()
+    sums, deviations = grown.leaf_sums()
+    if not settings.reuse_histogram:
+        query = LeafSums((structure,), loss.name, gate.ensemble, settings.update)
+        try:
+            sums, unit = _leaf_sums(gate, query)
+        except SlotSpent:
+            return [], fresh
+        deviations = np.full(structure.n_leaves, unit)
+    bound = loss.bound(settings.update)
+    return [_tree(structure, sums, deviations, bound, settings, 1)], fresh
+
+
+def _cuts_from_root(
+    schema: Schema, settings: Settings, cuts: Cuts, columns: list[int], grown: LearnedTree
+) -> Cuts:
+    """A histogram tree's root already holds the Hessians that refine cuts: nothing is asked."""
+    if settings.candidates != "iterative-hessian" or grown.root is None:
+        return cuts
+    grid, first = base_grid(schema), loss_for(schema.label).bound(settings.update).first
+    ends = np.cumsum([NodeHistograms.bins_of(grid[j], cuts[j]) for j in columns])
+    fresh = list(cuts)
+    for j, part in zip(columns, np.split(grown.root, ends[:-1], axis=1), strict=True):
+        if j in _refined_columns(schema):
+            hessians = part[first:, :-1].sum(axis=0)  # without the bin of missing values
+            fresh[j] = refine(grid[j], cuts[j], hessians, settings.n_bins)
+    return fresh
+
+
+def _leaf_sums(gate: Gate, query: LeafSums) -> tuple[NDArray[np.float64], float]:
+    """Sums (number, leaf of all trees) and the noise deviation of their first part."""
+    release = gate.release(query)
+    return release.values.reshape(query.bound.width, -1), release.unit
+
+
+def _tree(
+    structure: Structure,
+    sums: NDArray[np.float64],
+    deviations: NDArray[np.float64],
+    bound: RowBound,
+    settings: Settings,
+    batch: int,
+) -> Tree:
+    """Leaf values from sums (number, leaf) and their noise deviations (leaf,)."""
+    if settings.update == "averaging":
+        floor = max(1.0, 2 * float(deviations.max()))
+        return Tree(structure, average_values(sums, bound, floor).astype(np.float32))
+    sums = sums.copy()
+    if settings.shrinkage == "stein":
+        sums[: bound.first] = shrunk(sums[: bound.first], deviations)
+    floors = settings.floor_deviations * deviations / bound.second_scale
+    steps = step_values(sums, bound, settings.reg_lambda, settings.leaf_clip, floors)
+    return Tree(structure, (settings.learning_rate / batch * steps).astype(np.float32))
 
 
 def _record(plan: Plan) -> dict[str, object]:

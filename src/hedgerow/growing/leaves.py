@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 
 
 def step_values(
-    sums: Floats, bound: RowBound, reg_lambda: float, clip: float, floor: float = 0.0
+    sums: Floats, bound: RowBound, reg_lambda: float, clip: float, floor: float | Floats = 0.0
 ) -> Floats:
     """Boosting steps (leaf, output) of Newton and gradient updates from sums (number, leaf).
 
@@ -26,14 +26,15 @@ def step_values(
     return np.asarray(np.clip(weights, -clip, clip).T)
 
 
-def shrunk(gradients: Floats, deviation: float) -> Floats:
+def shrunk(gradients: Floats, deviations: Floats) -> Floats:
     """Gradient sums of one tree, shrunk by how much of them is noise (positive-part James-Stein).
 
-    With leaf sums G + N(0, deviation^2), the factor 1 - n deviation^2 / sum G^2 estimates the part
-    of their energy that is signal; a tree of pure noise becomes a tree of zeros.
+    Gradients are (output, leaf), deviations (leaf,). With leaf sums G + N(0, s^2), the factor
+    1 - sum s^2 / sum G^2 estimates the part of their energy that is signal; a tree of pure noise
+    becomes a tree of zeros.
     """
     energy = math.fsum((gradients**2).ravel())  # the same whatever the order of the classes
-    noise = gradients.size * deviation**2
+    noise = len(gradients) * math.fsum(deviations**2)
     return gradients * (max(0.0, 1.0 - noise / energy) if energy > 0 else 0.0)
 
 

@@ -53,7 +53,9 @@ def model_from_bytes(data: bytes, source: str = "model") -> Ensemble:
     try:
         schema = Schema.from_dict(values["schema"], source)
         statement = Statement.from_dict(values["statement"])
-        averaged, record = bool(values["averaged"]), dict(values["record"])
+        averaged, record = values["averaged"], dict(values["record"])
+        if not isinstance(averaged, bool):
+            raise FormatError("`averaged` is not true or false")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FormatError(f"{source} is not readable: {error}") from error
     return Ensemble(tuple(unstack_trees(arrays)), schema, statement, averaged, record)

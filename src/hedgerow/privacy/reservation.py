@@ -27,6 +27,7 @@ class Release:
     total: NDArray[np.int64]  # (coordinate,) in steps of 2**-bits
     bits: int
     sigmas: tuple[float, ...]  # noise deviation of each block, in units of the answer
+    unit: float  # of a block of weight 1, without what shares add: the same for any parties
     source: str  # where the noise came from; "secure" unless a test switched it
 
     @property
@@ -111,7 +112,13 @@ class Reservation:
             )
         values, arrays = lines[0].values, lines[0].arrays
         sigmas = tuple(float(sigma) for sigma in values["sigmas"])
-        return Release(arrays["total"], int(values["bits"]), sigmas, str(values["source"]))
+        return Release(
+            arrays["total"],
+            int(values["bits"]),
+            sigmas,
+            float(values["unit"]),
+            str(values["source"]),
+        )
 
     def store(
         self,
@@ -124,6 +131,7 @@ class Reservation:
         values: dict[str, Any] = {
             "bits": release.bits,
             "sigmas": list(release.sigmas),
+            "unit": release.unit,
             "source": release.source,
             "receipts": dict(receipts or {}),
         }

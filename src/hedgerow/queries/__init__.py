@@ -18,9 +18,10 @@ from hedgerow.queries.column_counts import ColumnCounts
 from hedgerow.queries.column_hessians import ColumnHessians
 from hedgerow.queries.label_sums import LabelSums
 from hedgerow.queries.leaf_sums import LeafSums
+from hedgerow.queries.node_histograms import NodeHistograms
 
 QUERIES: dict[str, Any] = {
-    cls.kind: cls for cls in (LabelSums, ColumnCounts, ColumnHessians, LeafSums)
+    cls.kind: cls for cls in (LabelSums, ColumnCounts, ColumnHessians, LeafSums, NodeHistograms)
 }
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "EnsembleRef",
     "LabelSums",
     "LeafSums",
+    "NodeHistograms",
     "Sensitivity",
     "SumQuery",
     "query_bytes",

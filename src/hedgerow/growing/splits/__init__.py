@@ -1,7 +1,9 @@
-"""Split methods: how the structure of a tree comes about. One file per method."""
+"""Split methods: how the structure of a tree comes about."""
 
 from __future__ import annotations
 
-from hedgerow.growing.splits.totally_random import totally_random
-
-SPLITS = {"totally-random": totally_random}
+SPLITS = {
+    "totally-random": "columns and cuts drawn at random, nothing asked",
+    "partially-random": "one random cut per column, the best noisy gain wins",
+    "histogram": "noisy histograms of every column and node, the best cut wins",
+}

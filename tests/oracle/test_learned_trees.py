@@ -1,0 +1,184 @@
+"""Histogram and partially random trees, noise off: one party, many, masked, and a plain search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hedgerow import Ledger, local_federation
+from hedgerow.errors import SettingsError
+from hedgerow.gate import Gate
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.presets import METHODS, method_named, plan_for
+from hedgerow.privacy.verify import verify
+from hedgerow.schema import Categorical, Label, Numeric, Ordinal, Schema
+from hedgerow.settings import Privacy
+from hedgerow.tables import rows_of
+from hedgerow.testing import noise_off
+
+COLUMNS = (
+    Numeric("dose", 0.0, 1.0),
+    Numeric("age", 0, 80, integer=True),
+    Ordinal("stage", ("I", "II", "III")),
+    Categorical("ward", ("a", "b", "c", "d"), other="category"),
+)
+LABELS = {
+    "binary": Label("label", (0, 1)),
+    "multiclass": Label("label", ("x", "y", "z")),
+    "regression": Label("label", (), 0.0, 10.0),
+}
+
+
+def table(task: str, n: int = 150) -> tuple[Schema, dict[str, Any]]:
+    rng = np.random.default_rng(4)
+    dose = rng.uniform(0, 1, n)
+    age = rng.integers(0, 81, n).astype(object)
+    age[::11] = None
+    ward = rng.choice(["a", "b", "c", "d", "elsewhere"], n)
+    signal = dose + (ward == "b") + 0.3 * rng.normal(size=n)
+    label: Any = (signal > 0.8).astype(int)
+    if task == "multiclass":
+        label = np.array(["x", "y", "z"])[np.digitize(signal, [0.5, 1.0])]
+    if task == "regression":
+        label = 4 * signal
+    stage = rng.choice(["I", "II", "III"], n)
+    values = {"dose": dose, "age": age, "stage": stage, "ward": ward, "label": label}
+    return Schema(COLUMNS, LABELS[task]), values
+
+
+def train(
+    task: str, method: str, n_parties: int, trust: str, ledger: Ledger | None = None, **chosen: Any
+) -> Ensemble:
+    schema, values = table(task)
+    rows = rows_of(values, schema)
+    trust = method_named(method).trust or trust
+    parts = {f"p{i}": rows.take(np.arange(i, rows.n_rows, n_parties)) for i in range(n_parties)}
+    privacy = Privacy(5.0, 1e-6, trust)  # type: ignore[arg-type]
+    plan = plan_for(schema, privacy, method, {"n_trees": 2, "max_depth": 2, **chosen}, seed=3)
+    federation = local_federation(parts, schema, ledger, trust=trust)
+    return method_named(method).grow(Gate(federation, plan, ledger or Ledger.in_memory()))
+
+
+@pytest.mark.parametrize("task", LABELS)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_gives_the_same_model_whatever_the_parties(method: str, task: str) -> None:
+    with noise_off():
+        one = train(task, method, 1, "coordinator")
+        assert train(task, method, 3, "coordinator") == one
+        assert train(task, method, 3, "parties") == one
+    assert len(one.trees) >= 2 or method in ("dp-gbm", "feverless")
+
+
+@pytest.mark.parametrize("method", ["feverless", "dp-tr-newton-ih", "dp-rf"])
+def test_fifty_parties(method: str) -> None:
+    with noise_off():
+        one = train("binary", method, 1, "coordinator")
+        assert train("binary", method, 50, "parties") == one
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_spends_at_most_its_plan_and_verifies(method: str) -> None:
+    ledger = Ledger.in_memory()
+    train("binary", method, 3, "parties", ledger)
+    for owner in verify(ledger):
+        assert owner.charges >= owner.releases
+
+
+class Plain:
+    """Greedy growth by plain loops over rows and raw values; gradients in floating point."""
+
+    def __init__(
+        self, schema: Schema, values: dict[str, Any], cuts: dict[str, list[float]]
+    ) -> None:
+        self.schema, self.values, self.cuts = schema, values, cuts
+        self.n = len(values["label"])
+
+    def sides(self, column: str) -> list[tuple[str, Any, np.ndarray, np.ndarray]]:
+        """Every split of a column: its kind, its value, who goes left, who is missing."""
+        raw = self.values[column]
+        if column == "ward":
+            known = np.array([v if v in "abcd" else "other" for v in raw])
+            return [("category", c, known != c, np.zeros(self.n, bool)) for c in [*"abcd", "other"]]
+        if column == "stage":
+            number = np.array([("I", "II", "III").index(v) for v in raw], float)
+        else:
+            number = np.array([np.nan if v is None else float(v) for v in raw])
+        missing = np.isnan(number)
+        small = np.float32(number)
+        return [("cut", cut, small < np.float32(cut), missing) for cut in self.cuts[column]]
+
+    def best(self, inside: np.ndarray, g: np.ndarray, h: np.ndarray) -> tuple[float, Any]:
+        def score(who: np.ndarray) -> float:
+            return float(g[who].sum() ** 2 / (h[who].sum() + 1.0))
+
+        found: list[tuple[float, Any]] = []
+        for column in ("dose", "age", "stage", "ward"):
+            for kind, value, left, missing in self.sides(column):
+                for missing_left in (True, False):
+                    goes = np.where(missing, missing_left, left)
+                    gain = score(inside & goes) + score(inside & ~goes) - score(inside)
+                    found.append((0.5 * gain, (column, kind, value, missing_left, goes)))
+        return max(found, key=lambda one: one[0])
+
+
+def test_a_histogram_tree_is_the_greedy_tree() -> None:
+    from hedgerow.binning import base_grid
+    from hedgerow.growing.candidates import uniform
+
+    schema, values = table("binary")
+    with noise_off():
+        model = train("binary", "feverless", 1, "coordinator", n_trees=1, n_bins=8)
+    grid, cuts = base_grid(schema), uniform(schema, 8)
+    edges = {
+        c.name: [float(e) for e in grid[j].edges[list(cuts[j])]]
+        for j, c in enumerate(schema.columns)
+        if c.name != "ward"
+    }
+    plain = Plain(schema, values, edges)
+    label = np.asarray(values["label"])
+    g, h = 0.5 - label, np.full(len(label), 0.25)
+    (tree,) = model.trees
+    structure = tree.structure
+    reached = {0: np.ones(plain.n, bool)}
+    for node in range(structure.n_nodes):
+        if structure.feature[node] < 0:
+            inside = reached[node]
+            step = -0.3 * np.clip(g[inside].sum() / (h[inside].sum() + 1.0), -2, 2)
+            assert tree.values[structure.leaf[node], 0] == pytest.approx(step, abs=1e-5)
+            continue
+        gain, (column, kind, value, _, goes) = plain.best(reached[node], g, h)
+        assert gain > 0
+        assert schema.names[structure.feature[node]] == column
+        if kind == "cut":
+            assert structure.threshold[node] == np.float32(value)
+        reached[int(structure.left[node])] = reached[node] & goes
+        reached[int(structure.right[node])] = reached[node] & ~goes
+
+
+@pytest.mark.parametrize(
+    ("method", "chosen", "words"),
+    [
+        ("feverless", {"batch_size": 5}, "does not use 'batch_size'"),
+        ("auto", {"split": "histogram", "batch_size": 5}, "one tree a round"),
+        ("auto", {"split": "histogram", "update": "averaging"}, "scores splits by gradients"),
+        ("dp-tr-newton", {"features_per_tree": 99}, "at most that"),
+        ("dp-rf", {"batch_fraction": 1.5}, "at most 1"),
+        ("ldp", {"batch_size": 5}, "does not use 'batch_size'"),
+        ("dp-tr-newton", {"gain_penalty": 1.0}, "does not use 'gain_penalty'"),
+    ],
+)
+def test_wrong_combinations_are_refused_before_any_data(
+    method: str, chosen: dict[str, Any], words: str
+) -> None:
+    schema, _ = table("binary")
+    trust = method_named(method).trust or "coordinator"
+    with pytest.raises(SettingsError, match=words):
+        plan_for(schema, Privacy(1.0, 1e-6, trust), method, chosen)  # type: ignore[arg-type]
+
+
+def test_a_method_for_one_trust_refuses_another() -> None:
+    schema, _ = table("binary")
+    with pytest.raises(SettingsError, match="for trust 'nobody'"):
+        plan_for(schema, Privacy(1.0, 1e-6), "ldp")
