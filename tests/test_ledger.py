@@ -175,7 +175,7 @@ def test_a_reservation_is_written_once_and_found_again(tmp_path: Path) -> None:
 
 
 def test_charges_and_releases_survive_the_process(tmp_path: Path) -> None:
-    release = Release(np.array([5, -7]), 20, (1.5,), "secure")
+    release = Release(np.array([5, -7]), 20, (1.5,), 1.5, "secure")
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         first = Reservation(ledger, a_plan())
         assert first.released(0, "request") is None

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hedgerow.checks import check_fit, check_width, classes_in, is_named, names_of, width_of
 from hedgerow.errors import SchemaError, SettingsError, TableError
 from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate, Progress
+from hedgerow.inputs import check_fit, check_width, classes_in, is_named, names_of, width_of
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import check_party_count, method_named, plan_for
 from hedgerow.privacy.ledger import Ledger

@@ -163,7 +163,8 @@ def test_the_schema_is_checked_and_shown(call: Call, folder: Path) -> None:
 
 def test_methods_are_listed(call: Call) -> None:
     told = json.loads(call("methods", "--json").stdout)
-    assert [entry["auto"] for entry in told["methods"]].count(True) == 1
+    assert told["methods"][0]["name"] == "auto"
+    assert all(set(e["queries"]) == {"candidates", "splits", "weights"} for e in told["methods"])
     assert all(entry["summary"] and "n_trees" in entry["settings"] for entry in told["methods"])
     shown = call("methods").stdout
     assert all(entry["name"] in shown for entry in told["methods"])

@@ -37,7 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Question]:
     def fixed(self: Gate, query: SumQuery, total: Total, noise: Noise) -> Release:
         values = stream(len(questions), "release").normal(0, 40 * 2.0**noise.bits, size_of(query))
         sigmas = tuple(sigma / 2.0**noise.bits for sigma in noise.sigmas)
-        return Release(values.astype(np.int64), noise.bits, sigmas, "fixed")
+        return Release(values.astype(np.int64), noise.bits, sigmas, sigmas[0], "fixed")
 
     monkeypatch.setattr(Federation, "sum", recorded)
     monkeypatch.setattr(Gate, "_noisy", fixed)
@@ -123,7 +123,7 @@ def test_other_releases_lead_to_other_questions(
         Gate,
         "_noisy",
         lambda self, query, total, noise: Release(
-            np.ones(size_of(query), np.int64), noise.bits, (1.0, 1.0), "fixed"
+            np.ones(size_of(query), np.int64), noise.bits, (1.0, 1.0), 1.0, "fixed"
         ),
     )
     found = questions_for(asked, table)

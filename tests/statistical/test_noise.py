@@ -123,7 +123,8 @@ def test_noise_is_independent_over_coordinates_slots_and_fits(n_parties: int, tr
     assert unrelated(one[:-1], one[1:])  # neighbouring numbers
     assert unrelated(one[:1024], one[1024:])  # gradient and Hessian of a leaf
     assert unrelated(np.abs(one[:-1]), np.abs(one[1:]))
-    assert len(np.unique(one)) == len(one)
+    # On a grid of 2**26 steps a deviation, 2048 numbers share one with probability 0.01.
+    assert len(np.unique(one)) >= len(one) - 3
 
 
 def test_seeded_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

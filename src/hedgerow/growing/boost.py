@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,7 +53,8 @@ def wishes(schema: Schema, settings: Settings) -> list[Wish]:
             size = len(refined) * settings.n_bins
             wanted.append(Wish("cuts", ColumnHessians.kind, cut_share, size))
         wanted += tree
-    return wanted
+    total = sum(wish.share for wish in wanted)
+    return [replace(wish, share=wish.share / total) for wish in wanted]
 
 
 def _tree_wishes(schema: Schema, settings: Settings, size: int) -> list[Wish]:
@@ -87,8 +90,8 @@ def grow(gate: Gate) -> Ensemble:
     averaged = settings.update == "averaging"
     cuts = CANDIDATES[settings.candidates](schema, settings.n_bins)
     trees: list[Tree] = []
-    if settings.start_share > 0 and not averaged:
-        trees.append(_base_rate(gate, loss))
+    if not averaged:
+        trees += _start(gate, loss)
     for number, batch in enumerate(_batches(settings)):
         if not averaged:  # a forest asks about labels, not about gradients at the trees so far
             for tree in trees[gate.ensemble.length :]:
@@ -114,14 +117,18 @@ def _batches(settings: Settings) -> list[range]:
     ]
 
 
-def _base_rate(gate: Gate, loss: Loss) -> Tree:
+def _start(gate: Gate, loss: Loss) -> list[Tree]:
+    """A constant: the noisy base rate, or what public facts say if it is not bought or was lost."""
     query = LabelSums(len(gate.schema.label.classes))
-    try:
-        release = gate.release(query)
-    except SlotSpent:
-        return single_leaf(loss.start(np.zeros(query.blocks[0].size), floor=1.0))
-    # A count below its own noise says nothing; two deviations keep the start sensible.
-    return single_leaf(loss.start(release.values, floor=max(1.0, 2 * release.unit)))
+    values = loss.start(np.zeros(query.blocks[0].size), floor=1.0)
+    if gate.plan.settings.start_share > 0:
+        try:
+            release = gate.release(query)
+            # A count below its own noise says nothing; two deviations keep the start sensible.
+            values = loss.start(release.values, floor=max(1.0, 2 * release.unit))
+        except SlotSpent:
+            pass
+    return [single_leaf(values)] if np.any(values) or gate.plan.settings.start_share > 0 else []
 
 
 def _asks_cuts(settings: Settings, schema: Schema) -> bool:
