@@ -179,6 +179,9 @@ class PrivateBoostingClassifier(ClassifierMixin, _PrivateBoosting):
     ledger : Ledger or path; None counts this fit alone
     random_state : seeds the questions (which trees are tried), never the noise
 
+    Every `fit` spends its epsilon: `cross_val_score` with five folds spends five times, and a
+    shared `Ledger` adds it up.
+
     Examples
     --------
     >>> import numpy as np

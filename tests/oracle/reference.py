@@ -117,6 +117,10 @@ class Reference:
         if slots[0].kind == "label-sums":
             self._start(slots.pop(0).mu)
             left.pop(0)
+        elif self.loss == "squared" and not averaged:  # nothing bought: the middle of the bounds
+            self.found.values.append(np.array([[0.5]], np.float32))
+            self._add(self.found.values[-1], [0] * len(self.rows))
+            left.pop(0)
         cuts = first_cuts(self.schema, self.edges, settings.candidates, settings.n_bins)
         size = settings.trees_per_round
         for slot in slots:

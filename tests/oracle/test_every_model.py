@@ -141,7 +141,8 @@ def test_the_comparison_notices_one_step_too_many(
     schema, table = schema_of(loss), TABLES[True]
     settings = settings_of(1, update, "uniform", "subset")
     found = run({"all": rows_of(table, schema)}, schema, "coordinator", settings)
-    assert "values of tree 0" in differences(found, expected_of(found, table))
+    noticed = differences(found, expected_of(found, table))
+    assert any(name.startswith("values of tree") for name in noticed)
 
 
 def test_the_comparison_notices_other_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
