@@ -9,7 +9,10 @@ The noise that is drawn is the discrete Gaussian. Per coordinate, its Kullback-L
 from the rounded continuous Gaussian is 1/(576 sigma^4) to leading order (sigma in grid steps), so
 over all coordinates the total variation distance is at most tau = sqrt(n / (1152 sigma^4)) by the
 chain rule and Pinsker, and delta grows by (1 + e^epsilon) tau. `mechanisms` never draws with
-sigma below 2**FLOOR steps where this bound is used. The discrete Gaussian also satisfies the
+sigma below 2**FLOOR steps where this bound is used. Noise shares of the parties are narrower, but a
+sum of discrete Gaussians of hundreds of steps or more differs from one of the summed variance by a
+factor within 1 +- 10 exp(-pi^2 s^2), s the share's deviation (Kairouz, Liu and Steinke 2021), which
+is far below anything counted here. The discrete Gaussian also satisfies the
 concentrated bound rho = mu^2/2 exactly (Canonne, Kamath and Steinke 2020), without tau; that is
 the "renyi" accounting, and the better of the two bounds where e^epsilon makes tau useless.
 """
