@@ -262,3 +262,11 @@ def test_adult_at_epsilon_one_reaches_its_line(
     with capsys.disabled():
         print(f"\nadult, epsilon 1: mean AUC {mean:.4f} over {len(scores)} splits")
     assert mean >= 0.880
+
+
+def test_classes_declared_public_are_disclosed(two_numbers: Numbers) -> None:
+    model = small(classes="public").fit(*two_numbers)
+    (disclosure,) = model.statement_.disclosures
+    assert "classes" in disclosure.what
+    assert "Shown without an epsilon" in model.model_.statement.words()
+    assert small().fit(*two_numbers).statement_.disclosures == ()

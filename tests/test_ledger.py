@@ -6,12 +6,15 @@ import copy
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hedgerow.errors import BudgetExceeded, FormatError, LedgerError, PlanError, SlotSpent
+from hedgerow.federation.local import local_federation
+from hedgerow.gate import Gate
 from hedgerow.presets import plan_for
 from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger
 from hedgerow.privacy.plan import Plan
@@ -22,6 +25,7 @@ from hedgerow.privacy.reservation import (
     set_budget,
     spending,
 )
+from hedgerow.queries import LabelSums
 from hedgerow.settings import Privacy
 from tests.conftest import MIXED
 
@@ -243,3 +247,66 @@ def test_an_older_format_is_migrated_after_a_copy(
         assert before.verify() == count
     with pytest.raises(FormatError, match="writes ledger format 2"):
         Ledger.open(path)
+
+
+def test_threads_cannot_overspend_together() -> None:
+    import threading
+
+    from hedgerow.privacy.reservation import set_budget, spending
+
+    ledger = Ledger.in_memory()
+    set_budget(ledger, Budget(1.5, 1e-6))
+    plans = [replace(a_plan(), run=f"run-{i}") for i in range(8)]
+    refused: list[Exception] = []
+
+    def reserve(plan: Plan) -> None:
+        try:
+            Reservation(ledger, plan)
+        except BudgetExceeded as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=reserve, args=(plan,)) for plan in plans]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert refused
+    assert spending(ledger).epsilon(1e-6) <= 1.5 * (1 + 1e-9)
+    assert ledger.verify() == 1 + len(plans) - len(refused)
+
+
+def test_a_recorded_budget_holds_beside_another_limit() -> None:
+    from hedgerow.privacy.reservation import set_budget
+
+    ledger = Ledger.in_memory()
+    set_budget(ledger, Budget(0.1, 1e-6))
+    with pytest.raises(BudgetExceeded):
+        Reservation(ledger, a_plan(), budget=Budget(50.0, 1e-6))
+    assert ledger.lines(kind="reserve") == []
+
+
+def test_epsilons_of_different_units_are_not_added_up() -> None:
+    ledger = Ledger.in_memory()
+    Reservation(ledger, a_plan())
+    persons = replace(a_plan(), run="persons", unit="person with at most 10 rows")
+    with pytest.raises(PlanError, match="do not add up"):
+        Reservation(ledger, persons)
+    local = replace(a_plan(), run="local", privacy=replace(a_plan().privacy, trust="nobody"))
+    with pytest.raises(PlanError, match="do not add up"):
+        Reservation(ledger, local)
+    assert len(ledger.lines(kind="reserve")) == 1
+
+
+@pytest.mark.parametrize(("trust", "kept"), [("coordinator", False), ("parties", True)])
+def test_receipts_of_exact_sums_are_not_kept(trust: str, kept: bool) -> None:
+    """A signature over an exact sum would confirm guesses of it."""
+    from tests.attacks.rig import SCHEMA, some_rows
+
+    ledger = Ledger.in_memory()
+    tables = {name: some_rows(20, i) for i, name in enumerate("abc")}
+    privacy = Privacy(1.0, 1e-6, trust)  # type: ignore[arg-type]
+    plan = plan_for(SCHEMA, privacy, settings={"n_trees": 1, "max_depth": 1}, seed=1)
+    gate = Gate(local_federation(tables, SCHEMA, trust=trust), plan, ledger)
+    gate.release(LabelSums(2))
+    (line,) = ledger.lines(kind="release")
+    assert bool(line.values["receipts"]) == kept

@@ -132,3 +132,9 @@ def test_descriptions_are_read_without_their_measured_fields() -> None:
     measured = Schema.from_dict({"feature": [{**feature, "data_min": 3, "missing": 7}]})
     assert plain == measured
     assert plain.columns == (Numeric("a", 0, 9, integer=True),)
+
+
+@pytest.mark.parametrize("k", [1.5, 0, -1, True, "3"])
+def test_a_person_has_a_whole_number_of_rows(k: Any) -> None:
+    with pytest.raises(SchemaError, match="at_most"):
+        Unit("person", "id", k)

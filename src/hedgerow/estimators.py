@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +22,7 @@ from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.plan import Plan
 from hedgerow.schema import Schema, Value
 from hedgerow.settings import Privacy, Settings, spare_for
-from hedgerow.statement import Statement
+from hedgerow.statement import Disclosure, Statement
 from hedgerow.tables import Rows, rows_of
 
 _PRIVACY = {f.name for f in fields(Privacy)} - {"epsilon", "delta", "trust"}
@@ -86,6 +86,9 @@ class _PrivateBoosting(BaseEstimator):
         finally:
             if ledger is not self.ledger and ledger.path is not None:
                 ledger.close()  # opened here from a path, so free for the next fit
+        if disclosures := self._disclosures():
+            statement = replace(self.model_.statement, disclosures=disclosures)
+            self.model_ = replace(self.model_, statement=statement)
         self.plan_: Plan = plan
         self.statement_: Statement = self.model_.statement
         self.n_features_in_ = len(schema.columns)
@@ -139,6 +142,9 @@ class _PrivateBoosting(BaseEstimator):
         elif y is None:
             names = [name for name in names if name != "label"]  # what `from_bounds` calls it
         return Schema.from_bounds(dict.fromkeys(names, tuple(self.bounds)), **label)
+
+    def _disclosures(self) -> tuple[Disclosure, ...]:
+        return ()
 
     def _label(self, y: Any) -> dict[str, Any] | None:
         raise TypeError("use PrivateBoostingClassifier or PrivateBoostingRegressor")
@@ -263,6 +269,11 @@ class PrivateBoostingClassifier(ClassifierMixin, _PrivateBoosting):
                 raise SchemaError('classes is a list, or "public" together with y')
             return {"classes": classes_in(y)}
         return None if self.classes is None else {"classes": list(self.classes)}
+
+    def _disclosures(self) -> tuple[Disclosure, ...]:
+        if self.schema is not None or not isinstance(self.classes, str):
+            return ()
+        return (Disclosure("everyone", "all rows", "the list of classes, read from the labels"),)
 
 
 class PrivateBoostingRegressor(RegressorMixin, _PrivateBoosting):

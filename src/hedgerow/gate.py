@@ -155,7 +155,10 @@ class Gate:
             except PartiesLost:
                 continue  # the attempt is abandoned and charged; the rest are asked again
             release = self._noisy(query, total, noise)
-            return self._reservation.store(index, attempt, release, total.receipts)
+            # A receipt signs what the party sent. Where that is an exact sum, keeping it would
+            # let a reader of the ledger confirm guesses of the sum.
+            exact = self._plan.privacy.trust == "coordinator"
+            return self._reservation.store(index, attempt, release, {} if exact else total.receipts)
 
     def _noisy(self, query: SumQuery, total: Total, noise: Noise) -> Release:
         """Add the noise where the coordinator is trusted to; state its size in either case."""

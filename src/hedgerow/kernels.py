@@ -14,6 +14,7 @@ from numba import get_num_threads, njit, prange, set_num_threads
 from numpy.typing import NDArray
 
 BLOCK = 4096
+PARTS = 8  # accumulators, always as many: memory may not depend on the number of rows
 ALL_THREADS = get_num_threads()
 LOGISTIC, SOFTMAX, SQUARED = 0, 1, 2
 NEWTON, GRADIENT, AVERAGING = 0, 1, 2
@@ -160,7 +161,7 @@ def leaf_sums(
     """Integer sums of every row's numbers in every leaf of every tree: (number, leaf)."""
     n_rows, n_outputs = scores.shape
     n_blocks = (n_rows + BLOCK - 1) // BLOCK
-    n_parts = min(n_blocks, 64)
+    n_parts = PARTS
     parts = np.zeros((n_parts, width, n_leaves), np.int64)
     for part in prange(n_parts):
         rows = np.empty((BLOCK, max(width, 2 * n_outputs)), np.int64)
@@ -207,7 +208,7 @@ def node_histograms(
     """
     n_rows, n_outputs = scores.shape
     n_blocks = (n_rows + BLOCK - 1) // BLOCK
-    n_parts = min(n_blocks, 8)
+    n_parts = PARTS
     parts = np.zeros((n_parts, width, n_leaves, n_bins), np.int64)
     for part in prange(n_parts):
         out = np.empty(max(width, 2 * n_outputs), np.int64)
@@ -245,7 +246,7 @@ def bin_sums(codes: Any, bins: Any, n_bins: int, values: Ints) -> Ints:
     """Values of the rows of one column by bin: (bin,). `bins` maps a code to its bin."""
     n_rows = codes.shape[0]
     n_blocks = (n_rows + BLOCK - 1) // BLOCK
-    n_parts = min(n_blocks, 16)
+    n_parts = PARTS
     parts = np.zeros((n_parts, n_bins), np.int64)
     for part in prange(n_parts):
         for block in range(part, n_blocks, n_parts):
@@ -286,7 +287,7 @@ def cell_counts(codes: Any, group: Any, n_groups: int, n_codes: int) -> Ints:
     """Rows of one column by group and code: (group, code)."""
     n_rows = codes.shape[0]
     n_blocks = (n_rows + BLOCK - 1) // BLOCK
-    n_parts = min(n_blocks, 16)
+    n_parts = PARTS
     parts = np.zeros((n_parts, n_groups, n_codes), np.int64)
     for part in prange(n_parts):
         for block in range(part, n_blocks, n_parts):

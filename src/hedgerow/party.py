@@ -154,7 +154,7 @@ class Party:
         plan = Plan.from_dict(values.get("plan", {}))
         if roster is None or values.get("roster") != roster.hash:
             raise Refusal("other-roster")
-        if plan.schema_hash != self.schema.hash:
+        if plan.schema_hash != self.schema.hash or plan.unit != self.schema.unit.text:
             raise Refusal("other-schema")
         asked = plan.privacy
         agreed = (roster.trust, roster.colluding, roster.minimum)
@@ -228,21 +228,24 @@ class Party:
             if message.trees_from == 0 and len(message.trees) >= wanted.length:
                 raise Refusal("bad-message")  # complete trees that are not the ones named
             return wire.plain("need-trees", {"length": scores.ref.length})
-        # Read from the ledger: a charge that was rolled back is no charge.
-        charges = self._ledger.lines(self.name, "charge", ask.run, ask.slot)
-        again = any(line.attempt == ask.attempt for line in charges)
-        with self._ledger.transaction():
-            if not again:
-                self._charge(ask, run, message.hash)
-            reply = self._answer(ask, run, message.hash)
-            fail_point("answer")
-            if run.plan.privacy.trust != "coordinator":
-                body = {"body": np.frombuffer(reply.body, np.uint8)}
-                values = {"request": message.hash}
-                self._ledger.append(
-                    self.name, "answer", ask.run, ask.slot, ask.attempt, values, body
-                )
+        exact = run.plan.privacy.trust == "coordinator"
+        if not self._is_charged(ask):
+            self._charge(ask, run, message.hash)  # on disk before anything is computed
+        elif not exact:
+            raise Refusal(
+                "old-attempt"
+            )  # charged, and it failed: whether it would again is not free
+        reply = self._answer(ask, run, message.hash)
+        fail_point("answer")
+        if not exact:
+            body = {"body": np.frombuffer(reply.body, np.uint8)}
+            values = {"request": message.hash}
+            self._ledger.append(self.name, "answer", ask.run, ask.slot, ask.attempt, values, body)
         return reply
+
+    def _is_charged(self, ask: Ask) -> bool:
+        charges = self._ledger.lines(self.name, "charge", ask.run, ask.slot)
+        return any(line.attempt == ask.attempt for line in charges)
 
     def _run(self, name: Any) -> _Run:
         if not isinstance(name, str) or name not in self._runs:

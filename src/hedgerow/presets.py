@@ -183,7 +183,9 @@ def plan_for(
         resolved = replace(resolved, n_trees=n_trees, cycles=0)
     wanted = chosen.wishes(schema, resolved)
     seed = fresh_seed() if seed is None else seed
-    return make_plan(schema.hash, chosen.name, resolved, privacy, wanted, seed, run)
+    return make_plan(
+        schema.hash, chosen.name, resolved, privacy, wanted, seed, run, schema.unit.text
+    )
 
 
 def check_party_count(privacy: Privacy, n_parties: int) -> None:

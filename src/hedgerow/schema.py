@@ -126,10 +126,19 @@ class Unit:
     def __post_init__(self) -> None:
         if self.kind not in ("row", "person"):
             raise SchemaError(f"unit kind is {self.kind!r}; it must be 'row' or 'person'")
+        if isinstance(self.at_most, bool) or not isinstance(self.at_most, int):
+            raise SchemaError(f"unit at_most is {self.at_most!r}; it must be a whole number")
         if self.kind == "person" and (not self.column or self.at_most < 1):
             raise SchemaError('unit person needs column = "..." and at_most >= 1')
         if self.kind == "row" and (self.column or self.at_most != 1):
             raise SchemaError('unit row takes no column and no at_most; use kind = "person"')
+
+    @property
+    def text(self) -> str:
+        """The unit in a word or two, by which budgets are kept apart."""
+        if self.kind == "row":
+            return "row"
+        return f"person with at most {self.at_most} rows"
 
 
 @dataclass(frozen=True)

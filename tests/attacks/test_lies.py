@@ -300,9 +300,11 @@ def test_a_key_that_makes_the_mask_predictable_is_refused_before_any_charge() ->
     assert charges(rig) == 0
 
 
-def test_a_charge_that_was_rolled_back_is_charged_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A party that fails after its charge answers nothing; the next answer is charged."""
-    rig = Rig()
+def test_a_party_that_fails_has_charged_and_does_not_try_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether a question fails may depend on rows, so finding out is not free, nor repeatable."""
+    rig = Rig(spare=1)
     honest = Party._answer
 
     def broken(*arguments: Any) -> Message:
@@ -310,14 +312,42 @@ def test_a_charge_that_was_rolled_back_is_charged_again(monkeypatch: pytest.Monk
         raise RuntimeError("planted")
 
     monkeypatch.setattr(Party, "_answer", broken)
-    assert [word(rig.ask("a")) for _ in range(3)] == ["failed"] * 3
-    assert charges(rig) == 0
+    assert [word(rig.ask("a")) for _ in range(3)] == ["failed", "old-attempt", "old-attempt"]
+    assert charges(rig) == 1
     monkeypatch.setattr(Party, "_answer", honest)
-    first, second = rig.ask("a"), rig.ask("a")
+    first, second = rig.ask("a", attempt=2), rig.ask("a", attempt=2)
     assert first.type == "answer"
     assert first.body == second.body
-    assert charges(rig) == 1
+    assert charges(rig) == 2
     rig.check_books()
+
+
+@pytest.mark.parametrize("mu", [1e-10, 1e-18, 1e-200])
+@pytest.mark.parametrize("trust", ["parties", "coordinator", "nobody"])
+def test_noise_too_wide_to_be_drawn_is_no_plan(mu: float, trust: str) -> None:
+    """Saturated draws are two fixed numbers; a tiny price would buy the exact sum."""
+    rig = Rig(trust=trust, opened=False)
+    document = rig.plan.to_dict()
+    for slot in document["slot"]:
+        slot["mu"] = mu
+    opening = wire.plain("open", {"plan": document, "roster": rig.roster.hash})
+    assert word(rig.send("a", opening)) == "bad-message"
+    assert rig.ledgers["a"].lines("a", "reserve") == []
+
+
+def test_questions_have_a_public_size_limit() -> None:
+    rig = Rig(opened=False)
+    document = rig.plan.to_dict()
+    document["slot"][0]["coordinates"] = 2**30
+    opening = wire.plain("open", {"plan": document, "roster": rig.roster.hash})
+    assert word(rig.send("a", opening)) == "bad-message"
+
+
+def test_a_plan_for_another_unit_is_refused() -> None:
+    rig = Rig(opened=False)
+    other = replace(rig.plan, unit="person with at most 3 rows")
+    opening = wire.plain("open", {"plan": other.to_dict(), "roster": rig.roster.hash})
+    assert word(rig.send("a", opening)) == "other-schema"
 
 
 def test_a_run_limit_is_counted_at_the_partys_own_delta() -> None:

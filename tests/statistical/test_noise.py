@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from hedgerow.errors import PlanError
 from hedgerow.estimators import PrivateBoostingClassifier
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates import CANDIDATES
@@ -181,3 +182,17 @@ def test_epsilon_near_zero_destroys_the_model(
 
     assert np.mean([accuracy(1e-4) for _ in range(60)]) < 0.85
     assert np.mean([accuracy(1e4) for _ in range(10)]) > 0.9
+
+
+@pytest.mark.parametrize("log2_sigma", [57, 63, 66, 80, 300])
+def test_noise_that_would_saturate_is_not_drawn(log2_sigma: int) -> None:
+    """OpenDP's integers stop at 2**63: wider draws would be two fixed numbers."""
+    with pytest.raises(PlanError, match="cannot be drawn"):
+        mechanisms.SecureSource().gaussian(4, 2.0**log2_sigma)
+    with pytest.raises(PlanError, match="more than can be"):
+        mechanisms.check_sigma(2.0**log2_sigma, 26)
+
+
+def test_the_widest_noise_has_its_variance() -> None:
+    draws = mechanisms.SecureSource().gaussian(4000, mechanisms.WIDEST).astype(float)
+    assert abs(np.mean((draws / mechanisms.WIDEST) ** 2) - 1) < 6 * (2 / 4000) ** 0.5

@@ -113,7 +113,7 @@ class Federation:
 
     def open(self, plan: Plan) -> None:
         """Open a run: every party checks the plan, reserves it and announces its mask key."""
-        if plan.schema_hash != self.schema.hash:
+        if plan.schema_hash != self.schema.hash or plan.unit != self.schema.unit.text:
             raise Refused("the plan was made for another schema. Nothing was asked.")
         self._plan = plan
         self._connect(self.names)

@@ -7,6 +7,7 @@ A line is on disk (synchronous=FULL) before anything that depends on it happens.
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -84,6 +85,7 @@ class Ledger:
         self._connection = connection
         self.path = path
         self._depth = 0
+        self._lock = threading.RLock()  # threads may share a ledger; transactions do not overlap
 
     @classmethod
     def in_memory(cls) -> Ledger:
@@ -133,6 +135,10 @@ class Ledger:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Lines appended inside reach the disk together, before the block ends."""
+        with self._lock:
+            yield from self._transaction()
+
+    def _transaction(self) -> Iterator[None]:
         if self._depth == 0:
             self._connection.execute("BEGIN IMMEDIATE")
         self._depth += 1
@@ -198,9 +204,10 @@ class Ledger:
         wanted = {"owner": owner, "kind": kind, "run": run, "slot": slot}
         given = {name: value for name, value in wanted.items() if value is not None}
         where = " AND ".join(f"{name} = ?" for name in given) or "1"
-        rows = self._connection.execute(
-            f"SELECT {_COLUMNS} FROM line WHERE {where} ORDER BY seq", tuple(given.values())
-        )
+        with self._lock:
+            rows = self._connection.execute(
+                f"SELECT {_COLUMNS} FROM line WHERE {where} ORDER BY seq", tuple(given.values())
+            ).fetchall()
         return [Line(*row) for row in rows]
 
     def attempts(self, owner: str, run: str) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from hedgerow.errors import PlanError
 MAX_BITS = 31  # so that the product of two grid values fits into 64 bits
 MIN_BITS = 16
 PREFERRED = 26  # log2 of the preferred sigma in grid steps
+WIDEST = 2.0**50  # sigma in grid steps; far wider noise would saturate OpenDP's 64-bit integers
 Sums = NDArray[np.uint64]
 
 
@@ -39,7 +40,14 @@ class SecureSource:
     def gaussian(self, size: int, sigma: float) -> NDArray[np.int64]:
         if size == 0:
             return np.zeros(0, np.int64)
-        return np.array(_discrete_gaussian(sigma)([0] * size), np.int64)
+        # The sampler saturates: beyond 2**63 most draws would be the same two numbers, which is
+        # no noise at all. A party's share may be wider than the slot's sigma, but never so wide.
+        if not 0 < sigma <= 2.0**56:
+            raise PlanError(f"noise of {sigma:.3g} grid steps cannot be drawn; nothing left")
+        draws = np.array(_discrete_gaussian(sigma)([0] * size), np.int64)
+        if np.abs(draws.astype(np.float64)).max() > 2.0**62:
+            raise PlanError("a draw of noise was out of range; nothing left")
+        return draws
 
 
 _SECURE = SecureSource()
@@ -70,6 +78,11 @@ def bits_for(sigma: float) -> int:
 def check_sigma(sigma_steps: float, floor: int) -> None:
     """Refuse noise so narrow that its discreteness would not be covered by the accounting."""
     least = 2.0**floor
+    if sigma_steps > WIDEST:
+        raise PlanError(
+            f"the noise would have a deviation of {sigma_steps:.3g} grid steps, more than can be "
+            "drawn. Nothing was asked. epsilon is too small for this plan."
+        )
     if not math.isfinite(sigma_steps) or sigma_steps < least:
         raise PlanError(
             f"the noise would have a deviation of {sigma_steps:.3g} grid steps; at least "

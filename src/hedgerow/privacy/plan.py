@@ -23,7 +23,9 @@ from hedgerow.settings import Privacy, Settings, privacy_from, with_values
 
 FORMAT = 1
 MAX_SLOTS = 1_000_000
-_TOP = ("format", "run", "schema", "method", "seed", "privacy", "settings", "slot")
+MAX_NUMBERS = 1 << 22  # of one question; a party's memory may not depend on what is asked
+LEAST_MU = 1e-9  # of a slot; less is no answer, and noise too wide to draw
+_TOP = ("format", "run", "schema", "unit", "method", "seed", "privacy", "settings", "slot")
 
 
 @dataclass(frozen=True)
@@ -58,13 +60,22 @@ class Plan:
     privacy: Privacy
     seed: int
     slots: tuple[Slot, ...]
+    unit: str = "row"  # what is protected, as `Unit.text` of the schema says it
 
     def __post_init__(self) -> None:
         if not self.slots or len(self.slots) > MAX_SLOTS:
             raise PlanError(f"a plan has 1 to {MAX_SLOTS} slots, this one {len(self.slots)}")
         for slot in self.slots:
-            if not (0 < slot.mu < math.inf) or not 1 <= slot.coordinates <= 2**40:
-                raise PlanError(f"slot {slot.name!r} has mu = {slot.mu}; it must be above 0")
+            if not LEAST_MU <= slot.mu < math.inf:
+                raise PlanError(
+                    f"slot {slot.name!r} has mu = {slot.mu}; it must be at least {LEAST_MU:g}. "
+                    "Nothing was asked. Raise epsilon or plan fewer trees."
+                )
+            if not 1 <= slot.coordinates <= MAX_NUMBERS:
+                raise PlanError(
+                    f"slot {slot.name!r} asks for {slot.coordinates} numbers; at most "
+                    f"{MAX_NUMBERS} fit into one question. Nothing was asked. Use smaller batches."
+                )
         promised = self.privacy.epsilon * (1 + 1e-9)
         if self.epsilon > promised:
             raise PlanError(
@@ -113,6 +124,7 @@ class Plan:
             "format": FORMAT,
             "run": self.run,
             "schema": self.schema_hash,
+            "unit": self.unit,
             "method": self.method,
             "seed": self.seed,
             "privacy": self.privacy.to_dict(),
@@ -154,6 +166,7 @@ def make_plan(
     wishes: Sequence[Wish],
     seed: int,
     run: str | None = None,
+    unit: str = "row",
 ) -> Plan:
     """Give each wish its mu so that all slots and spares cost exactly (epsilon, delta)."""
     wishes = [wish for wish in wishes if wish.share > 0 and wish.repeat > 0]
@@ -170,7 +183,7 @@ def make_plan(
         for _ in range(w.repeat)
     )
     run = run or secrets.token_hex(8)
-    return Plan(run, schema_hash, method, settings, privacy, seed, slots)
+    return Plan(run, schema_hash, method, settings, privacy, seed, slots, unit)
 
 
 def _plan_from(document: Mapping[str, Any]) -> Plan:
@@ -204,4 +217,5 @@ def _plan_from(document: Mapping[str, Any]) -> Plan:
         privacy=privacy_from(document["privacy"]),
         seed=document["seed"],
         slots=tuple(slots),
+        unit=str(document["unit"]),
     )

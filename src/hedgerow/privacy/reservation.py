@@ -54,6 +54,12 @@ class Reservation:
         self, ledger: Ledger, plan: Plan, owner: str = COORDINATOR, budget: Budget | None = None
     ) -> None:
         self.ledger, self.plan, self.owner = ledger, plan, owner
+        with ledger.transaction():  # what is checked and what is reserved belong together
+            self._reserve(budget)
+        fail_point("reserve")
+
+    def _reserve(self, budget: Budget | None) -> None:
+        ledger, plan, owner = self.ledger, self.plan, self.owner
         reserved = ledger.lines(owner, "reserve", plan.run)
         if reserved:
             if reserved[0].values["hash"] != plan.hash:
@@ -62,13 +68,16 @@ class Reservation:
                     "Use the plan it was started with, or make a new one."
                 )
             return
-        _check_budget(ledger, plan, owner, budget)
+        _check_unit(ledger, plan, owner)
+        for limit in (budget, budget_of(ledger, owner)):
+            if limit is not None:
+                _check_budget(ledger, plan, owner, limit)
         values = {
             "hash": plan.hash, "mu": plan.mu, "coordinates": plan.coordinates,
             "epsilon": plan.epsilon, "delta": plan.privacy.delta, "plan": plan.to_dict(),
+            "unit": _counted(plan),
         }  # fmt: skip
         ledger.append(owner, "reserve", plan.run, values=values)
-        fail_point("reserve")
 
     def last_attempt(self, slot: int) -> int:
         """Number of the last attempt charged for a slot, 0 if it was never charged."""
@@ -169,10 +178,25 @@ def budget_of(ledger: Ledger, owner: str = COORDINATOR) -> Budget | None:
     return Budget(float(values["epsilon"]), float(values["delta"]))
 
 
-def _check_budget(ledger: Ledger, plan: Plan, owner: str, budget: Budget | None) -> None:
-    limit = budget or budget_of(ledger, owner)
-    if limit is None:
-        return
+def _counted(plan: Plan) -> str:
+    """What a run's epsilon counts: adding or removing one unit, or replacing one."""
+    change = "replace" if plan.privacy.trust == "nobody" else "add or remove"
+    return f"{change} one {plan.unit}"
+
+
+def _check_unit(ledger: Ledger, plan: Plan, owner: str) -> None:
+    """Epsilons of different units do not add up; refuse to pretend that they do."""
+    for line in ledger.lines(owner, "reserve"):
+        if line.values["unit"] != _counted(plan):
+            raise PlanError(
+                f"this ledger counts what it costs to {line.values['unit']!r} and the plan what it "
+                f"costs to {_counted(plan)!r}; the two do not add up. Nothing was asked. Plan for "
+                "the same unit and trust, or keep a ledger of its own for each, knowing that "
+                "neither speaks for both."
+            )
+
+
+def _check_budget(ledger: Ledger, plan: Plan, owner: str, limit: Budget) -> None:
     spent = spending(ledger, owner)
     before = spent.epsilon(limit.delta)
     after = Spending(
