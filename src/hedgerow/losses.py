@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.errors import FormatError, SettingsError
+from hedgerow.errors import FormatError
 from hedgerow.schema import Label
 
 Update = Literal["newton", "gradient", "averaging"]
@@ -207,8 +207,3 @@ def loss_named(name: str) -> Loss:
     if kind == "softmax" and number.isdecimal() and 3 <= int(number) <= 10_000:
         return Softmax(int(number))
     raise FormatError(f"unknown loss {name!r}")
-
-
-def check_update(update: str) -> None:
-    if update not in UPDATES:
-        raise SettingsError(f"update is {update!r}; choose one of {', '.join(UPDATES)}")
