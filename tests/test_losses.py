@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from hedgerow import kernels
 from hedgerow.errors import FormatError, SettingsError
-from hedgerow.losses import Logistic, Softmax, Squared, check_update, loss_for, loss_named
+from hedgerow.losses import Logistic, Softmax, Squared, loss_for, loss_named
 from hedgerow.schema import Label
+from hedgerow.settings import Settings
 from tests.contracts.attacks import GOLDEN, TIGHT
 from tests.oracle.parts import softmax
 
@@ -41,7 +42,7 @@ def test_unknown_losses_and_updates_are_refused(name: str) -> None:
     with pytest.raises(FormatError, match="unknown loss"):
         loss_named(name)
     with pytest.raises(SettingsError, match="choose one of newton, gradient, averaging"):
-        check_update(name)
+        Settings(update=name)
 
 
 # Softmax: the simplex, in whole numbers. A scale is m / n.
