@@ -11,12 +11,15 @@ from hedgerow.binning import base_grid
 from hedgerow.errors import PlanError, SettingsError
 from hedgerow.growing.boost import wishes
 from hedgerow.growing.candidates import CANDIDATES, refine
+from hedgerow.growing.candidates.quantiles import equal_mass
 from hedgerow.growing.splits.totally_random import columns_to_cut
-from hedgerow.queries import ColumnHessians
-from hedgerow.schema import Categorical, Label, Numeric, Schema
-from hedgerow.settings import Settings
-from tests.conftest import MIXED
-from tests.oracle.parts import first_cuts, refined
+from hedgerow.queries import ColumnCounts, ColumnHessians
+from hedgerow.schema import Categorical, Label, Numeric, Ordinal, Schema
+from hedgerow.settings import Privacy, Settings
+from hedgerow.tables import rows_of
+from hedgerow.testing import seeded
+from tests.conftest import MIXED, train
+from tests.oracle.parts import equal_mass_cuts, first_cuts, refined
 
 EDGES = [grid.edges for grid in base_grid(MIXED)]
 BOUNDS = st.sampled_from([(0.0, 1.0), (-1.0, 5.0), (-900.0, -3.0), (10.0, 1e6)])
@@ -74,6 +77,95 @@ def test_refining_moves_cuts_to_where_the_uncertain_rows_lie() -> None:
         cuts = refine(grid, cuts, hessians.astype(np.float64), 8)
     inside = grid.edges[list(cuts)]
     assert np.sum((inside >= 0.25) & (inside <= 0.375)) >= 5
+
+
+def test_a_light_bin_does_not_swallow_the_heavy_one_on_its_right() -> None:
+    """The edge where the heavy bin begins stays, and the light ones before it are merged."""
+    schema = Schema.from_bounds({"x": (0, 1)}, classes=[0, 1])
+    grid = base_grid(schema)[0]
+    cuts = CANDIDATES["uniform"](schema, 8)[0]
+    fresh = refine(grid, cuts, np.array([1.0, 1, 1, 500, 1, 1, 300, 1]), 8)
+    assert {cuts[2], cuts[3], cuts[5], cuts[6]} <= set(fresh)
+    assert not {cuts[0], cuts[1], cuts[4]} & set(fresh)
+    inside = grid.edges[[k for k in fresh if cuts[2] < k < cuts[3]]]
+    assert len(inside) >= 1  # the heavy bin is halved
+
+
+COUNTS = st.lists(st.integers(-30, 1000), min_size=1, max_size=60)
+
+
+@settings(deadline=None, max_examples=300)
+@given(COUNTS, st.sampled_from([0.0, 5.0, 60.0]), st.integers(2, 32))
+def test_any_counts_are_cut_as_the_reference_does(
+    counts: list[int], deviation: float, n_bins: int
+) -> None:
+    found = equal_mass(np.array(counts, np.float64), deviation, n_bins)
+    assert found == equal_mass_cuts(counts, deviation, n_bins)
+    assert len(found) < n_bins
+    assert list(found) == sorted(set(found))
+    assert not found or (found[0] >= 0 and found[-1] < len(counts) - 1)
+
+
+def test_bins_between_equal_mass_cuts_hold_equal_shares() -> None:
+    counts = np.random.default_rng(2).integers(5, 15, 250).astype(np.float64)
+    edges = equal_mass(counts, 0.0, 16)
+    masses = [part.sum() for part in np.split(counts, np.array(edges) + 1)]
+    assert len(masses) == 16
+    assert max(masses) - min(masses) <= 2 * counts.max()
+
+
+def test_a_heavy_cell_is_a_bin_of_its_own_and_noise_is_no_mass() -> None:
+    rng = np.random.default_rng(4)
+    counts = rng.normal(0, 10, 200)
+    counts[40] += 5000  # a spike, as zeros are in many columns
+    counts[100:180] += 200
+    edges = equal_mass(counts, 10.0, 9)
+    assert {39, 40} <= set(edges)
+    inside = [edge for edge in edges if 100 <= edge < 180]
+    assert len(inside) >= 5  # what is not the spike is cut evenly
+    assert equal_mass(np.full(50, 3.0), 10.0, 8) == ()  # nothing but noise
+
+
+def test_private_quantiles_find_a_heavy_tail_that_uniform_cuts_miss() -> None:
+    rng = np.random.default_rng(6)
+    x = rng.lognormal(0, 1.5, 4000).clip(0, 1000)
+    y = (x > 1.0).astype(int)
+    schema = Schema.from_bounds({"x": (0, 1000)}, classes=[0, 1], label="y")
+    rows = rows_of({"x": x, "y": y}, schema)
+    found = {}
+    for candidates in ("uniform", "quantiles"):
+        chosen = {"candidates": candidates, "n_trees": 40, "n_bins": 16, "max_depth": 3}
+        with seeded(1):
+            model, plan, _ = train({"all": rows}, schema, Privacy(2.0, 1e-5), chosen)
+        cuts = np.concatenate(
+            [t.structure.threshold[t.structure.feature >= 0] for t in model.trees]
+        )
+        found[candidates] = np.mean((cuts > 0) & (cuts < 10))
+        kinds = [slot.kind for slot in plan.slots]
+        assert kinds.count("column-counts") == (candidates == "quantiles")
+    assert found["quantiles"] > 0.8
+    assert found["uniform"] == 0
+
+
+@pytest.mark.parametrize("share", [0.2, 0.0])
+def test_counts_cost_their_share_or_as_much_a_column_as_a_tree(share: float) -> None:
+    choice = Settings(candidates="quantiles", candidate_share=share, n_trees=8, start_share=0.0)
+    asked = wishes(MIXED, choice)
+    counts = [wish for wish in asked if wish.kind == ColumnCounts.kind]
+    assert [wish.kind for wish in asked].index(ColumnCounts.kind) == 1  # after the base rate
+    columns = [grid for grid in base_grid(MIXED) if grid.ordered and len(grid.edges) >= 32]
+    assert [wish.coordinates for wish in counts] == [sum(grid.n_codes for grid in columns)]
+    tree = asked[-1].share
+    expected = 0.2 if share else tree * len(columns)
+    assert counts[0].share == pytest.approx(expected)
+
+
+def test_columns_with_few_edges_are_not_counted() -> None:
+    schema = Schema(
+        (Ordinal("o", ("a", "b", "c")), Numeric("n", 0, 10, integer=True)), Label("y", (0, 1))
+    )
+    kinds = {wish.kind for wish in wishes(schema, Settings(candidates="quantiles"))}
+    assert ColumnCounts.kind not in kinds
 
 
 @pytest.mark.parametrize("n_bins", [2, 5, 32])

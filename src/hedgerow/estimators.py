@@ -17,7 +17,7 @@ from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate, Progress
 from hedgerow.inputs import check_fit, check_width, classes_in, is_named, names_of, width_of
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.presets import check_party_count, method_named, plan_for
+from hedgerow.presets import check_party_count, method_named, plan_for, with_exact_cuts
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.plan import Plan
 from hedgerow.schema import Schema, Value
@@ -57,7 +57,8 @@ class _PrivateBoosting(BaseEstimator):
         federation = local_federation(
             tables, schema, ledger, privacy.colluding, privacy.minimum_parties, privacy.trust
         )
-        return self._train(federation, privacy, ledger, named=is_named(X))
+        plan = self._plan(schema, privacy, tables)
+        return self._train(federation, plan, ledger, named=is_named(X))
 
     def fit_federation(
         self, federation: Federation, observe: Callable[[Progress], None] | None = None
@@ -68,18 +69,18 @@ class _PrivateBoosting(BaseEstimator):
             raise SettingsError(f"trust is {self.trust!r}; the roster says {roster.trust!r}")
         given = {"colluding": roster.colluding, "minimum_parties": roster.minimum}
         privacy = self._privacy(len(federation.names), roster.trust, given)
-        return self._train(federation, privacy, self._ledger(), observe)
+        plan = self._plan(federation.schema, privacy)
+        return self._train(federation, plan, self._ledger(), observe)
 
     def _train(
         self,
         federation: Federation,
-        privacy: Privacy,
+        plan: Plan,
         ledger: Ledger,
         observe: Callable[[Progress], None] | None = None,
         named: bool = True,
     ) -> Self:
         schema = federation.schema
-        plan = self._plan(schema, privacy)
         try:
             gate = Gate(federation, plan, ledger, observe=observe)
             self.model_: Ensemble = method_named(plan.method).grow(gate)
@@ -98,7 +99,9 @@ class _PrivateBoosting(BaseEstimator):
             del self.feature_names_in_
         return self
 
-    def _plan(self, schema: Schema, privacy: Privacy) -> Plan:
+    def _plan(
+        self, schema: Schema, privacy: Privacy, tables: Mapping[str, Rows] | None = None
+    ) -> Plan:
         names = ("n_trees", "max_depth", "learning_rate", "n_bins")
         chosen = {name: getattr(self, name) for name in names}
         further = {k: v for k, v in (self.settings or {}).items() if k not in _PRIVACY}
@@ -113,7 +116,10 @@ class _PrivateBoosting(BaseEstimator):
         if seed is not None and not isinstance(seed, (int, np.integer)):
             raise SettingsError("random_state is a whole number or None; it seeds the questions")
         seed = None if seed is None else int(seed)
-        return plan_for(schema, privacy, self.method, {**chosen, **further}, seed)
+        given = {**chosen, **further}
+        if tables is not None:
+            given = with_exact_cuts(schema, self.method, given, tables.values)
+        return plan_for(schema, privacy, self.method, given, seed)
 
     def _privacy(
         self, n_parties: int, trust: str, given: Mapping[str, Any] | None = None

@@ -39,7 +39,8 @@ class Gate:
     ----------
     federation : the parties
     plan : what may be asked and what it may cost
-    ledger : the coordinator's; the plan is reserved there before any party is asked
+    ledger : the coordinator's; the plan is checked against it at once and reserved there when
+        every party has accepted it, before any party is asked about rows
     observe : called with a `Progress` after every slot
     """
 
@@ -52,7 +53,7 @@ class Gate:
         observe: Callable[[Progress], None] | None = None,
     ) -> None:
         self._federation, self._plan, self._ledger = federation, plan, ledger
-        self._reservation = Reservation(ledger, plan, COORDINATOR, budget)
+        self._reservation = Reservation(ledger, plan, COORDINATOR, budget, at_once=False)
         self._observe = observe
         federation.forget_trees()
         self._cursor = 0
@@ -107,8 +108,14 @@ class Gate:
         neighbours = f"{change} one {unit.kind}"
         if unit.kind == "person":
             neighbours += f" with at most {unit.at_most} rows in each party"
+        reasons = [f"Noise was {' and '.join(tested)} for a test."] if tested else []
+        if plan.settings.candidates == "quantiles-not-private":
+            reasons.append(
+                "Where columns may be cut was read from the rows without noise "
+                '(candidates = "quantiles-not-private"), for comparison only.'
+            )
         return Statement(
-            guarantee="not private" if tested else "epsilon-delta",
+            guarantee="not private" if reasons else "epsilon-delta",
             epsilon=privacy.epsilon,
             delta=privacy.delta,
             trust=privacy.trust,
@@ -122,7 +129,7 @@ class Gate:
             releases=self._releases,
             scope="this fit alone" if self._ledger.path is None else f"run {plan.run}",
             simulated=self._federation.engine.simulated,
-            reason=f"Noise was {' and '.join(tested)} for a test." if tested else "",
+            reason=" ".join(reasons),
         )
 
     def _draw(self, query: SumQuery) -> tuple[int, Slot]:
@@ -138,7 +145,9 @@ class Gate:
         return index, slot
 
     def _open(self) -> None:
+        # Opening asks nothing about rows: a plan that a party refuses costs no reservation here.
         self._federation.open(self._plan)
+        self._reservation.reserve()
         self._opened = True
 
     def _ask(self, query: SumQuery, request: str, index: int, slot: Slot) -> Release:

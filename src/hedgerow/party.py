@@ -149,7 +149,7 @@ class Party:
         return wire.plain("ready", {"joined": str(values.get("run")) in self._runs})
 
     def _open(self, values: dict[str, Any]) -> Message:
-        """Check plan, schema and roster, reserve the plan, and announce this process's key."""
+        """Check plan, schema, roster and budget, and announce this process's key."""
         roster = self.roster
         plan = Plan.from_dict(values.get("plan", {}))
         if roster is None or values.get("roster") != roster.hash:
@@ -163,7 +163,9 @@ class Party:
         if not self._limits.allow(plan, roster):
             raise Refusal("over-limits")
         try:
-            reservation = Reservation(self._ledger, plan, self.name, self._limits.budget)
+            reservation = Reservation(
+                self._ledger, plan, self.name, self._limits.budget, at_once=False
+            )
         except BudgetExceeded as error:
             raise Refusal("over-limits") from error
         except HedgerowError as error:
@@ -176,7 +178,7 @@ class Party:
         return wire.plain("opened", {"announcement": mine.signed(self.identity).to_dict()})
 
     def _join(self, values: dict[str, Any]) -> Message:
-        """Take the other parties' mask keys, each signed by its pinned key and never older."""
+        """Take the others' mask keys, each signed by its pinned key and never older; reserve."""
         run = self._run(values.get("run"))
         roster = self.roster
         assert roster is not None
@@ -200,6 +202,10 @@ class Party:
             self._keys.agree(announced.key)  # a key that is no key is refused before any charge
         for announced in fresh.values():
             self._remember(announced)
+        try:
+            run.reservation.reserve()  # all others have accepted, or nobody could join
+        except BudgetExceeded as error:
+            raise Refusal("over-limits") from error
         run.announcements = fresh
         return wire.plain("joined", {"run": run.plan.run})
 
@@ -220,6 +226,8 @@ class Party:
     def _ask(self, message: Message) -> Message:
         ask = Ask.from_body(message.body)
         run = self._run(ask.run)
+        if not run.announcements:  # opened and never joined: nothing is reserved yet
+            raise Refusal("unknown-run")
         self._check(ask, run)
         if (stored := self._answered(ask, run, message.hash)) is not None:
             return stored

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hedgerow.errors import SettingsError
 from hedgerow.gate import Gate
 from hedgerow.growing import boost
+from hedgerow.growing.candidates import not_private
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.plan import Plan, Wish, make_plan
 from hedgerow.queries.noise import check_unit
 from hedgerow.rng import fresh_seed
 from hedgerow.schema import Schema
 from hedgerow.settings import Privacy, Settings, with_values
+from hedgerow.tables import Rows
 
 _BOOSTING = frozenset(Settings.__dataclass_fields__)
 
@@ -26,6 +28,7 @@ _PAPER = {
     "start_share": 0.0,
     "candidate_share": 0.0,
 }
+_HISTOGRAM = {**_PAPER, "split": "histogram", "split_caution": 0.0, "n_trees": 25}
 _IH = {"candidates": "iterative-hessian"}
 _EBM = {"features_per_tree": 1, "feature_order": "cyclical"}
 
@@ -60,6 +63,29 @@ class Method:
             given.setdefault("cycles", 0)
         return with_values(with_values(Settings(), self.defaults), given)
 
+    @property
+    def rounds(self) -> str:
+        """Rounds of questions with its own defaults, in the letters of `queries`; B trees a batch.
+
+        A round asks every party once, whatever number of columns the question is about.
+        """
+        own = self.settings({})
+        trees = "T m" if own.cycles else "T"
+        if own.split != "totally-random":
+            single = own.split == "histogram" and own.features_per_tree == 1
+            terms = [trees if single else f"{trees} d"]
+            terms += [] if own.reuse_histogram else [trees]
+        else:
+            batched = "1" if own.batch_fraction == 1 else f"{trees}/B"
+            terms = [batched if own.trees_per_round > 1 else trees]
+        if own.candidates == "iterative-hessian" and own.split != "histogram":
+            terms.append("s")
+        if own.candidates == "quantiles":
+            terms.append("1")
+        if own.start_share > 0 and own.update != "averaging":
+            terms.append("1")
+        return " + ".join(terms)
+
     def wishes(self, schema: Schema, settings: Settings) -> list[Wish]:
         return boost.wishes(schema, settings)
 
@@ -71,8 +97,8 @@ def _uses(*left_out: str) -> frozenset[str]:
     return _BOOSTING - set(left_out)
 
 
-_NO_GAIN = ("gain_penalty", "min_hessian", "reuse_histogram")
-_NO_IH = ("candidate_rounds", "candidate_share")
+_NO_GAIN = ("split_caution", "gain_penalty", "min_hessian", "reuse_histogram")
+_NO_IH = ("candidate_rounds",)
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
@@ -120,14 +146,14 @@ METHODS: dict[str, Method] = {
         Method(
             "dp-gbm",
             "gradient boosting on noisy histograms of every column",
-            {**_PAPER, "split": "histogram", "update": "gradient", "n_trees": 25},
+            {**_HISTOGRAM, "update": "gradient"},
             ("0", "T m d", "0"),
             uses=_uses("batch_size", "batch_fraction"),
         ),
         Method(
             "feverless",
             "Newton boosting on noisy histograms of every column",
-            {**_PAPER, "split": "histogram", "n_trees": 25},
+            _HISTOGRAM,
             ("0", "T m d", "0"),
             uses=_uses("batch_size", "batch_fraction"),
         ),
@@ -153,6 +179,17 @@ def method_named(name: str) -> Method:
     if name not in METHODS:
         raise SettingsError(f"no method called {name!r}; known: {', '.join(sorted(METHODS))}")
     return METHODS[name]
+
+
+def with_exact_cuts(
+    schema: Schema, method: str, settings: Mapping[str, Any], tables: Callable[[], Iterable[Rows]]
+) -> dict[str, Any]:
+    """The settings, with cuts read from `tables` if the candidates are those not private."""
+    resolved = method_named(method).settings({**settings, "cuts": None})
+    if resolved.candidates != not_private.NAME:
+        return dict(settings)
+    cuts = not_private.exact_cuts(tables(), schema, resolved.n_bins)
+    return {**settings, "cuts": [list(one) for one in cuts]}
 
 
 def plan_for(

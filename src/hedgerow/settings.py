@@ -12,6 +12,25 @@ from hedgerow.errors import SettingsError
 Trust = Literal["coordinator", "parties", "nobody"]
 TRUSTS = ("coordinator", "parties", "nobody")
 ACCOUNTINGS = ("exact", "renyi")
+CANDIDATE_METHODS = ("uniform", "log", "iterative-hessian", "quantiles", "quantiles-not-private")
+_WHOLE = {
+    "n_trees": (1, 100_000), "cycles": (0, 10_000), "max_depth": (1, 12), "n_bins": (2, 128),
+    "batch_size": (1, 100_000), "features_per_tree": (0, 1_000_000), "candidate_rounds": (1, 1000),
+}  # fmt: skip
+_NUMBERS = {
+    "learning_rate": (0, 10), "reg_lambda": (0, 1e9), "leaf_clip": (0, 1e6),
+    "floor_deviations": (0, 100), "split_caution": (0, 100), "gain_penalty": (0, 1e9),
+    "min_hessian": (0, 1e12), "candidate_share": (0, 0.9), "batch_fraction": (0, 1),
+    "start_share": (0, 0.9),
+}  # fmt: skip
+_CHOICES = {
+    "split": ("totally-random", "partially-random", "histogram"),
+    "shrinkage": ("stein", "none"),
+    "update": ("newton", "gradient", "averaging"),
+    "candidates": CANDIDATE_METHODS,
+    "feature_order": ("cyclical", "random"),
+    "category_split": ("subset", "equality"),
+}
 
 
 @dataclass(frozen=True)
@@ -28,13 +47,15 @@ class Settings:
     floor_deviations: float = 2.0  # noisy Hessians are held above so many noise deviations
     shrinkage: str = "stein"  # trees that look like noise step less; or "none"
     split: str = "totally-random"  # or "partially-random", "histogram": how a tree is shaped
+    split_caution: float = 2.0  # how strictly learned splits allow for their noise; 0 = not at all
     gain_penalty: float = 0.0  # a split must gain more than this
     min_hessian: float = 0.0  # a node with less (noisy) Hessian becomes a leaf
     reuse_histogram: bool = True  # histogram trees take leaves from the last level's histogram
     update: str = "newton"  # or "gradient", "averaging": how leaf sums become leaf values
-    candidates: str = "uniform"  # or "log", "iterative-hessian": where columns may be cut
+    candidates: str = "uniform"  # or another of CANDIDATE_METHODS: where columns may be cut
     candidate_rounds: int = 5  # rounds in which iterative-hessian refines its cuts
-    candidate_share: float = 0.1  # part of mu^2 for those rounds; 0 = as much a column as a tree
+    candidate_share: float = 0.1  # part of mu^2 for paid candidates; 0 = as much a column as a tree
+    cuts: tuple[tuple[int, ...], ...] = ()  # written by quantiles-not-private alone
     batch_size: int = 1
     batch_fraction: float = 0.0  # of n_trees; above 0 it replaces batch_size
     features_per_tree: int = 0  # 0 = all columns
@@ -43,42 +64,38 @@ class Settings:
     start_share: float = 0.02  # part of mu^2 that buys the base rate; 0 = start from one half
 
     def __post_init__(self) -> None:
-        _whole("n_trees", self.n_trees, 1, 100_000)
-        _whole("cycles", self.cycles, 0, 10_000)
-        _whole("max_depth", self.max_depth, 1, 12)
-        _number("learning_rate", self.learning_rate, 0, 10, open_low=True)
-        _whole("n_bins", self.n_bins, 2, 128)
-        _number("reg_lambda", self.reg_lambda, 0, 1e9)
-        _number("leaf_clip", self.leaf_clip, 0, 1e6, open_low=True)
-        _number("floor_deviations", self.floor_deviations, 0, 100)
-        _whole("batch_size", self.batch_size, 1, 100_000)
-        _whole("features_per_tree", self.features_per_tree, 0, 1_000_000)
-        _choice("split", self.split, ("totally-random", "partially-random", "histogram"))
-        _number("gain_penalty", self.gain_penalty, 0, 1e9)
-        _number("min_hessian", self.min_hessian, 0, 1e12)
+        for name, (low, high) in _WHOLE.items():
+            _whole(name, getattr(self, name), low, high)
+        for name, (least, most) in _NUMBERS.items():
+            above = name in ("learning_rate", "leaf_clip")
+            _number(name, getattr(self, name), least, most, open_low=above)
+        for name, choices in _CHOICES.items():
+            _choice(name, getattr(self, name), choices)
         if not isinstance(self.reuse_histogram, bool):
             raise SettingsError("reuse_histogram must be true or false")
+        object.__setattr__(self, "cuts", _cuts(self.cuts))
+        self._check_combinations()
+
+    def _check_combinations(self) -> None:
+        if self.batch_fraction and self.batch_size != 1:
+            raise SettingsError("give batch_size or batch_fraction, not both")
         if self.split != "totally-random" and self.trees_per_round > 1:
             raise SettingsError(
                 f"split = {self.split!r} grows one tree a round, because each split waits for an "
                 'answer; set batch_size = 1, or split = "totally-random"'
             )
-        if self.split != "totally-random" and self.update == "averaging":
+        refined = self.candidates == "iterative-hessian"
+        if self.split == "histogram" and refined and self.update != "newton":
             raise SettingsError(
-                f'split = {self.split!r} scores splits by gradients; use update = "newton" or '
-                '"gradient", or split = "totally-random" for averaging'
+                'split = "histogram" refines its cuts by the Hessians of its own histograms, and '
+                f'update = {self.update!r} has none; set update = "newton", or candidates = '
+                '"quantiles"'
             )
-        _choice("shrinkage", self.shrinkage, ("stein", "none"))
-        _choice("update", self.update, ("newton", "gradient", "averaging"))
-        _choice("candidates", self.candidates, ("uniform", "log", "iterative-hessian"))
-        _whole("candidate_rounds", self.candidate_rounds, 1, 1000)
-        _number("candidate_share", self.candidate_share, 0, 0.9)
-        _number("batch_fraction", self.batch_fraction, 0, 1)
-        if self.batch_fraction and self.batch_size != 1:
-            raise SettingsError("give batch_size or batch_fraction, not both")
-        _choice("feature_order", self.feature_order, ("cyclical", "random"))
-        _choice("category_split", self.category_split, ("subset", "equality"))
-        _number("start_share", self.start_share, 0, 0.9)
+        if self.cuts and self.candidates != "quantiles-not-private":
+            raise SettingsError(
+                'cuts belong to candidates = "quantiles-not-private", which writes them itself; '
+                f"candidates is {self.candidates!r}, so leave them out"
+            )
 
     @property
     def trees_per_round(self) -> int:
@@ -88,7 +105,7 @@ class Settings:
         return min(self.batch_size, self.n_trees)
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "cuts": [list(cuts) for cuts in self.cuts]}
 
 
 @dataclass(frozen=True)
@@ -170,6 +187,14 @@ def _number(name: str, value: Any, low: float, high: float, open_low: bool = Fal
     if not fits:
         sign = "above" if open_low else "at least"
         raise SettingsError(f"{name} is {value!r}; it must be {sign} {low} and at most {high:g}")
+
+
+def _cuts(value: Any) -> tuple[tuple[int, ...], ...]:
+    """Edge numbers by column, from tuples or from the lists of a plan file."""
+    lists = isinstance(value, (list, tuple)) and all(isinstance(c, (list, tuple)) for c in value)
+    if not lists or not all(type(edge) is int and edge >= 0 for cuts in value for edge in cuts):
+        raise SettingsError("cuts must be a list of edge numbers for every column, or empty")
+    return tuple(tuple(cuts) for cuts in value)
 
 
 def _choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -168,13 +169,40 @@ def test_a_plan_for_another_schema_is_refused(call: Call, train: Call, folder: P
     assert not (folder / "m.hedge.ledger").exists()
 
 
-def test_the_estimate_of_bytes_is_near_the_truth(call: Call, train: Call) -> None:
+def test_a_plan_bounds_the_bytes_that_its_run_counts(call: Call, train: Call) -> None:
     words = (*PROMISE, "--trees", 20, "--depth", 5)
     planned = json.loads(call("plan", "--schema", "schema.toml", *words, "--json").stdout)
     done = json.loads(train(*words, "--json").stdout)
-    assert planned["bytes_from_party_estimate"] == pytest.approx(
-        done["bytes_from_parties"] / 3, rel=0.5
-    )
-    assert planned["bytes_to_party_estimate"] == pytest.approx(
-        done["bytes_to_parties"] / 3, rel=0.5
-    )
+    assert planned["rounds"] == done["rounds"] == 21
+    assert planned["opening_rounds"] == 2
+    for name in ("bytes_from_parties", "bytes_to_parties"):
+        assert done[name] <= planned[name] < 1.5 * done[name]
+    assert planned["bytes_from_parties"] == 3 * planned["bytes_from_party"]
+    assert planned["bytes_to_parties"] == 3 * planned["bytes_to_party"]
+
+
+def test_a_plan_shows_rounds_and_bytes(call: Call) -> None:
+    words = ("--method", "dp-tr-newton", "--parties", 4)
+    shown = call("plan", "--schema", "schema.toml", *SMALL, *words).stdout
+    assert re.search(r"rounds, at most\s+3 \+ 2 to open", shown)
+    for way in ("sent", "received"):
+        each = re.search(rf"{way} by a party, at most\s+(\d+) kB", shown)
+        every = re.search(rf"{way} by 4 parties, at most\s+(\d+) kB", shown)
+        assert each is not None
+        assert every is not None
+        assert int(every[1]) == pytest.approx(4 * int(each[1]), abs=3)
+
+
+def test_methods_are_listed_with_their_rounds(call: Call) -> None:
+    from hedgerow.presets import METHODS
+
+    listed = {one["name"]: one for one in json.loads(call("methods", "--json").stdout)["methods"]}
+    assert {name: one["rounds"] for name, one in listed.items()} == {
+        name: method.rounds for name, method in METHODS.items()
+    }
+    assert listed["feverless"]["rounds"] == "T d"
+    assert listed["dp-tr-batch-newton-ih-ebm"]["rounds"] == "T/B + s"
+    assert listed["auto"]["rounds"] == "T + 1"
+    shown = call("methods").stdout
+    assert "rounds" in shown
+    assert "T/B + s" in shown

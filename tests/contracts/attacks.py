@@ -85,7 +85,11 @@ def node_histograms(schema: Schema) -> list[NodeHistograms]:
 # A kind of query and the questions it is attacked with.
 ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
     LabelSums.kind: lambda schema: [LabelSums(len(schema.label.classes))],
-    ColumnCounts.kind: lambda schema: [ColumnCounts.of(schema), ColumnCounts.of(schema, (4, 0))],
+    ColumnCounts.kind: lambda schema: [
+        ColumnCounts.of(schema),
+        ColumnCounts.of(schema, (4, 0)),
+        ColumnCounts.of(schema, (1, 2), together=True),
+    ],
     ColumnHessians.kind: column_hessians,
     NodeHistograms.kind: node_histograms,
     LeafSums.kind: lambda schema: [

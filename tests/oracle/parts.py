@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -76,8 +77,8 @@ def steps(
         second = leaf[n_first:] * (n_first if len(leaf) == n_first + 1 else 1)
         row = []
         for g, h in zip(leaf[:n_first], second, strict=True):
-            below = max(h, floor) + settings.reg_lambda
-            weight = -(g * kept) / below if below > 0 else 0.0
+            held = max(h, floor)
+            weight = -(g * kept) / (held + settings.reg_lambda) if held > 0 else 0.0
             row.append(min(max(weight, -settings.leaf_clip), settings.leaf_clip))
         values.append(row)
     return values
@@ -157,7 +158,10 @@ def _log_points(low: float, high: float, n: int) -> list[float]:
 def refined(
     column: Any, edges: Sequence[float], cuts: Sequence[int], hessians: Sequence[float], n_bins: int
 ) -> tuple[int, ...]:
-    """Merge bins below an equal share, left to right; then halve the heaviest, older ones first."""
+    """Merge light bins, left to right; then halve the heaviest, older ones first.
+
+    A bin with an equal share of its own is never merged with light ones before it.
+    """
     held = [max(h, 0.0) for h in hessians]
     share = sum(held) / n_bins
     if share <= 0:
@@ -165,7 +169,8 @@ def refined(
     ends, heavy, mass, left = [*cuts, len(edges)], [], 0.0, -1
     for q, end in enumerate(ends):
         mass += held[q]
-        if mass >= share or end == len(edges):
+        alone = q + 1 < len(ends) and held[q + 1] >= share
+        if mass >= share or alone or end == len(edges):
             heapq.heappush(heavy, (-mass, len(heavy), left, end))
             left, mass = end, 0.0
     chosen = {end for *_, end in heavy} - {len(edges)}
@@ -183,6 +188,40 @@ def refined(
             heapq.heappush(heavy, (mass / 2, age, *part))
             age += 1
     return tuple(sorted(chosen))
+
+
+def equal_mass_cuts(counts: Sequence[float], deviation: float, n_bins: int) -> tuple[int, ...]:
+    """Edges at equal mass: cells within 1.5 deviations are empty, heavy cells stand alone."""
+    held = [0.0 if c < max(1.5 * deviation, 1e-9) else float(c) for c in counts]
+    share = sum(held) / n_bins
+    groups: list[list[Any]] = []  # [first cell, last cell, mass, whether it is never cut inside]
+    for cell, mass in enumerate(held):
+        if mass >= share and mass > 0:
+            groups.append([cell, cell, mass, True])
+        elif groups and not groups[-1][3]:
+            groups[-1][1:3] = [cell, groups[-1][2] + mass]
+        else:
+            groups.append([cell, cell, mass, False])
+    groups = [group for group in groups if group[2] > 0]
+    while len(groups) > n_bins:
+        least = min(group[2] for group in groups)
+        at = max(1, next(i for i, group in enumerate(groups) if group[2] == least))
+        light = groups.pop(at)
+        groups[at - 1][1:] = [light[1], groups[at - 1][2] + light[2], True]
+    edges = {a[1] if a[3] else b[0] - 1 for a, b in itertools.pairwise(groups)}
+    free = [group for group in groups if not group[3]]
+    mass, spare = sum(group[2] for group in free), n_bins - len(groups)
+    quotas = [spare * group[2] / mass for group in free]
+    n_cuts = [math.floor(q) for q in quotas]
+    order = sorted(range(len(free)), key=lambda i: n_cuts[i] - quotas[i])
+    for i in order[: spare - sum(n_cuts)]:
+        n_cuts[i] += 1
+    for (first, last, own, _), n in zip(free, n_cuts, strict=True):
+        for part in range(1, n + 1):
+            level = own * part / (n + 1) * (1 - 1e-9)
+            reached = itertools.accumulate(held[first : last + 1])
+            edges.add(first + next(i for i, total in enumerate(reached) if total >= level))
+    return tuple(sorted(edge for edge in edges if 0 <= edge < len(counts) - 1))
 
 
 # Persons.

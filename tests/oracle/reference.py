@@ -19,6 +19,7 @@ from tests.oracle.parts import (
     Cuts,
     averages,
     base_rate,
+    equal_mass_cuts,
     first_cuts,
     grid_bits,
     numbers_of,
@@ -124,8 +125,9 @@ class Reference:
         cuts = first_cuts(self.schema, self.edges, settings.candidates, settings.n_bins)
         size = settings.trees_per_round
         for slot in slots:
-            if slot.kind == "column-hessians":
-                cuts = self._refine(cuts, slot.mu)
+            if slot.kind in ("column-hessians", "column-counts"):
+                counted = slot.kind == "column-counts"
+                cuts = (self._count if counted else self._refine)(cuts, slot.mu)
                 continue
             batch, left = left[:size], left[size:]
             self.found.cuts.append(cuts)
@@ -174,6 +176,19 @@ class Reference:
             self.found.values.append(values)
             if update != "averaging":  # a forest asks nothing about its own trees
                 self._add(values, place)
+
+    def _count(self, cuts: Cuts, mu: float) -> Cuts:
+        n_bins, fresh = self.settings.n_bins, dict(cuts)
+        columns = [j for j in cuts if len(self.edges[j]) >= n_bins]
+        for j in columns:
+            counts = [0] * (len(self.edges[j]) + 1)
+            for row in self.rows:
+                value = place_of(row, self.schema.columns[j])
+                if value is not None:
+                    counts[sum(np.float32(value) >= edge for edge in self.edges[j])] += 1
+            deviation = math.sqrt(len(columns)) * self.k / mu
+            fresh[j] = equal_mass_cuts(counts, deviation, n_bins) or cuts[j]
+        return fresh
 
     def _refine(self, cuts: Cuts, mu: float) -> Cuts:
         columns = [

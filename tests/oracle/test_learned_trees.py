@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hedgerow import Ledger, local_federation
 from hedgerow.errors import SettingsError
 from hedgerow.gate import Gate
+from hedgerow.losses import UPDATES
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import METHODS, method_named, plan_for
 from hedgerow.privacy.verify import verify
@@ -17,6 +19,7 @@ from hedgerow.schema import Categorical, Label, Numeric, Ordinal, Schema
 from hedgerow.settings import Privacy
 from hedgerow.tables import rows_of
 from hedgerow.testing import noise_off
+from tests.oracle.reference import leaf_of, rows_of_table
 
 COLUMNS = (
     Numeric("dose", 0.0, 1.0),
@@ -49,14 +52,21 @@ def table(task: str, n: int = 150) -> tuple[Schema, dict[str, Any]]:
 
 
 def train(
-    task: str, method: str, n_parties: int, trust: str, ledger: Ledger | None = None, **chosen: Any
+    task: str,
+    method: str,
+    n_parties: int,
+    trust: str,
+    ledger: Ledger | None = None,
+    epsilon: float = 5.0,
+    seed: int = 3,
+    **chosen: Any,
 ) -> Ensemble:
     schema, values = table(task)
     rows = rows_of(values, schema)
     trust = method_named(method).trust or trust
     parts = {f"p{i}": rows.take(np.arange(i, rows.n_rows, n_parties)) for i in range(n_parties)}
-    privacy = Privacy(5.0, 1e-6, trust)  # type: ignore[arg-type]
-    plan = plan_for(schema, privacy, method, {"n_trees": 2, "max_depth": 2, **chosen}, seed=3)
+    privacy = Privacy(epsilon, 1e-6, trust)  # type: ignore[arg-type]
+    plan = plan_for(schema, privacy, method, {"n_trees": 2, "max_depth": 2, **chosen}, seed=seed)
     federation = local_federation(parts, schema, ledger, trust=trust)
     return method_named(method).grow(Gate(federation, plan, ledger or Ledger.in_memory()))
 
@@ -69,6 +79,88 @@ def test_every_method_gives_the_same_model_whatever_the_parties(method: str, tas
         assert train(task, method, 3, "coordinator") == one
         assert train(task, method, 3, "parties") == one
     assert len(one.trees) >= 2 or method in ("dp-gbm", "feverless")
+
+
+LEARNED = list(itertools.product(("histogram", "partially-random"), UPDATES, (0.0, 2.0), (0, 1)))
+
+
+@pytest.mark.parametrize("task", LABELS)
+@pytest.mark.parametrize(("split", "update", "caution", "k"), LEARNED)
+def test_every_learned_tree_gives_the_same_model_whatever_the_parties(
+    split: str, update: str, caution: float, k: int, task: str
+) -> None:
+    chosen = {
+        "split": split, "update": update, "split_caution": caution, "features_per_tree": k,
+        "shrinkage": "none", "category_split": ("equality", "subset")[k],
+        "reuse_histogram": caution > 0,
+    }  # fmt: skip
+    with noise_off():
+        one = train(task, "auto", 1, "coordinator", epsilon=100.0, **chosen)
+        assert train(task, "auto", 5, "parties", epsilon=100.0, **chosen) == one
+    assert one.averaged == (update == "averaging")
+    assert any(tree.structure.n_leaves > 2 for tree in one.trees)
+
+
+@pytest.mark.parametrize("split", ["histogram", "partially-random"])
+@pytest.mark.parametrize("task", LABELS)
+def test_leaves_of_learned_forests_are_the_shares_of_their_rows(task: str, split: str) -> None:
+    """Leaf values against a plain count of the rows that reach each leaf."""
+    schema, values = table(task)
+    chosen = {"split": split, "update": "averaging", "n_trees": 3, "split_caution": 0.0}
+    with noise_off():
+        model = train(task, "auto", 1, "coordinator", epsilon=1e5, **chosen)
+    rows = rows_of_table({name: list(column) for name, column in values.items()})
+    classes = list(schema.label.classes)
+    for tree in model.trees:
+        assert tree.structure.n_leaves > 2
+        place = np.array([leaf_of(row, schema, tree.structure) for row in rows])
+        for leaf in range(tree.structure.n_leaves):
+            own = [row["label"] for row, at in zip(rows, place, strict=True) if at == leaf]
+            if len(own) < 2:
+                continue  # filled up from the whole table
+            if task == "regression":
+                expected = [np.mean(np.clip(own, 0, 10)) / 10]
+            else:
+                expected = [np.mean([label == one for label in own]) for one in classes]
+                expected = expected[1:] if task == "binary" else expected
+            assert tree.values[leaf] * len(model.trees) == pytest.approx(expected, abs=1e-3)
+
+
+def test_no_cut_is_offered_where_cuts_above_left_no_row() -> None:
+    """A column is cut again only inside of what is left of it: no branch is empty by public facts.
+
+    Noise is real and large: without the rule some branch would be.
+    """
+    for split, seed in itertools.product(("histogram", "partially-random"), range(6)):
+        schema, _ = table("binary")
+        model = train(
+            "binary", "auto", 1, "coordinator", epsilon=0.05, seed=seed, split=split,
+            split_caution=0.0, n_trees=4, max_depth=5, n_bins=4, shrinkage="none",
+        )  # fmt: skip
+        for tree in model.trees:
+            check_ranges(tree.structure, schema, 0, {})
+
+
+def check_ranges(structure: Any, schema: Schema, node: int, seen: dict[int, Any]) -> None:
+    """Rows are possible on both sides of every cut, given the cuts above it."""
+    j = int(structure.feature[node])
+    if j < 0:
+        return
+    n_places = 5 if isinstance(schema.columns[j], Categorical) else 1000
+    inside, missing = seen.get(j, (set(range(n_places)), True))
+    if isinstance(schema.columns[j], Categorical):
+        bits = int(structure.members[structure.member_start[node]])
+        right = {place for place in inside if bits >> place & 1}
+    else:
+        upper = {"dose": 1, "age": 80, "stage": 3}[schema.names[j]]
+        edge = float(structure.threshold[node])
+        right = {place for place in inside if place * upper / n_places >= edge}
+    stays = bool(structure.missing_left[node])
+    sides = [(inside - right, missing and stays), (right, missing and not stays)]
+    children = [int(structure.left[node]), int(structure.right[node])]
+    for child, side in zip(children, sides, strict=True):
+        assert any(side)
+        check_ranges(structure, schema, child, {**seen, j: side})
 
 
 @pytest.mark.parametrize("method", ["feverless", "dp-tr-newton-ih", "dp-rf"])
@@ -141,13 +233,14 @@ def test_a_histogram_tree_is_the_greedy_tree() -> None:
     g, h = 0.5 - label, np.full(len(label), 0.25)
     (tree,) = model.trees
     structure = tree.structure
-    reached = {0: np.ones(plain.n, bool)}
+    reached, n_cut = {0: np.ones(plain.n, bool)}, 0
     for node in range(structure.n_nodes):
         if structure.feature[node] < 0:
             inside = reached[node]
             step = -0.3 * np.clip(g[inside].sum() / (h[inside].sum() + 1.0), -2, 2)
             assert tree.values[structure.leaf[node], 0] == pytest.approx(step, abs=1e-5)
             continue
+        n_cut += 1
         gain, (column, kind, value, _, goes) = plain.best(reached[node], g, h)
         assert gain > 0
         assert schema.names[structure.feature[node]] == column
@@ -155,6 +248,7 @@ def test_a_histogram_tree_is_the_greedy_tree() -> None:
             assert structure.threshold[node] == np.float32(value)
         reached[int(structure.left[node])] = reached[node] & goes
         reached[int(structure.right[node])] = reached[node] & ~goes
+    assert n_cut >= 2
 
 
 @pytest.mark.parametrize(
@@ -162,7 +256,26 @@ def test_a_histogram_tree_is_the_greedy_tree() -> None:
     [
         ("feverless", {"batch_size": 5}, "does not use 'batch_size'"),
         ("auto", {"split": "histogram", "batch_size": 5}, "one tree a round"),
-        ("auto", {"split": "histogram", "update": "averaging"}, "scores splits by gradients"),
+        (
+            "feverless",
+            {"update": "gradient", "candidates": "iterative-hessian"},
+            'set update = "newton", or candidates = "quantiles"',
+        ),
+        ("dp-gbm", {"candidates": "iterative-hessian"}, "'gradient' has none"),
+        (
+            "auto",
+            {"split": "histogram", "update": "averaging", "candidates": "iterative-hessian"},
+            "'averaging' has none",
+        ),
+        ("auto", {"split": "partially-random", "batch_fraction": 0.5}, "one tree a round"),
+        ("dp-tr-batch-newton-ih-ebm", {"batch_fraction": -0.25}, "at least 0"),
+        ("auto", {"cuts": [[1, 2]]}, "leave them out"),
+        ("auto", {"candidates": "quantiles-not-private"}, 'or set candidates = "quantiles"'),
+        (
+            "auto",
+            {"candidates": "quantiles-not-private", "cuts": [[1], [2]]},
+            "do not fit the 4 columns",
+        ),
         ("dp-tr-newton", {"features_per_tree": 99}, "at most that"),
         ("dp-rf", {"batch_fraction": 1.5}, "at most 1"),
         ("ldp", {"batch_size": 5}, "does not use 'batch_size'"),

@@ -22,12 +22,16 @@ LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="A .ledger file
 
 def show(ledger: LedgerFile, json: options.Json = False) -> None:
     """Show every run and owner: reserved epsilon, slots charged and released, budget left."""
-    from hedgerow.privacy.ledger import Ledger
+    from hedgerow.privacy.ledger import COORDINATOR, Ledger
 
     with Ledger.open(ledger, create=False) as opened:
-        runs = [_run(line, opened) for line in opened.lines(kind="reserve")]
+        lines = opened.lines(kind="reserve")
+        order = list(dict.fromkeys(line.run for line in lines))
+        lines.sort(key=lambda line: (order.index(line.run), line.owner != COORDINATOR))
+        runs = [_run(line, opened) for line in lines]
         owners = dict.fromkeys(line.owner for line in opened.lines() if line.kind != "boot")
-        totals = [_total(opened, owner, runs) for owner in owners]
+        first = sorted(owners, key=lambda owner: owner != COORDINATOR)
+        totals = [_total(opened, owner, runs) for owner in first]
     if json:
         print_json({"ledger": str(ledger), "runs": runs, "totals": totals})
         return

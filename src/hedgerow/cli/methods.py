@@ -29,12 +29,15 @@ MEANINGS = {
     "update": "how sums become leaf values: newton, gradient or averaging",
     "cycles": "above 0: n_trees is so many times the number of columns",
     "split": "how a tree is shaped: totally-random, partially-random or histogram",
+    "split_caution": "how strictly learned splits allow for their noise; 0 = gains as released",
     "gain_penalty": "a learned split must gain more than this",
-    "min_hessian": "a node with less (noisy) Hessian becomes a leaf",
+    "min_hessian": "a node with less (noisy) Hessian, or fewer rows, becomes a leaf",
     "reuse_histogram": "learned trees take leaves from the question that cut their parent",
-    "candidates": "where columns may be cut: uniform, log or iterative-hessian",
+    "candidates": "where columns may be cut: uniform, log, iterative-hessian, quantiles or "
+    "quantiles-not-private",
     "candidate_rounds": "rounds in which iterative-hessian refines its cuts",
-    "candidate_share": "part of the budget (mu²) for those rounds; 0 = as much a column as a tree",
+    "candidate_share": "part of the budget (mu²) for paid cuts; 0 = as much a column as a tree",
+    "cuts": "edges by column that quantiles-not-private writes; never given by hand",
     "batch_size": "trees that share one release",
     "batch_fraction": "the same as a part of all trees; above 0 it replaces batch_size",
     "features_per_tree": "columns that a tree may use; 0 = all",
@@ -58,6 +61,7 @@ def methods(json: options.Json = False) -> None:
                 "queries": dict(
                     zip(("candidates", "splits", "weights"), method.queries, strict=True)
                 ),
+                "rounds": method.rounds,
                 "trust": method.trust,
                 "settings": {
                     name: value
@@ -69,11 +73,11 @@ def methods(json: options.Json = False) -> None:
         ]
         print_json({"methods": listed, "settings": settings})
         return
-    shown = table("Methods", "name", "what it does", "questions", "own defaults")
+    shown = table("Methods", "name", "what it does", "questions", "rounds", "own defaults")
     for method in METHODS.values():
         own = ", ".join(f"{k}={v}" for k, v in method.defaults.items())
         asked = " + ".join(part for part in method.queries if part != "0")
-        shown.add_row(method.name, method.summary, asked, own or "those below")
+        shown.add_row(method.name, method.summary, asked, method.rounds, own or "those below")
     console = results()
     console.print(shown)
     what = ("setting", "default", "meaning", "option")

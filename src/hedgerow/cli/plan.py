@@ -46,7 +46,7 @@ def plan(
     if out is not None:
         write_text(out, plan_text(made))
     if json:
-        print_json({**summary(made, public), "parties": parties, "plan": made.to_dict()})
+        print_json({**summary(made, public, parties), "plan": made.to_dict()})
     else:
         _show(made, public, parties)
     if out is not None:
@@ -60,9 +60,11 @@ def plan_text(made: Plan) -> str:
     return tomli_w.dumps(made.to_dict())
 
 
-def summary(made: Plan, schema: Schema) -> dict[str, Any]:
-    """The numbers of a plan."""
-    received, sent = bytes_per_party(made, schema)
+def summary(made: Plan, schema: Schema, parties: int) -> dict[str, Any]:
+    """The numbers of a plan; bytes by the names that `hedgerow train` counts them under."""
+    from hedgerow.traffic import OPENING_ROUNDS, traffic
+
+    expected = traffic(made, schema, parties)
     return {
         "run": made.run,
         "method": made.method,
@@ -70,37 +72,20 @@ def summary(made: Plan, schema: Schema) -> dict[str, Any]:
         "epsilon": made.epsilon,
         "delta": made.privacy.delta,
         "mu": made.mu,
-        "rounds": len(made.slots),
+        "rounds": expected.questions,
+        "opening_rounds": OPENING_ROUNDS,
         "numbers": sum(slot.coordinates for slot in made.slots),
         "numbers_per_round": max(slot.coordinates for slot in made.slots),
-        "bytes_to_party_estimate": received,
-        "bytes_from_party_estimate": sent,
+        "parties": parties,
+        "bytes_from_party": expected.sent,
+        "bytes_to_party": expected.received,
+        "bytes_from_parties": expected.total_sent,
+        "bytes_to_parties": expected.total_received,
     }
 
 
-def bytes_per_party(made: Plan, schema: Schema) -> tuple[int, int]:
-    """About how many bytes one party will receive and send over the whole run.
-
-    An answer is 8 bytes a number. A question carries the structures of its trees and then, in the
-    next round, the same trees with their values.
-    """
-    from hedgerow.schema import Categorical
-
-    columns = schema.columns
-    sizes = [len(c.categories) // 64 + 1 for c in columns if isinstance(c, Categorical)]
-    words = sum(sizes) / len(columns)
-    node = 21 + 4 * words  # bytes of an average node, leaves included
-    received, sent = 2000.0, 1000.0  # opening the run
-    for slot in made.slots:
-        sent += 8 * (slot.coordinates + 1) + 420
-        received += 700
-        if slot.kind == "leaf-sums":
-            received += 2 * slot.coordinates * node + 2 * slot.coordinates + 600
-    return round(received), round(sent)
-
-
 def _show(made: Plan, schema: Schema, parties: int) -> None:
-    numbers = summary(made, schema)
+    numbers = summary(made, schema, parties)
     what = ("slots", "what", "numbers each", "mu each", "part of mu²")
     slots = table(
         f"Plan for {schema.name!r}, method {made.method}", *what, right=what[:1] + what[2:]
@@ -117,10 +102,12 @@ def _show(made: Plan, schema: Schema, parties: int) -> None:
     cost.add_row("epsilon", f"{made.epsilon:.4g} at delta = {privacy.delta:g}")
     cost.add_row("mu (Gaussian privacy parameter)", f"{made.mu:.4f}")
     cost.add_row("trust in", privacy.trust)
-    cost.add_row("rounds", f"{numbers['rounds']:,}")
+    opening = numbers["opening_rounds"]
+    cost.add_row("rounds, at most", f"{numbers['rounds']:,} + {opening} to open")
     cost.add_row("numbers per round, at most", f"{numbers['numbers_per_round']:,}")
-    cost.add_row("parties", str(parties))
-    cost.add_row("sent by a party, about", size_text(numbers["bytes_from_party_estimate"]))
-    cost.add_row("received by a party, about", size_text(numbers["bytes_to_party_estimate"]))
+    for way, name in (("sent", "from"), ("received", "to")):
+        each, all_ = numbers[f"bytes_{name}_party"], numbers[f"bytes_{name}_parties"]
+        cost.add_row(f"{way} by a party, at most", size_text(each))
+        cost.add_row(f"{way} by {parties} parties, at most", size_text(all_))
     console.print(cost)
     show("Nothing was asked and nothing was spent.")

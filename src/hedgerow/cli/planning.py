@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.cli.options import flag_of, privacy_names
 from hedgerow.errors import PlanError, SettingsError
+from hedgerow.settings import Settings
 
 if TYPE_CHECKING:
     from hedgerow.privacy.plan import Plan
@@ -57,6 +58,21 @@ def make_plan(
         used = METHODS[method_named(method).name].uses
         values = {name: v for name, v in values.items() if name in used or name in given}
     return plan_for(schema, privacy, method, values, seed)
+
+
+def with_pooled_cuts(
+    schema: Schema, given: Mapping[str, Any], sources: Mapping[str, Path]
+) -> dict[str, Any]:
+    """What was given; with candidates that are not private, their cuts from all tables."""
+    from hedgerow.presets import with_exact_cuts
+    from hedgerow.tables import rows_of
+
+    if given.get("candidates") != "quantiles-not-private":
+        return dict(given)
+    values = {name: v for name, v in given.items() if name in Settings.__dataclass_fields__}
+    tables = (rows_of(path, schema) for path in sources.values())
+    cuts = with_exact_cuts(schema, given.get("method", "auto"), values, lambda: tables)
+    return {**given, **cuts}
 
 
 def settle_plan(

@@ -95,7 +95,7 @@ def _run(
 ) -> tuple[Ensemble, dict[str, Any]]:
     """Everything that can fail is tried before the first charge."""
     from hedgerow.cli.files import check_writable
-    from hedgerow.cli.planning import settle_plan
+    from hedgerow.cli.planning import settle_plan, with_pooled_cuts
     from hedgerow.privacy.ledger import Ledger
     from hedgerow.schema import Schema
 
@@ -104,6 +104,7 @@ def _run(
         public = Schema.read(schema)
         if resume:
             _check_exists(beside, stored_in)
+        given = with_pooled_cuts(public, given, sources)
         agreed = settle_plan(public, given, len(sources), plan, beside)
         tables = _checked_tables(sources, public)
         check_writable(out)

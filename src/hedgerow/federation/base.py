@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -85,7 +86,9 @@ class Federation:
     ) -> None:
         self.engine, self.schema, self.roster = engine, schema, roster
         self.timeout_seconds = timeout_seconds
-        self.bytes_to_parties = self.bytes_from_parties = self.rounds = 0
+        self.rounds = 0  # sums that were answered
+        self.exchanges = 0  # messages with their replies: opening, joining and repeats as well
+        self.received, self.sent = Counter[str](), Counter[str]()  # bytes of each party
         self._identity = coordinator
         self._plan: Plan | None = None
         self._active: tuple[str, ...] = ()
@@ -96,6 +99,14 @@ class Federation:
     @property
     def names(self) -> tuple[str, ...]:
         return self.roster.names
+
+    @property
+    def bytes_to_parties(self) -> int:
+        return self.received.total()
+
+    @property
+    def bytes_from_parties(self) -> int:
+        return self.sent.total()
 
     @property
     def ensemble(self) -> EnsembleRef:
@@ -112,7 +123,7 @@ class Federation:
         self._refs.append(self._refs[-1].then(tree.to_bytes()))
 
     def open(self, plan: Plan) -> None:
-        """Open a run: every party checks the plan, reserves it and announces its mask key."""
+        """Open a run: every party checks the plan and announces its key; then all reserve it."""
         if plan.schema_hash != self.schema.hash or plan.unit != self.schema.unit.text:
             raise Refused("the plan was made for another schema. Nothing was asked.")
         self._plan = plan
@@ -213,13 +224,14 @@ class Federation:
     def _send(self, names: Sequence[str], message: Message) -> dict[str, Message]:
         """Send one signed message to some parties; keep the replies that are really theirs."""
         data = message.signed(self._identity).to_bytes()
-        self.bytes_to_parties += len(data) * len(names)
+        self.exchanges += 1
+        self.received.update(dict.fromkeys(names, len(data)))
         replies: dict[str, Message] = {}
         for name, reply in self.engine.ask(names, data, self.timeout_seconds).items():
             if reply.body is None:
                 log.warning("no answer from %s: %s", name, reply.problem)
                 continue
-            self.bytes_from_parties += len(reply.body)
+            self.sent[name] += len(reply.body)
             try:
                 read = Message.from_bytes(reply.body)
             except FormatError:

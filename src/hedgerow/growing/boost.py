@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 from hedgerow.binning import base_grid
 from hedgerow.errors import PlanError, SettingsError, SlotSpent
 from hedgerow.gate import Gate
-from hedgerow.growing.candidates import CANDIDATES, Cuts, refine
+from hedgerow.growing.candidates import Cuts, first_cuts, refine
+from hedgerow.growing.candidates.iterative_hessian import refined, refined_columns
+from hedgerow.growing.candidates.quantiles import counted_columns, counts_query, quantiles
 from hedgerow.growing.leaves import average_values, shrunk, step_values
-from hedgerow.growing.splits.learned import LearnedTree, grow_tree, levels_of
+from hedgerow.growing.splits.growth import LearnedTree
+from hedgerow.growing.splits.learned import grow_tree, levels_of
 from hedgerow.growing.splits.totally_random import (
     columns_of_tree,
     columns_to_cut,
@@ -22,9 +25,16 @@ from hedgerow.losses import Loss, RowBound, loss_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Structure, Tree, single_leaf
 from hedgerow.privacy.plan import Plan, Wish
-from hedgerow.queries import ColumnHessians, LabelSums, LeafSums, NodeHistograms
+from hedgerow.queries import (
+    ColumnCounts,
+    ColumnHessians,
+    LabelSums,
+    LeafSums,
+    NodeHistograms,
+    size_of,
+)
 from hedgerow.rng import Generator, stream
-from hedgerow.schema import Numeric, Schema
+from hedgerow.schema import Schema
 from hedgerow.settings import Settings
 
 
@@ -35,10 +45,10 @@ def wishes(schema: Schema, settings: Settings) -> list[Wish]:
             f"features_per_tree is {settings.features_per_tree}, but the schema has "
             f"{len(schema.columns)} columns; choose at most that, or 0 for all"
         )
-    if not columns_to_cut(schema, CANDIDATES[settings.candidates](schema, settings.n_bins)):
+    if not columns_to_cut(schema, first_cuts(schema, settings)):
         raise PlanError("no column of the schema can be cut: widen a bound or list more categories")
-    batches, refined = _batches(settings), _refined_columns(schema)
-    rounds = min(settings.candidate_rounds, len(batches)) if _asks_cuts(settings, schema) else 0
+    batches = _batches(settings)
+    question, rounds = _cut_question(schema, settings, len(batches))
     trees = [_tree_wishes(schema, settings, len(batch)) for batch in batches]
     weight = sum(wish.share for wanted in trees for wish in wanted)
     start = settings.start_share if settings.update != "averaging" else 0.0
@@ -46,15 +56,26 @@ def wishes(schema: Schema, settings: Settings) -> list[Wish]:
     if start + cuts >= 1:
         raise SettingsError("start_share and candidate_share leave nothing for the trees")
     scale = weight / (1 - start - cuts)  # all shares in units of one leaf question
-    cut_share = cuts * scale / rounds if cuts else float(len(refined))
     wanted = [Wish("base rate", LabelSums.kind, start * scale, max(2, len(schema.label.classes)))]
     for number, tree in enumerate(trees):
         if number < rounds:
-            size = len(refined) * settings.n_bins
-            wanted.append(Wish("cuts", ColumnHessians.kind, cut_share, size))
+            share = cuts * scale / rounds if cuts else question.share
+            wanted.append(replace(question, share=share))
         wanted += tree
     total = sum(wish.share for wish in wanted)
     return [replace(wish, share=wish.share / total) for wish in wanted]
+
+
+def _cut_question(schema: Schema, settings: Settings, n_batches: int) -> tuple[Wish, int]:
+    """What is asked about cuts, a column weighing as much as a tree, and in how many rounds."""
+    if settings.candidates == "quantiles":
+        columns = counted_columns(schema, settings.n_bins)
+        size = size_of(counts_query(schema, settings.n_bins))
+        return Wish("cuts", ColumnCounts.kind, float(len(columns)), size), min(1, len(columns))
+    columns = refined_columns(schema)
+    rounds = min(settings.candidate_rounds, n_batches) if _asks_cuts(settings, schema) else 0
+    size = len(columns) * settings.n_bins
+    return Wish("cuts", ColumnHessians.kind, float(len(columns)), size), rounds
 
 
 def _tree_wishes(schema: Schema, settings: Settings, size: int) -> list[Wish]:
@@ -63,7 +84,7 @@ def _tree_wishes(schema: Schema, settings: Settings, size: int) -> list[Wish]:
     width, depth = loss_for(schema.label).bound(settings.update).width, settings.max_depth
     if settings.split == "totally-random":
         return [Wish(f"batch of {size}", LeafSums.kind, 1.0, width * size * 2**depth)]
-    usable = columns_to_cut(schema, CANDIDATES[settings.candidates](schema, settings.n_bins))
+    usable = columns_to_cut(schema, first_cuts(schema, settings))
     k = min(settings.features_per_tree or len(usable), len(usable))
     wanted = []
     for level in range(levels_of(settings, k)):
@@ -72,7 +93,8 @@ def _tree_wishes(schema: Schema, settings: Settings, size: int) -> list[Wish]:
             bins = sum(sorted((n + 1 for n in most), reverse=True)[:k])
             kind, numbers = NodeHistograms.kind, width * 2**level * bins
         else:
-            kind, numbers = LeafSums.kind, width * k * 2 ** (level + 1)
+            leaves = 2 ** (level + 1) if k > 1 else 2**depth  # one column is asked at once
+            kind, numbers = LeafSums.kind, width * k * leaves
         wanted.append(Wish(f"level {level}", kind, float(k), numbers))
     if not settings.reuse_histogram:
         wanted.append(Wish("leaves", LeafSums.kind, 1.0, width * 2**depth))
@@ -88,7 +110,7 @@ def grow(gate: Gate) -> Ensemble:
     plan, schema = gate.plan, gate.schema
     settings, loss = plan.settings, loss_for(schema.label)
     averaged = settings.update == "averaging"
-    cuts = CANDIDATES[settings.candidates](schema, settings.n_bins)
+    cuts = first_cuts(schema, settings)
     trees: list[Tree] = []
     if not averaged:
         trees += _start(gate, loss)
@@ -97,7 +119,9 @@ def grow(gate: Gate) -> Ensemble:
             for tree in trees[gate.ensemble.length :]:
                 gate.publish(tree)
         if _asks_cuts(settings, schema) and number < settings.candidate_rounds:
-            cuts = _refined(gate, cuts, loss)
+            cuts = refined(gate, cuts)
+        if number == 0 and _asks_counts(settings, schema):
+            cuts = quantiles(gate, cuts, settings.n_bins)
         if settings.split == "totally-random":
             trees += _random_trees(gate, settings, cuts, batch)
         else:
@@ -135,32 +159,11 @@ def _asks_cuts(settings: Settings, schema: Schema) -> bool:
     """Whether cuts are refined by questions of their own; histogram trees know enough already."""
     if settings.candidates != "iterative-hessian" or settings.split == "histogram":
         return False
-    return bool(_refined_columns(schema))
+    return bool(refined_columns(schema))
 
 
-def _refined_columns(schema: Schema) -> list[int]:
-    """Numeric columns with a choice of edges; ordinals keep their few cuts."""
-    grid = base_grid(schema)
-    columns = enumerate(schema.columns)
-    return [j for j, column in columns if isinstance(column, Numeric) and len(grid[j].edges)]
-
-
-def _refined(gate: Gate, cuts: Cuts, loss: Loss) -> Cuts:
-    """New cuts from one release of Hessian histograms; the old ones if its slot was lost."""
-    schema, grid = gate.schema, base_grid(gate.schema)
-    columns = _refined_columns(schema)
-    asked = tuple(cuts[j] for j in columns)
-    query = ColumnHessians(tuple(columns), asked, loss.name, gate.ensemble)
-    try:
-        release = gate.release(query)
-    except SlotSpent:
-        return cuts
-    parts = np.split(release.values, np.cumsum([len(c) + 1 for c in asked])[:-1])
-    n_bins = gate.plan.settings.n_bins
-    fresh = list(cuts)
-    for j, hessians in zip(columns, parts, strict=True):
-        fresh[j] = refine(grid[j], cuts[j], hessians, n_bins)
-    return fresh
+def _asks_counts(settings: Settings, schema: Schema) -> bool:
+    return settings.candidates == "quantiles" and bool(counted_columns(schema, settings.n_bins))
 
 
 def _columns(
@@ -204,7 +207,7 @@ def _learned_tree(
     columns = _columns(schema, settings, cuts, number, rng)
     grown = grow_tree(gate, settings, cuts, columns, rng)
     fresh = _cuts_from_root(schema, settings, cuts, columns, grown)
-    if not grown.sums:
+    if not grown.is_cut:
         if not settings.reuse_histogram:
             gate.pass_over()
         return [], fresh
@@ -231,7 +234,7 @@ def _cuts_from_root(
     ends = np.cumsum([NodeHistograms.bins_of(grid[j], cuts[j]) for j in columns])
     fresh = list(cuts)
     for j, part in zip(columns, np.split(grown.root, ends[:-1], axis=1), strict=True):
-        if j in _refined_columns(schema):
+        if j in refined_columns(schema):
             hessians = part[first:, :-1].sum(axis=0)  # without the bin of missing values
             fresh[j] = refine(grid[j], cuts[j], hessians, settings.n_bins)
     return fresh
@@ -253,8 +256,8 @@ def _tree(
 ) -> Tree:
     """Leaf values from sums (number, leaf) and their noise deviations (leaf,)."""
     if settings.update == "averaging":
-        floor = max(1.0, 2 * float(deviations.max()))
-        return Tree(structure, average_values(sums, bound, floor).astype(np.float32))
+        floors = np.maximum(1.0, 2 * deviations)
+        return Tree(structure, average_values(sums, bound, floors).astype(np.float32))
     sums = sums.copy()
     if settings.shrinkage == "stein":
         sums[: bound.first] = shrunk(sums[: bound.first], deviations)

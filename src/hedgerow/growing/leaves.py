@@ -19,10 +19,11 @@ def step_values(
 
     -G / (H + lambda), the weight clipped to +-clip. A noisy H (or count) is held at `floor` or
     above: where it is no larger than its own noise, the leaf is nearly empty and must not step far.
+    Where that is not above 0 the leaf looks empty, and does not step.
     """
     first, second = sums[: bound.first], sums[bound.first :]  # (output, leaf), (output or 1, leaf)
-    denominator = np.broadcast_to(np.maximum(second, floor) + reg_lambda, first.shape)
-    weights = np.divide(-first, denominator, out=np.zeros_like(first), where=denominator > 0)
+    held = np.broadcast_to(np.maximum(second, floor), first.shape)
+    weights = np.divide(-first, held + reg_lambda, out=np.zeros_like(first), where=held > 0)
     return np.asarray(np.clip(weights, -clip, clip).T)
 
 
@@ -38,15 +39,15 @@ def shrunk(gradients: Floats, deviations: Floats) -> Floats:
     return gradients * (max(0.0, 1.0 - noise / energy) if energy > 0 else 0.0)
 
 
-def average_values(sums: Floats, bound: RowBound, floor: float) -> Floats:
+def average_values(sums: Floats, bound: RowBound, floor: float | Floats) -> Floats:
     """Leaf averages (leaf, output): class shares, or the mean scaled label of each leaf.
 
-    Counts below `floor` (the size of their noise) are filled up with the sums of all leaves, so a
-    nearly empty leaf says what the whole table says.
+    Counts below `floor` (the size of their noise, of all leaves or of each) are filled up with the
+    sums of all leaves, so a nearly empty leaf says what the whole table says.
     """
     if bound.second:  # numbers: sum of labels, count
         total, count = sums[0], np.maximum(sums[1], 0.0)
-        share = np.clip(total.sum() / max(count.sum(), floor), 0.0, 1.0)
+        share = np.clip(total.sum() / max(float(count.sum()), float(np.max(floor))), 0.0, 1.0)
         missing = np.maximum(floor - count, 0.0)
         mean = np.clip((total + missing * share) / (count + missing), 0.0, 1.0)
         return np.asarray(mean[:, None])

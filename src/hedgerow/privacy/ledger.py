@@ -210,13 +210,20 @@ class Ledger:
             ).fetchall()
         return [Line(*row) for row in rows]
 
+    def has_reserved(self, owner: str, run: str) -> bool:
+        """Whether an owner reserved a run; cheaper than reading the line, which holds the plan."""
+        found = "SELECT 1 FROM line WHERE run = ? AND owner = ? AND kind = 'reserve'"
+        with self._lock:
+            return self._connection.execute(found, (run, owner)).fetchone() is not None
+
     def attempts(self, owner: str, run: str) -> tuple[int, int]:
         """How many attempts an owner charged in a run, and over how many slots."""
-        row = self._connection.execute(
-            "SELECT count(*), count(DISTINCT slot) FROM line"
-            " WHERE run = ? AND owner = ? AND kind = 'charge'",
-            (run, owner),
-        ).fetchone()
+        with self._lock:
+            row = self._connection.execute(
+                "SELECT count(*), count(DISTINCT slot) FROM line"
+                " WHERE run = ? AND owner = ? AND kind = 'charge'",
+                (run, owner),
+            ).fetchone()
         return int(row[0]), int(row[1])
 
     def verify(self) -> int:

@@ -48,36 +48,61 @@ class Spending:
 
 
 class Reservation:
-    """One owner's hold on a plan. Creating it reserves the ceiling, or finds it reserved."""
+    """One owner's hold on a plan. Creating it reserves the ceiling, or finds it reserved.
+
+    With `at_once=False` the plan is only checked; `reserve` enters it later, and until then
+    nothing can be charged.
+    """
 
     def __init__(
-        self, ledger: Ledger, plan: Plan, owner: str = COORDINATOR, budget: Budget | None = None
+        self,
+        ledger: Ledger,
+        plan: Plan,
+        owner: str = COORDINATOR,
+        budget: Budget | None = None,
+        at_once: bool = True,
     ) -> None:
         self.ledger, self.plan, self.owner = ledger, plan, owner
-        with ledger.transaction():  # what is checked and what is reserved belong together
-            self._reserve(budget)
+        self._budget = budget
+        if at_once:
+            self.reserve()
+        else:
+            with ledger.transaction():
+                if not self._is_reserved():
+                    self._check()
+
+    def reserve(self) -> None:
+        """Enter the plan's ceiling into the ledger, unless it stands there already."""
+        with self.ledger.transaction():  # what is checked and what is reserved belong together
+            if not self._is_reserved():
+                self._check()
+                self._enter()
         fail_point("reserve")
 
-    def _reserve(self, budget: Budget | None) -> None:
-        ledger, plan, owner = self.ledger, self.plan, self.owner
-        reserved = ledger.lines(owner, "reserve", plan.run)
-        if reserved:
-            if reserved[0].values["hash"] != plan.hash:
-                raise PlanError(
-                    f"run {plan.run} was reserved with another plan. Nothing was asked. "
-                    "Use the plan it was started with, or make a new one."
-                )
-            return
-        _check_unit(ledger, plan, owner)
-        for limit in (budget, budget_of(ledger, owner)):
+    def _is_reserved(self) -> bool:
+        reserved = self.ledger.lines(self.owner, "reserve", self.plan.run)
+        if reserved and reserved[0].values["hash"] != self.plan.hash:
+            raise PlanError(
+                f"run {self.plan.run} was reserved with another plan. Nothing was asked. "
+                "Use the plan it was started with, or make a new one."
+            )
+        return bool(reserved)
+
+    def _check(self) -> None:
+        """Refuse a plan that does not add up with the ledger, or exceeds a budget."""
+        _check_unit(self.ledger, self.plan, self.owner)
+        for limit in (self._budget, budget_of(self.ledger, self.owner)):
             if limit is not None:
-                _check_budget(ledger, plan, owner, limit)
+                _check_budget(self.ledger, self.plan, self.owner, limit)
+
+    def _enter(self) -> None:
+        plan = self.plan
         values = {
             "hash": plan.hash, "mu": plan.mu, "coordinates": plan.coordinates,
             "epsilon": plan.epsilon, "delta": plan.privacy.delta, "plan": plan.to_dict(),
             "unit": _counted(plan),
         }  # fmt: skip
-        ledger.append(owner, "reserve", plan.run, values=values)
+        self.ledger.append(self.owner, "reserve", plan.run, values=values)
 
     def last_attempt(self, slot: int) -> int:
         """Number of the last attempt charged for a slot, 0 if it was never charged."""
@@ -90,6 +115,21 @@ class Reservation:
 
         The first attempt is the slot's own; each further one draws a spare.
         """
+        # Two threads that both saw the last spare would both draw it: count and charge at once.
+        with self.ledger.transaction():
+            number = self._next_attempt(slot, attempt)
+            values = {"mu": self.plan.slots[slot].mu, "request": request}
+            fail_point("charge")
+            self.ledger.append(self.owner, "charge", self.plan.run, slot, number, values)
+        fail_point("sync")
+        return number
+
+    def _next_attempt(self, slot: int, attempt: int | None) -> int:
+        if not self.ledger.has_reserved(self.owner, self.plan.run):
+            raise LedgerError(
+                f"run {self.plan.run} is not reserved by {self.owner}, so slot {slot} cannot be "
+                "charged. Nothing was asked. Reserve the plan first."
+            )
         last = self.last_attempt(slot)
         number = last + 1 if attempt is None else attempt
         if number <= last:
@@ -101,10 +141,6 @@ class Reservation:
                 f"slot {slot} was charged without a stored release and no spare attempt is left "
                 f"({extra} of {spare} used)"
             )
-        values = {"mu": self.plan.slots[slot].mu, "request": request}
-        fail_point("charge")
-        self.ledger.append(self.owner, "charge", self.plan.run, slot, number, values)
-        fail_point("sync")
         return number
 
     def released(self, slot: int, request: str) -> Release | None:

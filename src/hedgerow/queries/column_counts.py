@@ -19,7 +19,10 @@ from hedgerow.tables import Rows
 
 @dataclass(frozen=True)
 class ColumnCounts:
-    """Rows by column, class and code: for each column a block (class, code)."""
+    """Rows by column, class and code: for each column a block (class, code).
+
+    With `n_classes` 1 all classes are counted together.
+    """
 
     columns: tuple[int, ...]
     n_codes: tuple[int, ...]  # of each column, missing included
@@ -27,10 +30,12 @@ class ColumnCounts:
     kind: ClassVar[str] = "column-counts"
 
     @staticmethod
-    def of(schema: Schema, columns: tuple[int, ...] | None = None) -> ColumnCounts:
+    def of(
+        schema: Schema, columns: tuple[int, ...] | None = None, together: bool = False
+    ) -> ColumnCounts:
         chosen = tuple(range(len(schema.columns))) if columns is None else columns
         codes = tuple(grid.n_codes for grid in base_grid(schema))
-        n_classes = max(1, len(schema.label.classes))
+        n_classes = 1 if together else max(1, len(schema.label.classes))
         return ColumnCounts(chosen, tuple(codes[j] for j in chosen), n_classes)
 
     @property
@@ -50,16 +55,16 @@ class ColumnCounts:
     def check(self, schema: Schema) -> None:
         distinct = sorted(set(self.columns)) == sorted(self.columns)
         fits = all(0 <= j < len(schema.columns) for j in self.columns)
-        if not self.columns or not distinct or not fits or self != self.of(schema, self.columns):
+        if not self.columns or not distinct or not fits:
+            raise FormatError("column counts name a column twice, none, or one that does not exist")
+        if self not in (self.of(schema, self.columns, together) for together in (False, True)):
             raise FormatError("column counts do not match the schema's base grid")
 
     def answer(
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
         group = (
-            rows.target.astype(np.int64)
-            if schema.label.classes
-            else np.zeros(rows.n_rows, np.int64)
+            rows.target.astype(np.int64) if self.n_classes > 1 else np.zeros(rows.n_rows, np.int64)
         )
         parts = [
             kernels.cell_counts(rows.codes.column(j), group, self.n_classes, n).ravel()

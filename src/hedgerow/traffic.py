@@ -1,0 +1,299 @@
+"""What a plan will send: rounds and bytes of a party, known before anyone is asked.
+
+Messages of the real wire are built around stand-ins and measured; arrays count by their shapes,
+which follow from the plan. Nothing here sees a row or a party.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow import wire
+from hedgerow.binning import base_grid
+from hedgerow.errors import PlanError
+from hedgerow.losses import loss_for
+from hedgerow.model.tree import member_words, single_leaf, stack, stack_trees
+from hedgerow.packing import canonical_json
+from hedgerow.privacy.identity import Announcement
+from hedgerow.privacy.mechanisms import MAX_BITS
+from hedgerow.privacy.plan import Plan, Slot
+from hedgerow.queries import (
+    ColumnCounts,
+    ColumnHessians,
+    EnsembleRef,
+    LabelSums,
+    LeafSums,
+    NodeHistograms,
+    SumQuery,
+    query_bytes,
+)
+from hedgerow.queries.noise import Noise
+from hedgerow.schema import Categorical, Numeric, Ordinal, Schema
+from hedgerow.wire import Ask, Message
+
+OPENING_ROUNDS = 2  # open and join
+LONGEST_NAME = 40  # letters, where the names of the parties are not known yet
+_HASH, _SIGNATURE = "0" * 64, "0" * 128
+_STARTS = 9_999  # of a party's process, counted in its announcement
+_ROWS = 9_999_999_999  # of a party, visible where nobody is trusted
+_LONGEST_NUMBER = sys.float_info.max  # 23 letters as JSON, as long as a positive number gets
+_ONE_LEAF = single_leaf(np.zeros(1))
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Rounds and bytes of a run in which nobody is lost; `parties` send and receive as much each.
+
+    A round is one message to every party and its reply. Sizes are those of hedgerow's messages,
+    without what a transport adds.
+    """
+
+    parties: int
+    questions: int  # rounds that ask about rows, at most
+    sent: int  # bytes that one party sends over the run, at most
+    received: int  # bytes that one party receives over the run, at most
+
+    @property
+    def rounds(self) -> int:
+        return self.questions + OPENING_ROUNDS
+
+    @property
+    def total_sent(self) -> int:
+        return self.parties * self.sent
+
+    @property
+    def total_received(self) -> int:
+        return self.parties * self.received
+
+
+def traffic(plan: Plan, schema: Schema, parties: int | Sequence[str]) -> Traffic:
+    """The traffic of a plan over parties of these names, or over so many.
+
+    It is an upper bound. Totally random trees over public cuts have fixed shapes: there an answer
+    is exact but for the digits of a party's starts and (under trust `nobody`) rows, and, if only
+    the number of parties is given, the letters of their names. A question is exact but for the
+    digits of its noise and the category sets of its trees, which count as the schema's widest.
+    Trees that learn their splits or cuts may stop early and then send less. A party that is lost
+    costs the attempt that is asked again, at most `spare` times, and its opening and joining.
+
+    >>> from hedgerow.privacy.plan import Wish, make_plan
+    >>> from hedgerow.settings import Privacy, Settings
+    >>> schema = Schema.from_bounds({"age": (0, 110)}, classes=[0, 1])
+    >>> wishes = [Wish("batch of 1", "leaf-sums", 0.1, 32, repeat=10)]
+    >>> settings, privacy = Settings(n_trees=10, start_share=0.0), Privacy(1.0, 1e-5)
+    >>> plan = make_plan(schema.hash, "auto", settings, privacy, wishes, seed=1, run="example")
+    >>> found = traffic(plan, schema, ["a", "b", "c"])
+    >>> found.rounds, found.sent
+    (12, 7675)
+    """
+    if isinstance(parties, int):
+        parties = [f"{i:0{LONGEST_NAME}}" for i in range(parties)]
+    names = tuple(sorted(parties))
+    longest = max(names, key=len)
+    sizes = _Sizes(plan, schema, names)
+    sent, received = _opening(plan, names, longest)
+    for index, slot, asked in _walk(plan, schema):
+        received += sizes.question(slot, _widest(index), asked)
+        sent += sizes.answer(slot, longest)
+    return Traffic(len(names), len(plan.slots), sent, received)
+
+
+def _opening(plan: Plan, names: Sequence[str], longest: str) -> tuple[int, int]:
+    """Bytes that the party of the longest name sends and receives until it may be asked."""
+
+    def announcement(name: str) -> dict[str, Any]:
+        keys = (_HASH, plan.hash, plan.schema_hash, _HASH)
+        return Announcement(name, _STARTS, *keys, _SIGNATURE).to_dict()
+
+    announced = [announcement(name) for name in names]
+    received: dict[str, dict[str, Any]] = {
+        "open": {"plan": plan.to_dict(), "roster": _HASH},
+        "join": {"run": plan.run, "announcements": announced},
+    }
+    sent: dict[str, dict[str, Any]] = {
+        "opened": {"announcement": announcement(longest)},
+        "joined": {"run": plan.run},
+    }
+    return _plain(sent), _plain(received)
+
+
+def _plain(messages: Mapping[str, dict[str, Any]]) -> int:
+    bodies = [wire.plain(type_, values) for type_, values in messages.items()]
+    return sum(len(Message(one.type, one.body, _SIGNATURE).to_bytes()) for one in bodies)
+
+
+@dataclass(frozen=True)
+class _Trees:
+    """Trees by number and by leaves of all of them together."""
+
+    n_trees: int = 0
+    n_leaves: int = 0
+
+    def shapes(self, words: int) -> dict[str, Shape]:
+        """Shapes of the stacked arrays; a split may need `words` words for its categories."""
+        nodes, splits = 2 * self.n_leaves - self.n_trees, self.n_leaves - self.n_trees
+        other = {
+            "member_start": nodes + self.n_trees,
+            "members": words * splits,
+            "nodes": self.n_trees,
+            "words": self.n_trees,
+        }
+        return {name: (other.get(name, nodes),) for name in stack([])}
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The trees that a question refers to, and those of them that travel with it."""
+
+    length: int = 0
+    first: int = 0  # of those that travel
+    carried: _Trees = _Trees()
+
+
+def _walk(plan: Plan, schema: Schema) -> Iterator[tuple[int, Slot, _Asked]]:
+    """Slots in order. Trees travel once, with the first question after they were published."""
+    settings, loss = plan.settings, loss_for(schema.label)
+    about_trees = [slot.kind in (LeafSums.kind, NodeHistograms.kind) for slot in plan.slots]
+    batches = math.ceil(settings.n_trees / settings.trees_per_round)
+    per_batch = math.ceil(sum(about_trees) / batches)
+    n_start = LabelSums(len(schema.label.classes)).blocks[0].size
+    starts = settings.start_share > 0 or bool(np.any(loss.start(np.zeros(n_start), 1.0)))
+    fresh = _Trees(1, 1) if starts and settings.update != "averaging" else _Trees()
+    length = fresh.n_trees
+    asked = 0  # questions about the trees of this batch so far
+    for index, slot in enumerate(plan.slots):
+        if slot.kind in (LabelSums.kind, ColumnCounts.kind):
+            yield index, slot, _Asked()
+            continue
+        first = length - fresh.n_trees
+        yield index, slot, _Asked(_widest(length), _widest(first), fresh)
+        fresh = _Trees()
+        asked += about_trees[index]
+        if asked == per_batch and settings.update != "averaging":
+            asked, fresh = 0, _batch_of(slot, plan, schema)
+            length += fresh.n_trees
+
+
+def _batch_of(slot: Slot, plan: Plan, schema: Schema) -> _Trees:
+    """The trees that a batch adds, at their largest."""
+    full = 2**plan.settings.max_depth
+    if plan.settings.split != "totally-random":
+        return _Trees(1, full)
+    n_leaves = slot.coordinates // loss_for(schema.label).bound(plan.settings.update).width
+    return _Trees(max(1, n_leaves // full), n_leaves)
+
+
+class _Sizes:
+    """Lengths of questions and answers of one plan."""
+
+    def __init__(self, plan: Plan, schema: Schema, names: tuple[str, ...]) -> None:
+        self._plan, self._schema, self._names = plan, schema, names
+        loss, settings = loss_for(schema.label), plan.settings
+        self._loss, self._update = loss, settings.update
+        self._width, self._n_outputs = loss.bound(settings.update).width, loss.n_outputs
+        sets = [member_words(c) for c in schema.columns if isinstance(c, Categorical)]
+        self._words = max(sets, default=0)
+        self._columns = min(settings.features_per_tree or len(schema.columns), len(schema.columns))
+        histograms = [s.coordinates for s in plan.slots if s.kind == NodeHistograms.kind]
+        self._root = min(histograms, default=1)  # numbers of the root's histogram
+        self.question = lru_cache(maxsize=None)(self._question)
+        self.answer = lru_cache(maxsize=None)(self._answer)
+
+    def _answer(self, slot: Slot, name: str) -> int:
+        trust, numbers = self._plan.privacy.trust, slot.coordinates
+        if slot.kind == ColumnHessians.kind:  # a narrow column has fewer edges than may be asked
+            numbers = min(numbers, sum(self._bins(Numeric).values()))
+        source = "none" if trust == "coordinator" else "secure"
+        rows = _ROWS if trust == "nobody" else 0
+        empty = {"total": np.zeros(0, np.uint64)}
+        body = wire.answer(_HASH, name, source, empty["total"], rows).body
+        # One number more than was asked checks the masks.
+        return _sealed("answer", len(body) + _growth(empty, {"total": (numbers + 1,)}))
+
+    def _bins(self, *sorts: type[Numeric] | type[Ordinal]) -> dict[int, int]:
+        """The most bins that cuts can make of each column of these sorts."""
+        n_bins, grid = self._plan.settings.n_bins, base_grid(self._schema)
+        return {
+            j: min(n_bins, len(grid[j].edges) + 1)
+            for j, column in enumerate(self._schema.columns)
+            if isinstance(column, sorts) and len(grid[j].edges)
+        }
+
+    def _question(self, slot: Slot, index: int, asked: _Asked) -> int:
+        query, shapes = self._stand_in(slot, EnsembleRef(asked.length, _HASH))
+        plain = query_bytes(query)
+        length = len(plain) + _growth(query.parts()[1], shapes)
+        sigmas = (_LONGEST_NUMBER,) * len(query.blocks)
+        noise, privacy = Noise(slot.mu, MAX_BITS, sigmas), self._plan.privacy
+        ask = Ask(self._plan.run, index, 1, self._names, query, noise, privacy.colluding)
+        body = len(ask.body()) + _growth({"query": _of(plain)}, {"query": (length,)})
+        return _sealed("ask", body, asked.first, self._carried(asked))
+
+    def _carried(self, asked: _Asked) -> dict[str, Shape]:
+        trees = asked.carried
+        if not trees.n_trees:
+            return {}
+        return {**trees.shapes(self._words), "values": (trees.n_leaves, self._n_outputs)}
+
+    def _stand_in(self, slot: Slot, ensemble: EnsembleRef) -> tuple[SumQuery, dict[str, Shape]]:
+        """A small query of the slot's kind, and the shapes that its arrays will have."""
+        loss, update, k = self._loss.name, self._update, self._columns
+        if slot.kind == LabelSums.kind:
+            return LabelSums(len(self._schema.label.classes)), {}
+        if slot.kind == ColumnCounts.kind:
+            return ColumnCounts.of(self._schema), {}
+        if slot.kind == ColumnHessians.kind:
+            bins = self._bins(Numeric)
+            shapes: dict[str, Shape] = {"cuts": (sum(bins.values()) - len(bins),)}
+            return ColumnHessians(tuple(bins), ((),) * len(bins), loss, ensemble), shapes
+        if slot.kind == LeafSums.kind:
+            n_leaves = slot.coordinates // self._width
+            random = self._plan.settings.split == "totally-random"
+            n_trees = n_leaves // 2**self._plan.settings.max_depth if random else 1
+            trees = _Trees(max(1, n_trees), n_leaves)
+            return LeafSums((), loss, ensemble, update), trees.shapes(self._words)
+        if slot.kind == NodeHistograms.kind:
+            trees = _Trees(1, slot.coordinates // self._root)
+            bins = self._bins(Numeric, Ordinal)
+            shapes = {**trees.shapes(self._words), "cuts": (sum(bins.values()) - len(bins),)}
+            columns = (tuple(range(k)), ((),) * k, (0,) * k)
+            return NodeHistograms(_ONE_LEAF.structure, *columns, loss, ensemble, update), shapes
+        raise PlanError(f"slot {slot.name!r} asks for {slot.kind!r}, whose size is not known")
+
+
+def _sealed(
+    type_: str, body: int, trees_from: int = 0, trees: Mapping[str, Shape] | None = None
+) -> int:
+    """Length of a signed message with a body of that length and trees of those shapes."""
+    one = (_ONE_LEAF,) if trees else ()
+    length = len(Message(type_, b"", _SIGNATURE, trees_from, one).to_bytes())
+    length += _growth({"body": _of(b"")}, {"body": (body,)})
+    return length + (_growth(stack_trees(one), trees) if trees else 0)
+
+
+def _growth(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, Shape]) -> int:
+    """By how much a packed message grows if its arrays take these shapes."""
+    more = 0
+    for name, shape in shapes.items():
+        array = arrays[name]
+        more += len(canonical_json(list(shape))) - len(canonical_json(list(array.shape)))
+        more += (math.prod(shape) - array.size) * array.itemsize
+    return more
+
+
+def _widest(number: int) -> int:
+    """A number of as many digits: messages of equal length are measured once."""
+    return int("9" * len(str(number)))
+
+
+def _of(data: bytes) -> NDArray[np.uint8]:
+    return np.frombuffer(data, np.uint8)
