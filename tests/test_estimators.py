@@ -18,7 +18,7 @@ from sklearn.model_selection import train_test_split
 
 from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, Schema
 from hedgerow.errors import SchemaError, SettingsError, TableError
-from hedgerow.losses import UPDATES
+from hedgerow.losses import TREE_UPDATES
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.tables import read_table
 from tests.conftest import MIXED, mixed_table
@@ -193,7 +193,7 @@ def test_numbers_need_the_regressor_and_classes_the_classifier(two_numbers: Numb
         regressor().fit(X, np.append(np.nan, X[1:, 0]))
 
 
-@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("update", TREE_UPDATES)
 def test_regression_predicts_within_the_bounds_and_follows_the_label(
     two_numbers: Numbers, update: str
 ) -> None:
@@ -209,7 +209,7 @@ def test_regression_predicts_within_the_bounds_and_follows_the_label(
     assert np.abs(clipped.predict(X)).max() <= 5
 
 
-@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("update", TREE_UPDATES)
 def test_several_classes_have_one_probability_each(two_numbers: Numbers, update: str) -> None:
     X, _ = two_numbers
     labels = np.array(["low", "mid", "high"])[(3 * X[:, 0]).astype(int)]

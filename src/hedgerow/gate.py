@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -80,13 +80,14 @@ class Gate:
         """Add a tree made of released values; later questions may refer to it."""
         self._federation.publish(tree)
 
-    def release(self, query: SumQuery) -> Release:
+    def release(self, query: SumQuery, mu: float = 0.0, name: str = "") -> Release:
         """A noisy sum, charged to the next slot of the plan.
 
-        Raises SlotSpent if an earlier process charged the slot and died before storing its
-        release, and no spare attempt is left: the value is lost, the charge is not.
+        A slot that is priced during the run takes `mu` (and a name for whoever watches); a listed
+        one has its own. Raises SlotSpent if an earlier process charged the slot and died before
+        storing its release, and no spare attempt is left: the value is lost, the charge is not.
         """
-        index, slot = self._draw(query)
+        index, slot = self._draw(query, mu, name)
         request = digest(query_bytes(query))
         stored = self._reservation.released(index, request)
         release = stored if stored is not None else self._ask(query, request, index, slot)
@@ -94,7 +95,7 @@ class Gate:
         self._releases += 1
         if self._observe:
             name = slot.name
-            self._observe(Progress(index, len(self._plan.slots), name, stored is not None))
+            self._observe(Progress(index, self._plan.n_slots, name, stored is not None))
         return release
 
     def statement(self) -> Statement:
@@ -125,17 +126,19 @@ class Gate:
             reason=f"Noise was {' and '.join(tested)} for a test." if tested else "",
         )
 
-    def _draw(self, query: SumQuery) -> tuple[int, Slot]:
-        if self._cursor >= len(self._plan.slots):
+    def _draw(self, query: SumQuery, mu: float, name: str) -> tuple[int, Slot]:
+        index, plan = self._cursor, self._plan
+        if index >= plan.n_slots:
             raise PlanError("the plan has no slot left; nothing was asked")
-        index, slot = self._cursor, self._plan.slots[self._cursor]
-        if query.kind != slot.kind or size_of(query) > slot.coordinates:
+        slot = plan.slot(index, query.kind, mu)
+        if slot is None or size_of(query) > slot.coordinates:
+            found = plan.slots[index] if index < len(plan.slots) else plan.rest
             raise PlanError(
-                f"slot {index} ({slot.name}) is for {slot.kind} of at most {slot.coordinates} "
-                f"numbers, not for {query.kind} of {size_of(query)}. Nothing was asked."
+                f"slot {index} of the plan is {found}, and does not cover {query.kind} of "
+                f"{size_of(query)} numbers. Nothing was asked."
             )
         self._cursor += 1
-        return index, slot
+        return index, replace(slot, name=name or slot.name)
 
     def _open(self) -> None:
         self._federation.open(self._plan)
@@ -143,13 +146,18 @@ class Gate:
 
     def _ask(self, query: SumQuery, request: str, index: int, slot: Slot) -> Release:
         query.check(self.schema)
-        noise = noise_for(query, slot.mu, self._plan, self.schema)
+        mu = slot.mu
+        noise_for(query, mu, self._plan, self.schema)  # refuses before anything is charged
         if not self._opened:
             self._open()
         while True:
             self._federation.refresh()
             self._federation.check_enough()
-            attempt = self._reservation.charge(index, request)
+            if index >= len(self._plan.slots) and self._reservation.last_attempt(index):
+                assert self._plan.rest is not None
+                mu = min(slot.mu, self._plan.rest.retry)  # a further attempt is paid by a spare
+            noise = noise_for(query, mu, self._plan, self.schema)
+            attempt = self._reservation.charge(index, request, None, mu, size_of(query))
             try:
                 total = self._federation.sum(query, noise, index, attempt)
             except PartiesLost:

@@ -19,6 +19,7 @@ from hedgerow.errors import (
     HedgerowError,
     LedgerError,
     LedgerWriteFailed,
+    PlanError,
     SlotSpent,
 )
 from hedgerow.failpoints import fail_point
@@ -55,7 +56,7 @@ class Limits:
             cost = epsilon_of(plan.mu, self.per_run.delta, plan.coordinates)
             if cost > self.per_run.epsilon * (1 + 1e-9):
                 return False
-        if self.kinds is not None and not {slot.kind for slot in plan.slots} <= self.kinds:
+        if self.kinds is not None and not plan.kinds() <= self.kinds:
             return False
         return least_parties(roster) >= self.least_parties
 
@@ -256,11 +257,11 @@ class Party:
         """Everything that must hold before a charge: plan, set, noise, recomputed here."""
         plan, roster = run.plan, self.roster
         assert roster is not None
-        if not 0 <= ask.slot < len(plan.slots) or not 1 <= ask.attempt <= 2**31:
+        if not 0 <= ask.slot < plan.n_slots or not 1 <= ask.attempt <= 2**31:
             raise Refusal("not-in-plan")
-        slot = plan.slots[ask.slot]
         ask.query.check(self.schema)
-        if ask.query.kind != slot.kind or size_of(ask.query) > slot.coordinates:
+        slot = plan.slot(ask.slot, ask.query.kind, ask.noise.mu)
+        if slot is None or size_of(ask.query) > slot.coordinates:
             raise Refusal("not-in-plan")
         if list(ask.parties) != sorted(set(ask.parties)) or self.name not in ask.parties:
             raise Refusal("unknown-party")
@@ -291,7 +292,10 @@ class Party:
 
     def _charge(self, ask: Ask, run: _Run, request: str) -> None:
         try:
-            run.reservation.charge(ask.slot, request, ask.attempt)
+            numbers = size_of(ask.query)
+            run.reservation.charge(ask.slot, request, ask.attempt, ask.noise.mu, numbers)
+        except PlanError as error:
+            raise Refusal("not-in-plan") from error
         except SlotSpent as error:
             raise Refusal("no-attempts-left") from error
         except LedgerError as error:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from hedgerow.errors import SettingsError
 from hedgerow.gate import Gate
-from hedgerow.growing import boost
+from hedgerow.growing import auto, boost
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.plan import Plan, Wish, make_plan
+from hedgerow.privacy.plan import Later, Plan, Wish, make_plan
 from hedgerow.queries.noise import check_unit
 from hedgerow.rng import fresh_seed
 from hedgerow.schema import Schema
@@ -30,6 +30,16 @@ _IH = {"candidates": "iterative-hessian"}
 _EBM = {"features_per_tree": 1, "feature_order": "cyclical"}
 
 
+class Grower(Protocol):
+    """A module that says what it will ask and then asks it."""
+
+    def wishes(self, schema: Schema, settings: Settings) -> list[Wish]: ...
+
+    def later(self, schema: Schema, settings: Settings) -> Later | None: ...
+
+    def grow(self, gate: Gate) -> Ensemble: ...
+
+
 @dataclass(frozen=True)
 class Method:
     """A named way of growing: one line for people, defaults, and which settings mean something.
@@ -43,7 +53,8 @@ class Method:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     queries: tuple[str, str, str] = ("0", "0", "T")
     trust: str | None = None  # the only trust the method makes sense under
-    uses: frozenset[str] = _BOOSTING
+    uses: frozenset[str] = _BOOSTING - {"rows_hint"}
+    grower: Grower = boost
 
     def settings(self, chosen: Mapping[str, Any]) -> Settings:
         """The method's defaults with the user's choices; None means the method's own choice."""
@@ -60,15 +71,12 @@ class Method:
             given.setdefault("cycles", 0)
         return with_values(with_values(Settings(), self.defaults), given)
 
-    def wishes(self, schema: Schema, settings: Settings) -> list[Wish]:
-        return boost.wishes(schema, settings)
-
     def grow(self, gate: Gate) -> Ensemble:
-        return boost.grow(gate)
+        return self.grower.grow(gate)
 
 
 def _uses(*left_out: str) -> frozenset[str]:
-    return _BOOSTING - set(left_out)
+    return _BOOSTING - {"rows_hint", *left_out}
 
 
 _NO_GAIN = ("gain_penalty", "min_hessian", "reuse_histogram")
@@ -76,7 +84,17 @@ _NO_IH = ("candidate_rounds", "candidate_share")
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("auto", "random trees, Newton leaves that shrink by their own noise; the default"),
+        Method(
+            "auto",
+            "main effects of all columns at once, then small tables; settings by a public rule",
+            queries=("1", "m", "1"),
+            uses=frozenset({"rows_hint"}),
+            grower=auto,
+        ),
+        Method(
+            "random-trees",
+            "totally random trees, Newton leaves that shrink by their own noise",
+        ),
         Method(
             "dp-tr-newton",
             "totally random trees over public cuts, Newton leaves",
@@ -181,10 +199,11 @@ def plan_for(
     if resolved.cycles:
         n_trees = resolved.cycles * len(schema.columns)
         resolved = replace(resolved, n_trees=n_trees, cycles=0)
-    wanted = chosen.wishes(schema, resolved)
+    grower = chosen.grower
+    wanted, later = grower.wishes(schema, resolved), grower.later(schema, resolved)
     seed = fresh_seed() if seed is None else seed
     return make_plan(
-        schema.hash, chosen.name, resolved, privacy, wanted, seed, run, schema.unit.text
+        schema.hash, chosen.name, resolved, privacy, wanted, seed, run, schema.unit.text, later
     )
 
 

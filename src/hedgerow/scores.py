@@ -39,18 +39,23 @@ class RunningScores:
             self.reset()
         if first <= self.ref.length:
             fresh = trees[self.ref.length - first :]
-            for tree in fresh[: wanted.length - self.ref.length]:
-                self._add(tree)
+            self._add(fresh[: wanted.length - self.ref.length])
         if self.ref == wanted:
             return True
         self.reset()
         return False
 
-    def _add(self, tree: Tree) -> None:
-        tree.check(self._schema, self._scores.shape[1])
-        routes = routes_of([tree.structure], base_grid(self._schema))
-        routes.add_scores(self._rows.codes, self._scores, tree.values)
-        self.ref = self.ref.then(tree.to_bytes())
+    def _add(self, trees: Sequence[Tree]) -> None:
+        """Add trees in their order, all in one pass over the rows."""
+        if not trees:
+            return
+        for tree in trees:
+            tree.check(self._schema, self._scores.shape[1])
+        routes = routes_of([tree.structure for tree in trees], base_grid(self._schema))
+        values = np.concatenate([tree.values for tree in trees])
+        routes.add_scores(self._rows.codes, self._scores, values)
+        for tree in trees:
+            self.ref = self.ref.then(tree.to_bytes())
 
     def _zeros(self) -> NDArray[np.float64]:
         return np.zeros((self._rows.n_rows, loss_for(self._schema.label).n_outputs))

@@ -40,6 +40,7 @@ class Settings:
     features_per_tree: int = 0  # 0 = all columns
     feature_order: str = "cyclical"  # or "random": which columns a tree may use
     category_split: str = "equality"  # one category against the rest; or "subset"
+    rows_hint: int = 0  # how many rows there are, if that is public; 0 = a noisy count is bought
     start_share: float = 0.02  # part of mu^2 that buys the base rate; 0 = start from one half
 
     def __post_init__(self) -> None:
@@ -79,6 +80,7 @@ class Settings:
         _choice("feature_order", self.feature_order, ("cyclical", "random"))
         _choice("category_split", self.category_split, ("subset", "equality"))
         _number("start_share", self.start_share, 0, 0.9)
+        _whole("rows_hint", self.rows_hint, 0, 10**12)
 
     @property
     def trees_per_round(self) -> int:

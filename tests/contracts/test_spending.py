@@ -11,7 +11,7 @@ import pytest
 from hedgerow.errors import LedgerError, PlanError
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates import CANDIDATES
-from hedgerow.losses import UPDATES
+from hedgerow.losses import TREE_UPDATES
 from hedgerow.presets import METHODS, method_named, plan_for
 from hedgerow.privacy.accounting import epsilon_of
 from hedgerow.privacy.ledger import COORDINATOR, Ledger
@@ -66,7 +66,7 @@ def test_every_method_spends_exactly_its_plan(method: str, n_parties: int, trust
 
 
 @pytest.mark.parametrize("candidates", CANDIDATES)
-@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("update", TREE_UPDATES)
 @pytest.mark.parametrize("loss", LABELS)
 def test_every_fit_spends_exactly_its_plan(loss: str, update: str, candidates: str) -> None:
     schema, ledger = schema_of(loss), Ledger.in_memory()

@@ -21,7 +21,7 @@ from hedgerow.growing.splits.totally_random import (
 from hedgerow.losses import Loss, RowBound, loss_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Structure, Tree, single_leaf
-from hedgerow.privacy.plan import Plan, Wish
+from hedgerow.privacy.plan import Later, Plan, Wish
 from hedgerow.queries import ColumnHessians, LabelSums, LeafSums, NodeHistograms
 from hedgerow.rng import Generator, stream
 from hedgerow.schema import Numeric, Schema
@@ -55,6 +55,11 @@ def wishes(schema: Schema, settings: Settings) -> list[Wish]:
         wanted += tree
     total = sum(wish.share for wish in wanted)
     return [replace(wish, share=wish.share / total) for wish in wanted]
+
+
+def later(schema: Schema, settings: Settings) -> Later | None:
+    """Nothing is priced during the run: every slot is listed."""
+    return None
 
 
 def _tree_wishes(schema: Schema, settings: Settings, size: int) -> list[Wish]:

@@ -6,12 +6,15 @@ it with worst-case rows.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow import kernels
+from hedgerow.errors import FormatError
 from hedgerow.packing import digest
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
@@ -75,6 +78,17 @@ class SumQuery(Protocol):
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Values and arrays for `packing`; `from_parts` reads them back."""
         ...
+
+
+def check_clip(clip: float) -> None:
+    """Raise FormatError unless gradients can be clamped to it: above 0, or infinite for not."""
+    if not clip > 0 or (clip < 2.0**-12):
+        raise FormatError("a question clamps gradients to nothing")
+
+
+def clip_steps(clip: float, bits: int) -> int:
+    """A clip in whole steps of the grid, rounded down so that no row exceeds its bound."""
+    return kernels.NO_CLIP if math.isinf(clip) else math.floor(clip * 2.0**bits)
 
 
 def size_of(query: SumQuery) -> int:

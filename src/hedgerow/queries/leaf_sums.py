@@ -16,7 +16,7 @@ from hedgerow.errors import FormatError
 from hedgerow.losses import UPDATES, RowBound, loss_for, loss_named
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Structure, stack, unstack
-from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
+from hedgerow.queries.base import Block, EnsembleRef, Sensitivity, check_clip, clip_steps
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
 
@@ -35,6 +35,7 @@ class LeafSums:
     loss: str
     ensemble: EnsembleRef
     update: str = "newton"
+    clip: float = math.inf  # gradients are clamped to it
     kind: ClassVar[str] = "leaf-sums"
 
     @cached_property
@@ -43,7 +44,7 @@ class LeafSums:
 
     @cached_property
     def bound(self) -> RowBound:
-        return loss_named(self.loss).bound(self.update)
+        return loss_named(self.loss).bound(self.update, self.clip)
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -63,6 +64,7 @@ class LeafSums:
             raise FormatError("leaf sums ask for a loss that does not belong to the label")
         if not 1 <= len(self.structures) <= MAX_TREES:
             raise FormatError("leaf sums ask for no tree, or for too many")
+        check_clip(self.clip)
         for structure in self.structures:
             structure.check(schema)
         routes_of(self.structures, base_grid(schema))  # every threshold is a public edge
@@ -71,13 +73,15 @@ class LeafSums:
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
         routes = routes_of(self.structures, base_grid(schema))
-        kernel = (bits, loss_named(self.loss).code, UPDATES[self.update], self.bound.width)
+        clip = clip_steps(self.clip, bits)
+        kernel = (bits, loss_named(self.loss).code, UPDATES[self.update], clip, self.bound.width)
         return routes.leaf_sums(rows.codes, scores, rows.target, *kernel).ravel()
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         values = {
             "loss": self.loss,
             "update": self.update,
+            "clip": None if math.isinf(self.clip) else self.clip,
             "ensemble": [self.ensemble.length, self.ensemble.hash],
         }
         return values, stack(self.structures)
@@ -90,4 +94,5 @@ class LeafSums:
         loss_named(values["loss"])
         structures: Sequence[Structure] = unstack(arrays)
         ensemble = EnsembleRef(int(length), str(hash_))
-        return LeafSums(tuple(structures), values["loss"], ensemble, values["update"])
+        clip = math.inf if values["clip"] is None else float(values["clip"])
+        return LeafSums(tuple(structures), values["loss"], ensemble, values["update"], clip)
