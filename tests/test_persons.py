@@ -196,7 +196,7 @@ def test_noise_is_k_times_larger_for_persons(trust: str) -> None:
         persons = np.arange(worst.n_rows).astype(np.uint64)
         parts = split_rows(Rows(worst.codes, worst.target, persons), [5, 5, 5])
         ledger = Ledger.in_memory()
-        plan = plan_for(schema, privacy, settings={"n_trees": 2}, seed=1)
+        plan = plan_for(schema, privacy, "random-trees", settings={"n_trees": 2}, seed=1)
         gate = Gate(federation_of(parts, schema, privacy, ledger), plan, ledger)
         sigmas[k] = gate.release(LabelSums(2)).sigmas
         noise = noise_for(LabelSums(2), plan.slots[0].mu, plan, schema)

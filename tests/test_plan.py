@@ -17,7 +17,9 @@ from hedgerow.privacy.plan import Plan, Slot, Wish, make_plan
 from hedgerow.settings import Privacy, Settings
 from tests.conftest import MIXED
 
-PLAN = plan_for(MIXED, Privacy(1.0, 1e-5), settings={"n_trees": 5}, seed=3, run="run-1")
+PLAN = plan_for(
+    MIXED, Privacy(1.0, 1e-5), "random-trees", settings={"n_trees": 5}, seed=3, run="run-1"
+)
 
 wishes = st.lists(
     st.builds(
@@ -66,7 +68,9 @@ def test_shares_of_the_budget_are_shares_of_mu_squared() -> None:
 
 
 def test_spare_attempts_are_paid_in_advance() -> None:
-    with_spare = plan_for(MIXED, Privacy(1.0, 1e-5, spare=2), settings={"n_trees": 5}, seed=3)
+    with_spare = plan_for(
+        MIXED, Privacy(1.0, 1e-5, spare=2), "random-trees", settings={"n_trees": 5}, seed=3
+    )
     assert with_spare.epsilon == pytest.approx(PLAN.epsilon, rel=1e-6)
     assert with_spare.slots[1].mu < PLAN.slots[1].mu
     assert with_spare.coordinates == PLAN.coordinates + 2 * PLAN.slots[1].coordinates

@@ -194,7 +194,7 @@ class PrivateBoostingClassifier(ClassifierMixin, _PrivateBoosting):
     >>> from hedgerow import PrivateBoostingClassifier
     >>> X = np.linspace(-1, 1, 4000).reshape(-1, 2)
     >>> y = (X[:, 0] > 0).astype(int)
-    >>> model = PrivateBoostingClassifier(bounds=(-1, 1), classes=[0, 1], epsilon=2.0, n_trees=20)
+    >>> model = PrivateBoostingClassifier(bounds=(-1, 1), classes=[0, 1], epsilon=2.0)
     >>> bool(model.fit(X, y).score(X, y) > 0.8)
     True
     """

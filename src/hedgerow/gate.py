@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hedgerow.errors import PlanError
+from hedgerow.errors import PlanError, SlotSpent
 from hedgerow.failpoints import fail_point
 from hedgerow.federation.base import Federation, PartiesLost, Total
+from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree
 from hedgerow.packing import digest
 from hedgerow.privacy import mechanisms
@@ -41,6 +42,7 @@ class Gate:
     plan : what may be asked and what it may cost
     ledger : the coordinator's; the plan is reserved there before any party is asked
     observe : called with a `Progress` after every slot
+    start : a public or already paid-for model that the run builds on, if the plan names one
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Gate:
         ledger: Ledger,
         budget: Budget | None = None,
         observe: Callable[[Progress], None] | None = None,
+        start: Ensemble | None = None,
     ) -> None:
         self._federation, self._plan, self._ledger = federation, plan, ledger
         self._reservation = Reservation(ledger, plan, COORDINATOR, budget)
@@ -58,7 +61,11 @@ class Gate:
         self._cursor = 0
         self._opened = False
         self._sources: set[str] = set()
-        self._releases = 0
+        self._releases = self.lost = 0
+        self._expected = plan.n_slots
+        self.start = _start_trees(start, plan, federation.schema)
+        for tree in self.start:
+            federation.publish(tree)
 
     @property
     def schema(self) -> Schema:
@@ -71,6 +78,10 @@ class Gate:
     @property
     def ensemble(self) -> EnsembleRef:
         return self._federation.ensemble
+
+    def expect(self, n_slots: int) -> None:
+        """Tell whoever watches how many slots a run will use."""
+        self._expected = n_slots
 
     def pass_over(self) -> None:
         """Leave the next slot unused: nothing is asked and nothing is charged for it."""
@@ -95,7 +106,7 @@ class Gate:
         self._releases += 1
         if self._observe:
             name = slot.name
-            self._observe(Progress(index, self._plan.n_slots, name, stored is not None))
+            self._observe(Progress(index, self._expected, name, stored is not None))
         return release
 
     def statement(self) -> Statement:
@@ -123,6 +134,7 @@ class Gate:
             releases=self._releases,
             scope="this fit alone" if self._ledger.path is None else f"run {plan.run}",
             simulated=self._federation.engine.simulated,
+            builds_on=plan.settings.warm_start,
             reason=f"Noise was {' and '.join(tested)} for a test." if tested else "",
         )
 
@@ -157,7 +169,11 @@ class Gate:
                 assert self._plan.rest is not None
                 mu = min(slot.mu, self._plan.rest.retry)  # a further attempt is paid by a spare
             noise = noise_for(query, mu, self._plan, self.schema)
-            attempt = self._reservation.charge(index, request, None, mu, size_of(query))
+            try:
+                attempt = self._reservation.charge(index, request, None, mu, size_of(query))
+            except SlotSpent:
+                self.lost += 1
+                raise
             try:
                 total = self._federation.sum(query, noise, index, attempt)
             except PartiesLost:
@@ -186,3 +202,22 @@ class Gate:
         unit = noise.sigmas[0] / query.blocks[0].weight / 2.0**noise.bits
         unit *= grow if trust == "nobody" else 1.0
         return Release(values.view(np.int64), noise.bits, sigmas, unit, source)
+
+
+def _start_trees(start: Ensemble | None, plan: Plan, schema: Schema) -> tuple[Tree, ...]:
+    """The trees of the model that a run builds on: the one the plan names, and no other."""
+    wanted = plan.settings.warm_start
+    if start is None and not wanted:
+        return ()
+    if start is None or start.hash != wanted:
+        raise PlanError(
+            f"the plan builds on the model {wanted[:12] or '(none)'} and was given "
+            f"{start.hash[:12] if start else 'none'}. Nothing was asked. Give the same model, or "
+            "make a new plan."
+        )
+    if start.schema.hash != schema.hash or start.averaged:
+        raise PlanError(
+            "a run can build on a boosted model of the same schema only, and this one has another "
+            "schema, or is a forest. Nothing was asked. Leave out warm_start_from."
+        )
+    return start.trees

@@ -16,7 +16,9 @@ from hedgerow.rng import fresh_seed
 from hedgerow.schema import Schema
 from hedgerow.settings import Privacy, Settings, with_values
 
-_BOOSTING = frozenset(Settings.__dataclass_fields__)
+_ALL = frozenset(Settings.__dataclass_fields__)
+_AUTO = frozenset({"rows_hint", "monotone", "warm_start"})
+_BOOSTING = _ALL - _AUTO
 
 
 # The published methods as published: no shrinkage, no floor, no base rate, equal noise a question.
@@ -53,13 +55,13 @@ class Method:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     queries: tuple[str, str, str] = ("0", "0", "T")
     trust: str | None = None  # the only trust the method makes sense under
-    uses: frozenset[str] = _BOOSTING - {"rows_hint"}
+    uses: frozenset[str] = _BOOSTING
     grower: Grower = boost
 
     def settings(self, chosen: Mapping[str, Any]) -> Settings:
         """The method's defaults with the user's choices; None means the method's own choice."""
         given = {name: value for name, value in chosen.items() if value is not None}
-        unused = [name for name in given if name in _BOOSTING and name not in self.uses]
+        unused = [name for name in given if name in _ALL and name not in self.uses]
         if unused:
             raise SettingsError(
                 f"method {self.name!r} does not use {unused[0]!r}; leave it out. "
@@ -76,7 +78,7 @@ class Method:
 
 
 def _uses(*left_out: str) -> frozenset[str]:
-    return _BOOSTING - {"rows_hint", *left_out}
+    return _BOOSTING - set(left_out)
 
 
 _NO_GAIN = ("gain_penalty", "min_hessian", "reuse_histogram")
@@ -88,7 +90,7 @@ METHODS: dict[str, Method] = {
             "auto",
             "main effects of all columns at once, then small tables; settings by a public rule",
             queries=("1", "m", "1"),
-            uses=frozenset({"rows_hint"}),
+            uses=_AUTO,
             grower=auto,
         ),
         Method(
@@ -184,7 +186,8 @@ def plan_for(
     """Everything a run will ask and what it costs, from public facts alone.
 
     >>> schema = Schema.from_bounds({"age": (0, 110)}, classes=[0, 1])
-    >>> plan = plan_for(schema, Privacy(epsilon=1.0, delta=1e-5), settings={"n_trees": 10})
+    >>> promise = Privacy(epsilon=1.0, delta=1e-5)
+    >>> plan = plan_for(schema, promise, "random-trees", settings={"n_trees": 10})
     >>> len(plan.slots), round(plan.epsilon, 3)
     (11, 1.0)
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -41,6 +42,8 @@ class Settings:
     feature_order: str = "cyclical"  # or "random": which columns a tree may use
     category_split: str = "equality"  # one category against the rest; or "subset"
     rows_hint: int = 0  # how many rows there are, if that is public; 0 = a noisy count is bought
+    monotone: str = ""  # columns whose effect may only rise or fall: JSON such as {"age": 1}
+    warm_start: str = ""  # hash of the model that a run builds on; set by `warm_start_from`
     start_share: float = 0.02  # part of mu^2 that buys the base rate; 0 = start from one half
 
     def __post_init__(self) -> None:
@@ -81,6 +84,9 @@ class Settings:
         _choice("category_split", self.category_split, ("subset", "equality"))
         _number("start_share", self.start_share, 0, 0.9)
         _whole("rows_hint", self.rows_hint, 0, 10**12)
+        object.__setattr__(self, "monotone", _monotone_text(self.monotone))
+        if not isinstance(self.warm_start, str):
+            raise SettingsError("warm_start is the hash of a model; use warm_start_from")
 
     @property
     def trees_per_round(self) -> int:
@@ -89,8 +95,32 @@ class Settings:
             return max(1, round(self.batch_fraction * self.n_trees))
         return min(self.batch_size, self.n_trees)
 
+    @property
+    def directions(self) -> dict[str, int]:
+        """Columns whose effect may only rise (1) or fall (-1)."""
+        return dict(json.loads(self.monotone)) if self.monotone else {}
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def _monotone_text(value: Any) -> str:
+    """One spelling of what may be given as a table or as JSON."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value) if value.strip() else {}
+        except ValueError:
+            value = None
+    fits = isinstance(value, Mapping) and all(
+        isinstance(name, str) and not isinstance(sign, bool) and sign in (1, -1)
+        for name, sign in value.items()
+    )
+    if not fits:
+        raise SettingsError(
+            'monotone must give 1 or -1 for each column, such as {"age": 1, "dose": -1}'
+        )
+    signs = {name: int(sign) for name, sign in sorted(value.items())}
+    return json.dumps(signs) if signs else ""
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ def test_the_gate_lets_nothing_out_beyond_its_plan() -> None:
     privacy = Privacy(1.0, 1e-5)
     ledger = Ledger.in_memory()
     federation = federation_of({"all": ROWS}, MIXED, privacy, ledger)
-    plan = plan_for(MIXED, privacy, settings={"n_trees": 1}, seed=1)
+    plan = plan_for(MIXED, privacy, "random-trees", settings={"n_trees": 1}, seed=1)
     gate = Gate(federation, plan, ledger)
     gate.release(LabelSums(2))
     before = len(ledger.lines())
@@ -133,7 +133,7 @@ def test_the_gate_lets_nothing_out_beyond_its_plan() -> None:
 
 def test_a_stored_release_is_returned_and_not_asked_again() -> None:
     privacy, ledger = Privacy(1.0, 1e-5), Ledger.in_memory()
-    plan = plan_for(MIXED, privacy, settings={"n_trees": 2, "max_depth": 2}, seed=1)
+    plan = plan_for(MIXED, privacy, "random-trees", settings={"n_trees": 2, "max_depth": 2}, seed=1)
     models = []
     for _ in range(2):
         federation = federation_of({"all": ROWS}, MIXED, privacy, ledger)

@@ -48,7 +48,13 @@ def questions_for(asked: list[Question], table: Table, **parameters: Any) -> lis
     asked.clear()
     parties = [f"p{i % 5}" for i in range(len(table["sick"]))]
     PrivateBoostingClassifier(
-        MIXED, epsilon=1.0, n_trees=6, max_depth=3, random_state=4, **parameters
+        MIXED,
+        epsilon=1.0,
+        method="random-trees",
+        n_trees=6,
+        max_depth=3,
+        random_state=4,
+        **parameters,
     ).fit(table, parties=parties)
     return list(asked)
 

@@ -255,7 +255,7 @@ def _grow(
         **_facts(plan, ledger, federation),
         "releases_asked": watch.asked,
         "releases_replayed": watch.replayed,
-        "slots_lost": len(plan.slots) - watch.asked - watch.replayed,
+        "slots_lost": gate.lost,
     }
     return model, facts
 

@@ -32,7 +32,7 @@ QUERIES: dict[str, Any] = {
         LeafSums,
         NodeHistograms,
         ScoreCounts,
-    )  # fmt: skip
+    )
 }
 
 __all__ = [

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.binning import base_grid
-from hedgerow.errors import SlotSpent
+from hedgerow.errors import SettingsError, SlotSpent
 from hedgerow.gate import Gate
 from hedgerow.growing.auto.bins import Bins, bins_of, cell_cuts
 from hedgerow.growing.auto.calibration import SCORE_EDGES, recalibrate
 from hedgerow.growing.auto.parts import Parts, structure_of
-from hedgerow.growing.auto.rule import COUNT_SHARE, Rule, rule_for
-from hedgerow.growing.auto.smoothing import centred, column_weights, smooth
+from hedgerow.growing.auto.rule import COUNT_SHARE, MOST_ROUNDS, Rule, rule_for
+from hedgerow.growing.auto.smoothing import centred, column_weights, directed, smooth
 from hedgerow.growing.auto.start import (
     LABEL_CELLS,
     Known,
@@ -44,18 +44,38 @@ from hedgerow.schema import Schema
 from hedgerow.settings import Settings
 
 Floats = NDArray[np.float64]
-MOST_ROUNDS = 16
-MOST_TABLE_CELLS = 16 * 256  # of one round
+MOST_TABLE_CELLS = 8192  # of one round
 RETRY_SHARE = 0.15  # of mu^2: what a further attempt at a question may take
 INTERCEPT_STEP = 0.7
 
 
 def wishes(schema: Schema, settings: Settings) -> list[Wish]:
     """The listed part of the plan: a noisy row count, unless the number of rows is public."""
+    check_directions(schema, settings)
     if settings.rows_hint:
         return []
     size = max(2, len(schema.label.classes))
     return [Wish("row count", LabelSums.kind, COUNT_SHARE, size)]
+
+
+def check_directions(schema: Schema, settings: Settings) -> None:
+    """Refuse directions that a model could not keep."""
+    for name in settings.directions:
+        if name not in schema.names:
+            raise SettingsError(
+                f"monotone names the column {name!r}, which the schema does not have; it has "
+                f"{', '.join(schema.names)}"
+            )
+        if schema.columns[schema.names.index(name)].kind == "categorical":
+            raise SettingsError(
+                f"monotone names {name!r}, a column without order; make it ordinal in the schema, "
+                "or leave it out"
+            )
+    if settings.directions and schema.label.task == "multiclass":
+        raise SettingsError(
+            "monotone has no meaning for more than two classes; leave it out, or predict one "
+            "class against the rest"
+        )
 
 
 def later(schema: Schema, settings: Settings) -> Later:
@@ -101,6 +121,9 @@ class _Run:
         self.loss, self.task = loss_for(schema.label), schema.label.task
         self.columns = tuple(range(len(schema.columns)))
         self.intercept = np.zeros(self.loss.n_outputs)
+        signs = self.gate.plan.settings.directions
+        self.direction = [signs.get(name, 0) for name in schema.names]  # of each column, 0 = any
+        self.warm = len(self.gate.start)
 
     # -- questions
 
@@ -170,13 +193,15 @@ class _Run:
         ]
         if classes:
             self.known = known_classes(cells, self.bins, rates, noise, self.rule.floor)
-            self.intercept = (
-                np.array([math.log(rates[1] / rates[0])]) if classes == 2 else np.log(rates)
-            )
+            self.intercept = _log_odds(rates)
         else:
             self.known = known_rows(cells, self.bins, noise, self.rule.floor)
         self.theta = [np.zeros_like(h) for h in self.known.hessians]
-        self.gate.publish(single_leaf(self.intercept))
+        if self.warm:  # the model that the run builds on knows the base rate and more
+            self.intercept = np.zeros_like(self.intercept)
+            self.known = replace(self.known, z_noise=np.full(self.loss.n_outputs, np.inf))
+        else:
+            self.gate.publish(single_leaf(self.intercept))
 
     def _question(
         self,
@@ -244,11 +269,15 @@ class _Run:
         self._move(step, np.zeros_like(self.intercept))
 
     def _smoothed(self, mean: list[Floats], prec: list[Floats]) -> list[Floats]:
+        columns = zip(mean, prec, self.known.hessians, self.grid, self.direction, strict=True)
         return [
             np.stack(
-                [smooth(z, 1 / p, h, grid.ordered) for z, p, h in zip(zs, ps, hs, strict=True)]
+                [
+                    directed(smooth(z, 1 / p, h, grid.ordered), h, sign)
+                    for z, p, h in zip(zs, ps, hs, strict=True)
+                ]
             )
-            for zs, ps, hs, grid in zip(mean, prec, self.known.hessians, self.grid, strict=True)
+            for zs, ps, hs, grid, sign in columns
         ]
 
     def _weights(self, target: list[Floats]) -> Floats:
@@ -282,6 +311,11 @@ class _Run:
             return
         flat = [t.ravel() for t in self.theta]
         chance = chances(flat, [h.ravel() for h in known.hessians], known.counts)
+        # A table could turn an effect around, so columns with a direction stay out of them.
+        chance = np.where(np.array(self.direction) != 0, 0.0, chance)
+        if np.count_nonzero(chance) < 2:
+            return
+        chance /= chance.sum()
         votes = np.ones(TAUS.size)
         share = rule.table_share / rule.table_rounds
         update = "gradient" if self.task == "regression" else "newton"
@@ -367,19 +401,25 @@ class _Run:
 
     def ensemble(self) -> Ensemble:
         """One constant, one tree a column, and the tables."""
-        trees = [single_leaf(self.intercept)]
+        start = [Tree(t.structure, t.values * np.float32(self.slope)) for t in self.gate.start]
+        trees = [*start, single_leaf(self.intercept)]
         for j, scores in enumerate(self.theta):
             if np.any(scores):
                 trees.append(self._step_tree(j, self.slope * scores))
         factor = np.float32(self.slope)
         trees += [Tree(tree.structure, tree.values * factor) for tree in self.tables]
-        plan = self.gate.plan
+        plan, statement = self.gate.plan, self.gate.statement()
         record = {
             "method": plan.method,
             "run": plan.run,
             "plan": plan.hash,
             "settings": plan.settings.to_dict(),
-            "rounds": self.rule.n_rounds,
+            "rounds": statement.releases,
             "strength": self.rule.strength,
         }
-        return Ensemble(tuple(trees), self.schema, self.gate.statement(), False, record)
+        return Ensemble(tuple(trees), self.schema, statement, False, record)
+
+
+def _log_odds(rates: Floats) -> Floats:
+    """Scores of a constant model: (output,)."""
+    return np.array([math.log(rates[1] / rates[0])]) if len(rates) == 2 else np.log(rates)

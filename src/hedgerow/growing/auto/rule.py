@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+MOST_ROUNDS = 16  # questions in all
 COUNT_SHARE = 0.01  # of mu^2, for the noisy row count
 LOW, HIGH = 40.0, 1000.0  # S below which noise rules, and above which it hardly matters
 
@@ -64,10 +65,9 @@ def rule_for(
     low = s < LOW
     tables = 0.15 * math.log2(s / 250) if s > 250 else 0.0
     tables = min(tables, 0.5) if tables >= 0.1 and task != "multiclass" else 0.0
+    clip = 0.7 if s >= HIGH else 0.5  # less clipping where noise is small
     if task == "regression":
         clip = 1.0 if s < 60 else 1.5
-    else:
-        clip = 0.7 if s >= HIGH else 0.5
     rule = Rule(
         strength=s,
         n_bins=min(max(math.floor(0.8 * math.sqrt(s)), 6), 32),  # bias of bins against their noise
@@ -99,4 +99,8 @@ def rule_for(
             shapes=((3, 4), (2, 8), (4, 3), (3, 6)), table_power=0.5, overlap_gain=1.2,
             old_steps=False,
         )  # fmt: skip
-    return rule
+    return replace(rule, table_rounds=min(rule.table_rounds, MOST_ROUNDS - _other_rounds(rule)))
+
+
+def _other_rounds(rule: Rule) -> int:
+    return rule.n_rounds - rule.table_rounds

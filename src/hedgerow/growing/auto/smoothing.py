@@ -75,6 +75,19 @@ def smooth(z: Floats, noise: Floats, hessian: Floats, ordered: bool) -> Floats:
     return smoothed(z, noise, hessian, kernels_of(len(z), True))
 
 
+def directed(scores: Floats, hessian: Floats, sign: int) -> Floats:
+    """The nearest scores that only rise (sign 1) or fall (-1) over a column's bins.
+
+    The last bin, that of missing values, has no place in the order.
+    """
+    if sign == 0 or len(scores) < 3:
+        return scores
+    from scipy.optimize import isotonic_regression
+
+    found = isotonic_regression(scores[:-1], weights=hessian[:-1], increasing=sign > 0)
+    return np.append(found.x, scores[-1])
+
+
 def centred(
     sums: list[Floats], noise: Floats, hessians: list[Floats]
 ) -> tuple[list[Floats], float]:
