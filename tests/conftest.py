@@ -86,7 +86,7 @@ def train(
     """Grow a model through a gate, with everything in sight."""
     ledger = ledger or Ledger.in_memory()
     federation = federation_of(parts, schema, privacy, ledger)
-    plan = plan_for(schema, privacy, settings=settings, seed=seed)
+    plan = plan_for(schema, privacy, "random-trees", settings=settings, seed=seed)
     model = method_named(plan.method).grow(Gate(federation, plan, ledger))
     return model, plan, federation
 

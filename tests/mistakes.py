@@ -240,7 +240,13 @@ class Fit:
 
 X = np.linspace(0, 1, 60).reshape(-1, 2)
 Y = np.array(["no", "yes"] * 15)
-GOOD = {"bounds": (0, 1), "classes": ["no", "yes"], "n_trees": 3, "max_depth": 2}
+GOOD = {
+    "method": "random-trees",
+    "bounds": (0, 1),
+    "classes": ["no", "yes"],
+    "n_trees": 3,
+    "max_depth": 2,
+}
 FITS = [
     Fit("no public facts", SchemaError, ("public facts are missing", "Schema.read"),
             {"bounds": None}),

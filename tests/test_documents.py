@@ -19,7 +19,7 @@ import numba
 import pytest
 
 from hedgerow.failpoints import FAIL_POINTS
-from hedgerow.losses import UPDATES, Logistic, Softmax, Squared
+from hedgerow.losses import TREE_UPDATES, Logistic, Softmax, Squared
 from hedgerow.schema import Schema
 from hedgerow.settings import Privacy, Settings
 from hedgerow.wire import REFUSALS
@@ -152,7 +152,7 @@ def test_every_setting_is_documented_with_its_default() -> None:
     expected = {}
     for cls in (Privacy, Settings):
         for field in fields(cls):
-            expected[field.name] = "none" if field.default is MISSING else str(field.default)
+            expected[field.name] = "none" if field.default in (MISSING, "") else str(field.default)
     assert shown == expected
     assert all(len(meaning) > 15 for _, _, meaning in found)
 
@@ -175,7 +175,7 @@ def test_the_bounds_of_the_privacy_page_are_those_of_the_source() -> None:
     for row in table.splitlines()[2:]:
         cells = [cell.strip() for cell in row.strip("|").split("|")]
         name = cells[0].partition(",")[0] or name
-        for update in UPDATES if cells[1] == "all three" else (cells[1],):
+        for update in TREE_UPDATES if cells[1] == "all three" else (cells[1],):
             bound = losses[name].bound(update)
             shown = cells[5].replace("sqrt 2", "sqrt(2)")
             squared = float(shown[5:-1]) if "sqrt" in shown else float(shown) ** 2
@@ -185,7 +185,7 @@ def test_the_bounds_of_the_privacy_page_are_those_of_the_source() -> None:
                 scale = {"1/2": 0.5, "sqrt(1/2)": 0.5**0.5}.get(cells[4]) or float(cells[4])
                 assert bound.second_scale == pytest.approx(scale, rel=1e-12)
             seen.add((name, update))
-    assert len(seen) == len(losses) * len(UPDATES)
+    assert len(seen) == len(losses) * len(TREE_UPDATES)
 
 
 def test_the_figures_of_the_readme_are_those_of_the_result_file() -> None:

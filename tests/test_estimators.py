@@ -18,7 +18,7 @@ from sklearn.model_selection import train_test_split
 
 from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, Schema
 from hedgerow.errors import SchemaError, SettingsError, TableError
-from hedgerow.losses import UPDATES
+from hedgerow.losses import TREE_UPDATES
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.tables import read_table
 from tests.conftest import MIXED, mixed_table
@@ -28,7 +28,14 @@ Numbers = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 def small(**parameters: Any) -> PrivateBoostingClassifier:
     return PrivateBoostingClassifier(
-        **{"bounds": (0, 1), "classes": [0, 1], "n_trees": 3, "max_depth": 2, **parameters}
+        **{
+            "method": "random-trees",
+            "bounds": (0, 1),
+            "classes": [0, 1],
+            "n_trees": 3,
+            "max_depth": 2,
+            **parameters,
+        }
     )
 
 
@@ -167,7 +174,9 @@ def test_the_random_state_repeats_the_questions_and_not_the_noise(two_numbers: N
 
 def test_tables_with_their_own_label_column() -> None:
     table = mixed_table(100, seed=1)
-    model = PrivateBoostingClassifier(MIXED, n_trees=2, max_depth=2).fit(table)
+    model = PrivateBoostingClassifier(MIXED, method="random-trees", n_trees=2, max_depth=2).fit(
+        table
+    )
     assert model.feature_names_in_.tolist() == list(MIXED.names)
     assert model.n_features_in_ == 5
     assert set(model.predict(table).tolist()) <= {"no", "yes"}
@@ -175,7 +184,14 @@ def test_tables_with_their_own_label_column() -> None:
 
 def regressor(**parameters: Any) -> PrivateBoostingRegressor:
     return PrivateBoostingRegressor(
-        **{"bounds": (0, 1), "label_bounds": (-5, 5), "n_trees": 3, "max_depth": 2, **parameters}
+        **{
+            "method": "random-trees",
+            "bounds": (0, 1),
+            "label_bounds": (-5, 5),
+            "n_trees": 3,
+            "max_depth": 2,
+            **parameters,
+        }
     )
 
 
@@ -193,7 +209,7 @@ def test_numbers_need_the_regressor_and_classes_the_classifier(two_numbers: Numb
         regressor().fit(X, np.append(np.nan, X[1:, 0]))
 
 
-@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("update", TREE_UPDATES)
 def test_regression_predicts_within_the_bounds_and_follows_the_label(
     two_numbers: Numbers, update: str
 ) -> None:
@@ -209,7 +225,7 @@ def test_regression_predicts_within_the_bounds_and_follows_the_label(
     assert np.abs(clipped.predict(X)).max() <= 5
 
 
-@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("update", TREE_UPDATES)
 def test_several_classes_have_one_probability_each(two_numbers: Numbers, update: str) -> None:
     X, _ = two_numbers
     labels = np.array(["low", "mid", "high"])[(3 * X[:, 0]).astype(int)]
@@ -238,7 +254,7 @@ def test_bounds_for_all_columns_take_the_names_of_any_table(two_numbers: Numbers
 def test_a_schema_file_is_enough(two_numbers: Numbers, tmp_path: Path) -> None:
     X, y = two_numbers
     Schema.from_bounds({"a": (0, 1), "b": (0, 1)}, classes=[0, 1]).write(tmp_path / "s.toml")
-    model = PrivateBoostingClassifier(str(tmp_path / "s.toml"), n_trees=2).fit(X, y)
+    model = PrivateBoostingClassifier(str(tmp_path / "s.toml")).fit(X, y)
     assert model.model_.schema.names == ("a", "b")
 
 
@@ -253,7 +269,7 @@ def test_adult_at_epsilon_one_reaches_its_line(
     for split in range(5):
         learn, test = train_test_split(np.arange(table.num_rows), test_size=0.3, random_state=split)
         model = PrivateBoostingClassifier(
-            schema, epsilon=1.0, delta=1 / len(learn), n_trees=100, max_depth=4, random_state=split
+            schema, epsilon=1.0, delta=1 / len(learn), random_state=split
         ).fit(table.take(learn))
         assert model.statement_.guarantee == "epsilon-delta"
         predicted = model.decision_function(table.take(test))

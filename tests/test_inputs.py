@@ -107,7 +107,9 @@ def test_unusual_tables_train_and_predict(name: str, candidates: str) -> None:
     schema = Schema(columns, Label("y", (0, 1, 2)))
     labels = rng.integers(0, 3, 80)
     settings = {"candidates": candidates, "features_per_tree": min(40, len(columns))}
-    model = PrivateBoostingClassifier(schema, n_trees=3, max_depth=3, settings=settings)
+    model = PrivateBoostingClassifier(
+        schema, method="random-trees", n_trees=3, max_depth=3, settings=settings
+    )
     shares = model.fit(table, labels).predict_proba(table)
     assert shares.shape == (80, 3)
     assert np.isfinite(shares).all()

@@ -32,7 +32,7 @@ from tests.conftest import MIXED
 
 def a_plan(epsilon: float = 1.0, run: str = "run-1", spare: int = 0) -> Plan:
     privacy = Privacy(epsilon, 1e-5, spare=spare)
-    return plan_for(MIXED, privacy, settings={"n_trees": 3}, seed=1, run=run)
+    return plan_for(MIXED, privacy, "random-trees", settings={"n_trees": 3}, seed=1, run=run)
 
 
 @pytest.fixture
@@ -305,7 +305,9 @@ def test_receipts_of_exact_sums_are_not_kept(trust: str, kept: bool) -> None:
     ledger = Ledger.in_memory()
     tables = {name: some_rows(20, i) for i, name in enumerate("abc")}
     privacy = Privacy(1.0, 1e-6, trust)  # type: ignore[arg-type]
-    plan = plan_for(SCHEMA, privacy, settings={"n_trees": 1, "max_depth": 1}, seed=1)
+    plan = plan_for(
+        SCHEMA, privacy, "random-trees", settings={"n_trees": 1, "max_depth": 1}, seed=1
+    )
     gate = Gate(local_federation(tables, SCHEMA, trust=trust), plan, ledger)
     gate.release(LabelSums(2))
     (line,) = ledger.lines(kind="release")

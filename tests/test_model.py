@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hedgerow.errors import FormatError
-from hedgerow.losses import UPDATES
+from hedgerow.losses import TREE_UPDATES
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.io import model_bytes, model_from_bytes
 from hedgerow.model.tree import Structure, Tree, single_leaf, stack, unstack
@@ -135,7 +135,7 @@ def test_arrays_of_another_type_are_format_errors(name: str, dtype: str) -> None
         model_from_bytes(resealed(pack(values, arrays)))
 
 
-@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("update", TREE_UPDATES)
 @pytest.mark.parametrize("loss", LABELS)
 def test_models_of_every_loss_and_update_survive_their_file(
     loss: str, update: str, tmp_path: Path

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hedgerow.errors import SchemaError, TableError
 from hedgerow.gate import Gate
-from hedgerow.losses import UPDATES
+from hedgerow.losses import TREE_UPDATES
 from hedgerow.party import Party
 from hedgerow.persons import rows_per_person
 from hedgerow.presets import plan_for
@@ -196,7 +196,7 @@ def test_noise_is_k_times_larger_for_persons(trust: str) -> None:
         persons = np.arange(worst.n_rows).astype(np.uint64)
         parts = split_rows(Rows(worst.codes, worst.target, persons), [5, 5, 5])
         ledger = Ledger.in_memory()
-        plan = plan_for(schema, privacy, settings={"n_trees": 2}, seed=1)
+        plan = plan_for(schema, privacy, "random-trees", settings={"n_trees": 2}, seed=1)
         gate = Gate(federation_of(parts, schema, privacy, ledger), plan, ledger)
         sigmas[k] = gate.release(LabelSums(2)).sigmas
         noise = noise_for(LabelSums(2), plan.slots[0].mu, plan, schema)
@@ -206,7 +206,7 @@ def test_noise_is_k_times_larger_for_persons(trust: str) -> None:
     assert sigmas[4][0] == pytest.approx(4 * sigmas[1][0])
 
 
-@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("update", TREE_UPDATES)
 @pytest.mark.parametrize("loss", LABELS)
 def test_a_model_of_persons_is_the_reference_over_the_rows_that_count(
     loss: str, update: str

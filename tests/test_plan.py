@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 
 from hedgerow.errors import FormatError, HedgerowError, PlanError, SettingsError
 from hedgerow.presets import METHODS, method_named, plan_for
+from hedgerow.privacy.accounting import EXACT_LIMIT
 from hedgerow.privacy.plan import Plan, Slot, Wish, make_plan
 from hedgerow.settings import Privacy, Settings
 from tests.conftest import MIXED
 
-PLAN = plan_for(MIXED, Privacy(1.0, 1e-5), settings={"n_trees": 5}, seed=3, run="run-1")
+PLAN = plan_for(
+    MIXED, Privacy(1.0, 1e-5), "random-trees", settings={"n_trees": 5}, seed=3, run="run-1"
+)
 
 wishes = st.lists(
     st.builds(
@@ -47,7 +50,10 @@ def test_a_plan_costs_its_promise_and_survives_its_file(
     tmp_path_factory: pytest.TempPathFactory, wanted: list[Wish], privacy: Privacy, seed: int
 ) -> None:
     plan = make_plan("hash", "method", Settings(), privacy, wanted, seed)
-    assert 0.999 * privacy.epsilon < plan.epsilon <= privacy.epsilon * (1 + 1e-9)
+    assert plan.epsilon <= privacy.epsilon * (1 + 1e-9)
+    # Above the limit of exact accounting Renyi costs more, so a little below it may be all there is.
+    at_limit = privacy.accounting == "exact" and plan.mu == pytest.approx(EXACT_LIMIT, rel=1e-6)
+    assert plan.epsilon > 0.999 * privacy.epsilon or at_limit
     squares = [slot.mu**2 for slot in plan.slots]
     assert math.fsum(squares) + privacy.spare * max(squares) == pytest.approx(plan.mu**2)
     path = tmp_path_factory.mktemp("plan") / "plan.toml"
@@ -66,7 +72,9 @@ def test_shares_of_the_budget_are_shares_of_mu_squared() -> None:
 
 
 def test_spare_attempts_are_paid_in_advance() -> None:
-    with_spare = plan_for(MIXED, Privacy(1.0, 1e-5, spare=2), settings={"n_trees": 5}, seed=3)
+    with_spare = plan_for(
+        MIXED, Privacy(1.0, 1e-5, spare=2), "random-trees", settings={"n_trees": 5}, seed=3
+    )
     assert with_spare.epsilon == pytest.approx(PLAN.epsilon, rel=1e-6)
     assert with_spare.slots[1].mu < PLAN.slots[1].mu
     assert with_spare.coordinates == PLAN.coordinates + 2 * PLAN.slots[1].coordinates
@@ -75,7 +83,8 @@ def test_spare_attempts_are_paid_in_advance() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_plans_from_public_facts_alone(method: str) -> None:
     chosen = METHODS[method]
-    assert chosen.wishes(MIXED, chosen.settings({}))
+    asked = chosen.grower.wishes(MIXED, chosen.settings({}))
+    assert asked or chosen.grower.later(MIXED, chosen.settings({}))
     privacy = Privacy(1.0, 1e-5, chosen.trust or "coordinator")  # type: ignore[arg-type]
     one = plan_for(MIXED, privacy, method, seed=1, run="r")
     two = plan_for(MIXED, privacy, method, seed=1, run="r")

@@ -34,8 +34,8 @@ EXPECTED: dict[str, dict[str, str]] = {
     },
 }
 STRONG: dict[str, Any] = {
-    "bounds": (-10, 10), "epsilon": 1e6, "n_trees": 30, "max_depth": 4, "learning_rate": 1.0,
-    "random_state": 0, "settings": {"candidates": "log"},
+    "method": "random-trees", "bounds": (-10, 10), "epsilon": 1e6, "n_trees": 30,
+    "max_depth": 4, "learning_rate": 1.0, "random_state": 0, "settings": {"candidates": "log"},
 }  # fmt: skip
 ESTIMATORS = [
     PrivateBoostingClassifier(classes="public", **STRONG),
@@ -59,7 +59,14 @@ def test_the_checks_of_scikit_learn_pass_but_for_those_with_a_reason(estimator: 
 
 def small(**parameters: Any) -> PrivateBoostingClassifier:
     return PrivateBoostingClassifier(
-        **{"bounds": (0, 1), "classes": [0, 1], "n_trees": 4, "max_depth": 2, **parameters}
+        **{
+            "method": "random-trees",
+            "bounds": (0, 1),
+            "classes": [0, 1],
+            "n_trees": 4,
+            "max_depth": 2,
+            **parameters,
+        }
     )
 
 

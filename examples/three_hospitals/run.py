@@ -41,11 +41,11 @@ def main() -> None:
     table, new = patients(9_000, rng), patients(4_000, rng)
     hospital = rng.choice(HOSPITALS, len(table["age"]), p=[0.5, 0.3, 0.2])
 
-    together = PrivateBoostingClassifier(schema, epsilon=1.0, delta=1e-6, n_trees=50)
+    together = PrivateBoostingClassifier(schema, epsilon=1.0, delta=1e-6)
     together.fit(table, parties=hospital)
 
     own = {name: values[hospital == "summit"] for name, values in table.items()}
-    alone = PrivateBoostingClassifier(schema, epsilon=1.0, delta=1e-6, n_trees=50)
+    alone = PrivateBoostingClassifier(schema, epsilon=1.0, delta=1e-6)
     alone.fit(own)
 
     print(f"AUC on new patients, three hospitals together: {auc(together, new):.3f}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -41,6 +42,9 @@ class _PrivateBoosting(BaseEstimator):
     bounds: Any
     ledger: Ledger | str | None
     random_state: int | None
+    monotone: Mapping[str, int] | None
+    warm_start_from: Ensemble | str | None
+    _start: Ensemble | None
 
     def fit(self, X: Any, y: Any = None, parties: Any = None) -> Self:
         """Train on one table; `parties` gives each row's party and makes it a federation.
@@ -82,7 +86,7 @@ class _PrivateBoosting(BaseEstimator):
     ) -> Self:
         schema = federation.schema
         try:
-            gate = Gate(federation, plan, ledger, observe=observe)
+            gate = Gate(federation, plan, ledger, observe=observe, start=self._start)
             self.model_: Ensemble = method_named(plan.method).grow(gate)
         finally:
             if ledger is not self.ledger and ledger.path is not None:
@@ -116,10 +120,23 @@ class _PrivateBoosting(BaseEstimator):
         if seed is not None and not isinstance(seed, (int, np.integer)):
             raise SettingsError("random_state is a whole number or None; it seeds the questions")
         seed = None if seed is None else int(seed)
-        given = {**chosen, **further}
+        given = {**chosen, **further, **self._beginning(further)}
         if tables is not None:
             given = with_exact_cuts(schema, self.method, given, tables.values)
         return plan_for(schema, privacy, self.method, given, seed)
+
+    def _beginning(self, further: Mapping[str, Any]) -> dict[str, Any]:
+        """What parameters of their own say of the settings `monotone` and `warm_start`."""
+        if self.monotone is not None and "monotone" in further:
+            raise SettingsError("'monotone' is given twice, as parameter and in settings")
+        if "warm_start" in further:
+            raise SettingsError("give the model itself: warm_start_from, not warm_start")
+        start = self.warm_start_from
+        self._start = Ensemble.load(start) if isinstance(start, (str, PathLike)) else start
+        given: dict[str, Any] = {} if self.monotone is None else {"monotone": self.monotone}
+        if self._start is not None:
+            given["warm_start"] = self._start.hash
+        return given
 
     def _privacy(
         self, n_parties: int, trust: str, given: Mapping[str, Any] | None = None
@@ -190,6 +207,8 @@ class PrivateBoostingClassifier(ClassifierMixin, _PrivateBoosting):
     classes : the classes, with `bounds`; "public" declares the classes found in y public
     ledger : Ledger or path; None counts this fit alone
     random_state : seeds the questions (which trees are tried), never the noise
+    monotone : {column: 1 or -1} for effects that may only rise or fall; costs nothing
+    warm_start_from : a model (or its file) to build on, made from public or already paid-for rows
 
     Every `fit` spends its epsilon: `cross_val_score` with five folds spends five times, and a
     shared `Ledger` adds it up.
@@ -200,7 +219,7 @@ class PrivateBoostingClassifier(ClassifierMixin, _PrivateBoosting):
     >>> from hedgerow import PrivateBoostingClassifier
     >>> X = np.linspace(-1, 1, 4000).reshape(-1, 2)
     >>> y = (X[:, 0] > 0).astype(int)
-    >>> model = PrivateBoostingClassifier(bounds=(-1, 1), classes=[0, 1], epsilon=2.0, n_trees=20)
+    >>> model = PrivateBoostingClassifier(bounds=(-1, 1), classes=[0, 1], epsilon=2.0)
     >>> bool(model.fit(X, y).score(X, y) > 0.8)
     True
     """
@@ -221,6 +240,8 @@ class PrivateBoostingClassifier(ClassifierMixin, _PrivateBoosting):
         classes: Sequence[Value] | str | None = None,
         ledger: Ledger | str | None = None,
         random_state: int | None = None,
+        monotone: Mapping[str, int] | None = None,
+        warm_start_from: Ensemble | str | None = None,
     ) -> None:
         self.schema = schema
         self.epsilon = epsilon
@@ -236,6 +257,8 @@ class PrivateBoostingClassifier(ClassifierMixin, _PrivateBoosting):
         self.classes = classes
         self.ledger = ledger
         self.random_state = random_state
+        self.monotone = monotone
+        self.warm_start_from = warm_start_from
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Log-odds of the second of two classes, or one score a class: (row,) or (row, class)."""
@@ -314,6 +337,8 @@ class PrivateBoostingRegressor(RegressorMixin, _PrivateBoosting):
         label_bounds: tuple[float, float] | None = None,
         ledger: Ledger | str | None = None,
         random_state: int | None = None,
+        monotone: Mapping[str, int] | None = None,
+        warm_start_from: Ensemble | str | None = None,
     ) -> None:
         self.schema = schema
         self.epsilon = epsilon
@@ -329,6 +354,8 @@ class PrivateBoostingRegressor(RegressorMixin, _PrivateBoosting):
         self.label_bounds = label_bounds
         self.ledger = ledger
         self.random_state = random_state
+        self.monotone = monotone
+        self.warm_start_from = warm_start_from
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """The predicted number of each row, within the label's bounds."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hedgerow.errors import PlanError
+from hedgerow.errors import PlanError, SlotSpent
 from hedgerow.failpoints import fail_point
 from hedgerow.federation.base import Federation, PartiesLost, Total
+from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree
 from hedgerow.packing import digest
 from hedgerow.privacy import mechanisms
@@ -42,6 +43,7 @@ class Gate:
     ledger : the coordinator's; the plan is checked against it at once and reserved there when
         every party has accepted it, before any party is asked about rows
     observe : called with a `Progress` after every slot
+    start : a public or already paid-for model that the run builds on, if the plan names one
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Gate:
         ledger: Ledger,
         budget: Budget | None = None,
         observe: Callable[[Progress], None] | None = None,
+        start: Ensemble | None = None,
     ) -> None:
         self._federation, self._plan, self._ledger = federation, plan, ledger
         self._reservation = Reservation(ledger, plan, COORDINATOR, budget, at_once=False)
@@ -59,7 +62,11 @@ class Gate:
         self._cursor = 0
         self._opened = False
         self._sources: set[str] = set()
-        self._releases = 0
+        self._releases = self.lost = 0
+        self._expected = plan.n_slots
+        self.start = _start_trees(start, plan, federation.schema)
+        for tree in self.start:
+            federation.publish(tree)
 
     @property
     def schema(self) -> Schema:
@@ -73,6 +80,10 @@ class Gate:
     def ensemble(self) -> EnsembleRef:
         return self._federation.ensemble
 
+    def expect(self, n_slots: int) -> None:
+        """Tell whoever watches how many slots a run will use."""
+        self._expected = n_slots
+
     def pass_over(self) -> None:
         """Leave the next slot unused: nothing is asked and nothing is charged for it."""
         self._cursor += 1
@@ -81,13 +92,14 @@ class Gate:
         """Add a tree made of released values; later questions may refer to it."""
         self._federation.publish(tree)
 
-    def release(self, query: SumQuery) -> Release:
+    def release(self, query: SumQuery, mu: float = 0.0, name: str = "") -> Release:
         """A noisy sum, charged to the next slot of the plan.
 
-        Raises SlotSpent if an earlier process charged the slot and died before storing its
-        release, and no spare attempt is left: the value is lost, the charge is not.
+        A slot that is priced during the run takes `mu` (and a name for whoever watches); a listed
+        one has its own. Raises SlotSpent if an earlier process charged the slot and died before
+        storing its release, and no spare attempt is left: the value is lost, the charge is not.
         """
-        index, slot = self._draw(query)
+        index, slot = self._draw(query, mu, name)
         request = digest(query_bytes(query))
         stored = self._reservation.released(index, request)
         release = stored if stored is not None else self._ask(query, request, index, slot)
@@ -95,7 +107,7 @@ class Gate:
         self._releases += 1
         if self._observe:
             name = slot.name
-            self._observe(Progress(index, len(self._plan.slots), name, stored is not None))
+            self._observe(Progress(index, self._expected, name, stored is not None))
         return release
 
     def statement(self) -> Statement:
@@ -129,20 +141,23 @@ class Gate:
             releases=self._releases,
             scope="this fit alone" if self._ledger.path is None else f"run {plan.run}",
             simulated=self._federation.engine.simulated,
+            builds_on=plan.settings.warm_start,
             reason=" ".join(reasons),
         )
 
-    def _draw(self, query: SumQuery) -> tuple[int, Slot]:
-        if self._cursor >= len(self._plan.slots):
+    def _draw(self, query: SumQuery, mu: float, name: str) -> tuple[int, Slot]:
+        index, plan = self._cursor, self._plan
+        if index >= plan.n_slots:
             raise PlanError("the plan has no slot left; nothing was asked")
-        index, slot = self._cursor, self._plan.slots[self._cursor]
-        if query.kind != slot.kind or size_of(query) > slot.coordinates:
+        slot = plan.slot(index, query.kind, mu)
+        if slot is None or size_of(query) > slot.coordinates:
+            found = plan.slots[index] if index < len(plan.slots) else plan.rest
             raise PlanError(
-                f"slot {index} ({slot.name}) is for {slot.kind} of at most {slot.coordinates} "
-                f"numbers, not for {query.kind} of {size_of(query)}. Nothing was asked."
+                f"slot {index} of the plan is {found}, and does not cover {query.kind} of "
+                f"{size_of(query)} numbers. Nothing was asked."
             )
         self._cursor += 1
-        return index, slot
+        return index, replace(slot, name=name or slot.name)
 
     def _open(self) -> None:
         # Opening asks nothing about rows: a plan that a party refuses costs no reservation here.
@@ -152,13 +167,22 @@ class Gate:
 
     def _ask(self, query: SumQuery, request: str, index: int, slot: Slot) -> Release:
         query.check(self.schema)
-        noise = noise_for(query, slot.mu, self._plan, self.schema)
+        mu = slot.mu
+        noise_for(query, mu, self._plan, self.schema)  # refuses before anything is charged
         if not self._opened:
             self._open()
         while True:
             self._federation.refresh()
             self._federation.check_enough()
-            attempt = self._reservation.charge(index, request)
+            if index >= len(self._plan.slots) and self._reservation.last_attempt(index):
+                assert self._plan.rest is not None
+                mu = min(slot.mu, self._plan.rest.retry)  # a further attempt is paid by a spare
+            noise = noise_for(query, mu, self._plan, self.schema)
+            try:
+                attempt = self._reservation.charge(index, request, None, mu, size_of(query))
+            except SlotSpent:
+                self.lost += 1
+                raise
             try:
                 total = self._federation.sum(query, noise, index, attempt)
             except PartiesLost:
@@ -185,5 +209,25 @@ class Gate:
             grow = (size / (size - colluding)) ** 0.5
         sigmas = tuple(sigma * grow / 2.0**noise.bits for sigma in noise.sigmas)
         unit = noise.sigmas[0] / query.blocks[0].weight / 2.0**noise.bits
-        unit *= grow if trust == "nobody" else 1.0
+        if trust == "nobody" or source != "switched off":  # without noise there are no shares
+            unit *= grow
         return Release(values.view(np.int64), noise.bits, sigmas, unit, source)
+
+
+def _start_trees(start: Ensemble | None, plan: Plan, schema: Schema) -> tuple[Tree, ...]:
+    """The trees of the model that a run builds on: the one the plan names, and no other."""
+    wanted = plan.settings.warm_start
+    if start is None and not wanted:
+        return ()
+    if start is None or start.hash != wanted:
+        raise PlanError(
+            f"the plan builds on the model {wanted[:12] or '(none)'} and was given "
+            f"{start.hash[:12] if start else 'none'}. Nothing was asked. Give the same model, or "
+            "make a new plan."
+        )
+    if start.schema.hash != schema.hash or start.averaged:
+        raise PlanError(
+            "a run can build on a boosted model of the same schema only, and this one has another "
+            "schema, or is a forest. Nothing was asked. Leave out warm_start_from."
+        )
+    return start.trees

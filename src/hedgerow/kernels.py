@@ -17,7 +17,8 @@ BLOCK = 4096
 PARTS = 8  # accumulators, always as many: memory may not depend on the number of rows
 ALL_THREADS = get_num_threads()
 LOGISTIC, SOFTMAX, SQUARED = 0, 1, 2
-NEWTON, GRADIENT, AVERAGING = 0, 1, 2
+NEWTON, GRADIENT, AVERAGING, SLOPE, COUNT = 0, 1, 2, 3, 4
+NO_CLIP = 1 << 62
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -117,10 +118,17 @@ def _squared(score: float, target: float, bits: int, out: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _row(loss: int, update: int, scores: Any, target: float, bits: int, out: Any) -> None:
-    """What one row adds to its leaf: see `hedgerow.losses` for the widths and bounds."""
+def _row(
+    loss: int, update: int, clip: int, scores: Any, target: float, bits: int, out: Any
+) -> None:
+    """What one row adds to its leaf: see `hedgerow.losses` for the widths and bounds.
+
+    Gradients are clamped to +-clip steps of the grid, Hessians are those of the row itself.
+    """
     one: Any = np.int64(1) << bits
-    if update == AVERAGING:
+    if update == COUNT:
+        out[0] = one
+    elif update == AVERAGING:
         if loss == SQUARED:
             out[0] = _fixed(min(max(target, 0.0), 1.0), float(one))
             out[1] = one
@@ -138,6 +146,9 @@ def _row(loss: int, update: int, scores: Any, target: float, bits: int, out: Any
             out[scores.shape[0]] = one
     else:
         _squared(scores[0], target, bits, out)
+    if update != COUNT and update != AVERAGING:
+        for k in range(scores.shape[0]):
+            out[k] = min(max(out[k], -clip), clip)
 
 
 @njit(cache=True, nogil=True, parallel=True)
@@ -149,6 +160,7 @@ def leaf_sums(
     bits: int,
     loss: int,
     update: int,
+    clip: int,
     width: int,
     roots: Any,
     place: Any,
@@ -170,7 +182,7 @@ def leaf_sums(
             size = min(BLOCK, n_rows - first)
             for i in range(size):
                 out = rows[i, :width] if update == AVERAGING else rows[i]
-                _row(loss, update, scores[first + i], target[first + i], bits, out)
+                _row(loss, update, clip, scores[first + i], target[first + i], bits, out)
             for root in roots:
                 for i in range(size):
                     node = _leaf(narrow, wide, root, place, child, start, words, first + i)
@@ -191,6 +203,7 @@ def node_histograms(
     bits: int,
     loss: int,
     update: int,
+    clip: int,
     width: int,
     place: Any,
     child: Any,
@@ -215,7 +228,7 @@ def node_histograms(
         for block in range(part, n_blocks, n_parts):
             for row in range(block * BLOCK, min(n_rows, (block + 1) * BLOCK)):
                 vector = out[:width] if update == AVERAGING else out
-                _row(loss, update, scores[row], target[row], bits, vector)
+                _row(loss, update, clip, scores[row], target[row], bits, vector)
                 node = leaf[_leaf(narrow, wide, 0, place, child, start, words, row)]
                 for j in range(columns.shape[0]):
                     here = bins[j, _code(narrow, wide, columns[j], row)]
@@ -228,6 +241,68 @@ def node_histograms(
 
 
 @njit(cache=True, nogil=True, parallel=True)
+def column_sums(
+    narrow: Any,
+    wide: Any,
+    scores: Floats,
+    target: Floats,
+    bits: int,
+    loss: int,
+    update: int,
+    clip: int,
+    width: int,
+    columns: Any,
+    bins: Any,
+    n_bins: int,
+) -> Ints:
+    """Sums of every row's numbers by bin of every column: (number, bin of all columns).
+
+    Column by column over a block of rows, so that codes are read in the order they lie in.
+    """
+    n_rows, n_outputs = scores.shape
+    n_blocks = (n_rows + BLOCK - 1) // BLOCK
+    n_parts = PARTS
+    parts = np.zeros((n_parts, n_bins, width), np.int64)
+    for part in prange(n_parts):
+        rows = np.empty((BLOCK, max(width, 2 * n_outputs)), np.int64)
+        for block in range(part, n_blocks, n_parts):
+            first = block * BLOCK
+            size = min(BLOCK, n_rows - first)
+            for i in range(size):
+                out = rows[i, :width] if update == AVERAGING else rows[i]
+                _row(loss, update, clip, scores[first + i], target[first + i], bits, out)
+            for j in range(columns.shape[0]):
+                for i in range(size):
+                    here = bins[j, _code(narrow, wide, columns[j], first + i)]
+                    for w in range(width):
+                        parts[part, here, w] += rows[i, w]
+    total = np.zeros((width, n_bins), np.int64)
+    for part in range(n_parts):
+        total += parts[part].T
+    return total
+
+
+@njit(cache=True, nogil=True)
+def step_sums(
+    scores: Floats, step: Floats, target: Floats, bits: int, loss: int, update: int, clip: int
+) -> Ints:
+    """Sums of g u and h u^2 over the rows of a loss with one output, u = step clamped to +-1: (2,).
+
+    u is truncated toward zero onto a grid of 2**-20 and so are the products, on the grid 2**-bits:
+    no row's product exceeds its own g or h. A step that is no number counts as 0.
+    """
+    total = np.zeros(2, np.int64)
+    out = np.empty(2, np.int64)
+    for row in range(scores.shape[0]):
+        _row(loss, update, clip, scores[row], target[row], bits, out)
+        u: Any = _fixed(min(max(step[row], -1.0), 1.0), 1048576.0)
+        size: Any = (abs(out[0]) * abs(u)) >> 20
+        total[0] += size if (out[0] < 0) == (u < 0) else -size
+        total[1] += (out[1] * ((u * u) >> 20)) >> 20
+    return total
+
+
+@njit(cache=True, nogil=True, parallel=True)
 def row_hessians(scores: Floats, target: Floats, bits: int, loss: int) -> Ints:
     """The Hessians of every row, summed over outputs: (row,)."""
     n_rows, n_outputs = scores.shape
@@ -235,7 +310,7 @@ def row_hessians(scores: Floats, target: Floats, bits: int, loss: int) -> Ints:
     for block in prange((n_rows + BLOCK - 1) // BLOCK):
         out = np.empty(2 * n_outputs, np.int64)
         for row in range(block * BLOCK, min(n_rows, (block + 1) * BLOCK)):
-            _row(loss, NEWTON, scores[row], target[row], bits, out)
+            _row(loss, NEWTON, NO_CLIP, scores[row], target[row], bits, out)
             for k in range(n_outputs):
                 hessians[row] += out[n_outputs + k]
     return hessians

@@ -18,12 +18,15 @@ from hedgerow import kernels
 from hedgerow.errors import FormatError
 from hedgerow.schema import Label
 
-Update = Literal["newton", "gradient", "averaging"]
+Update = Literal["newton", "gradient", "averaging", "slope", "count"]
 UPDATES = {
-    "newton": kernels.NEWTON,
-    "gradient": kernels.GRADIENT,
-    "averaging": kernels.AVERAGING,
+    "newton": kernels.NEWTON,  # gradients and Hessians
+    "gradient": kernels.GRADIENT,  # gradients and the row itself
+    "averaging": kernels.AVERAGING,  # the class, or the label and the row itself
+    "slope": kernels.SLOPE,  # gradients alone
+    "count": kernels.COUNT,  # the row itself
 }
+TREE_UPDATES = ("newton", "gradient", "averaging")  # those that a published method may choose
 Floats = NDArray[np.float64]
 
 
@@ -54,7 +57,9 @@ class Loss(Protocol):
     @property
     def n_outputs(self) -> int: ...
 
-    def bound(self, update: str) -> RowBound: ...
+    def bound(self, update: str, clip: float = math.inf) -> RowBound:
+        """What a row adds under an update, its gradients clamped to +-clip."""
+        ...
 
     def hessian_bound(self) -> float:
         """The most that the Hessians of one row add up to, over all outputs."""
@@ -85,16 +90,25 @@ class Logistic:
     code: int = kernels.LOGISTIC
     n_outputs: int = 1
 
-    def bound(self, update: str) -> RowBound:
-        c = self.hessian_scale
-        if update == "newton":
+    def bound(self, update: str, clip: float = math.inf) -> RowBound:
+        c, most = self.hessian_scale, min(clip, 1.0)
+        if update == "newton" and most == 1.0:
             # q + c q (1 - q) is largest at q = (1 + c) / (2 c).
             return RowBound(1, 1, c, l1=(1 + c) ** 2 / (4 * c), l2=1.0)
+        if update == "newton":
+            # A clamped row keeps its Hessian, so Hessians are not free any more; they weigh c = 1.
+            # Below the clip, q^2 + q^2 (1 - q)^2 rises with q (its slope is 2 q times
+            # 1 + (1 - q)(1 - 2 q) >= 7/8). Above it the first part is clip^2 and the second at
+            # most h^2 with h = 1/4 if the clip is at most 1/2, else clip (1 - clip).
+            h = 0.25 if most <= 0.5 else most * (1 - most)
+            return RowBound(1, 1, 1.0, l1=most + h, l2=math.hypot(most, h))
         if update == "gradient":
-            # |g| <= 1 beside a count of 1 that weighs one half.
-            return RowBound(1, 1, 0.5, l1=1.5, l2=math.sqrt(1.25))
-        # A row adds 1 to the count of its class.
-        return RowBound(2, 0, 1.0, l1=1.0, l2=1.0)
+            # |g| <= clip beside a count of 1 that weighs half of it.
+            return RowBound(1, 1, most / 2, l1=1.5 * most, l2=most * math.sqrt(1.25))
+        if update == "slope":
+            return RowBound(1, 0, 1.0, l1=most, l2=most)
+        # A row adds 1 to the count of its class, or to the count of rows.
+        return RowBound(1 if update == "count" else 2, 0, 1.0, l1=1.0, l2=1.0)
 
     def hessian_bound(self) -> float:
         return 0.25
@@ -131,17 +145,34 @@ class Softmax:
     def name(self) -> str:
         return f"softmax-{self.n_outputs}"
 
-    def bound(self, update: str) -> RowBound:
+    def bound(self, update: str, clip: float = math.inf) -> RowBound:
         k, c = self.n_outputs, self.hessian_scale
-        if update == "newton":
+        norm = self._gradient_norm(min(clip, 1.0))
+        if update == "newton" and clip >= 1.0:
             # Each of the two sums above: x + c x (1 - x) <= (1 + c)^2 / (4 c), and
             # sum p_k + c sum p_k (1 - p_k) <= 1 + c.
             return RowBound(k, k, c, l1=(1 + c) ** 2 / (4 * c) + 1 + c, l2=math.sqrt(2.0))
+        if update == "newton":
+            # Hessians weigh 1 here. Their squares: q^2 (1 - q)^2 <= 1/16 of the row's own class,
+            # and sum p_k^2 (1 - p_k)^2 <= 4/27 sum p_k, since x (1 - x)^2 <= 4/27. Their sum: < 1.
+            return RowBound(k, k, 1.0, l1=3.0, l2=math.sqrt(norm**2 + 1 / 16 + 4 / 27))
         if update == "gradient":
-            # |g|^2 <= q^2 + q^2 <= 2, |g|_1 = 2 q <= 2; the count of 1 weighs sqrt(1/2).
-            c = math.sqrt(0.5)
-            return RowBound(k, 1, c, l1=2 + c, l2=math.sqrt(2.5))
-        return RowBound(k, 0, 1.0, l1=1.0, l2=1.0)
+            # |g|_1 = 2 q <= 2; the count of 1 weighs half of the gradients' norm.
+            return RowBound(k, 1, norm / 2, l1=2 + norm / 2, l2=norm * math.sqrt(1.25))
+        if update == "slope":
+            return RowBound(k, 0, 1.0, l1=2.0, l2=norm)
+        return RowBound(1 if update == "count" else k, 0, 1.0, l1=1.0, l2=1.0)
+
+    def _gradient_norm(self, clip: float) -> float:
+        """The most that the clamped gradients of a row can be long.
+
+        The row's own class adds at most clip^2. The others are at least 0 and add up to at most 1;
+        a sum of squares is convex, so it is largest at a corner: as many as fit at the clip, and
+        one with what is left.
+        """
+        full = min(math.floor(1 / clip), self.n_outputs - 1)
+        rest = min(clip, max(0.0, 1 - full * clip)) if full < self.n_outputs - 1 else 0.0
+        return math.sqrt(clip**2 + full * clip**2 + rest**2)
 
     def hessian_bound(self) -> float:
         # q (1 - q) + sum p_k (1 - p_k) = 1 - sum of all squares < 1.
@@ -164,8 +195,9 @@ class Softmax:
 class Squared:
     """Squared error on labels scaled to [0, 1] by their public bounds; scores are clipped to it.
 
-    |g| = |score - label| <= 1 and h = 1, the row itself, which weighs c = 1/2: norm sqrt(1 + c^2).
-    Nothing is free here, because g and h can both be at their largest.
+    |g| = |score - label| <= 1 and h = 1, the row itself, which weighs c = 1/2 (half of the clip, if
+    gradients are clamped): norm sqrt(1 + c^2). Nothing is free here, because g and h can both be at
+    their largest.
     """
 
     name: str = "squared"
@@ -173,9 +205,16 @@ class Squared:
     n_outputs: int = 1
     hessian_scale: float = 0.5
 
-    def bound(self, update: str) -> RowBound:
-        c = self.hessian_scale
-        return RowBound(1, 1, c, l1=1 + c, l2=math.hypot(1.0, c))
+    def bound(self, update: str, clip: float = math.inf) -> RowBound:
+        most = min(clip, 1.0)
+        if update == "slope":
+            return RowBound(1, 0, 1.0, l1=most, l2=most)
+        if update == "count":
+            return RowBound(1, 0, 1.0, l1=1.0, l2=1.0)
+        if update == "averaging":
+            most = 1.0  # labels are not clamped, they lie between 0 and 1
+        c = self.hessian_scale * most
+        return RowBound(1, 1, c, l1=most + c, l2=math.hypot(most, c))
 
     def hessian_bound(self) -> float:
         return 1.0

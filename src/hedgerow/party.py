@@ -19,6 +19,7 @@ from hedgerow.errors import (
     HedgerowError,
     LedgerError,
     LedgerWriteFailed,
+    PlanError,
     SlotSpent,
 )
 from hedgerow.failpoints import fail_point
@@ -30,7 +31,7 @@ from hedgerow.privacy.ledger import Budget, Ledger
 from hedgerow.privacy.masks import Context, MaskKeys
 from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.reservation import Reservation
-from hedgerow.queries import size_of
+from hedgerow.queries import size_of, step_trees
 from hedgerow.queries.noise import noise_for
 from hedgerow.schema import Schema
 from hedgerow.scores import RunningScores
@@ -55,7 +56,7 @@ class Limits:
             cost = epsilon_of(plan.mu, self.per_run.delta, plan.coordinates)
             if cost > self.per_run.epsilon * (1 + 1e-9):
                 return False
-        if self.kinds is not None and not {slot.kind for slot in plan.slots} <= self.kinds:
+        if self.kinds is not None and not plan.kinds() <= self.kinds:
             return False
         return least_parties(roster) >= self.least_parties
 
@@ -231,8 +232,8 @@ class Party:
         self._check(ask, run)
         if (stored := self._answered(ask, run, message.hash)) is not None:
             return stored
-        wanted, scores = ask.query.ensemble, self._scores
-        if not scores.sync(wanted, message.trees_from, message.trees):
+        wanted, scores, step = ask.query.ensemble, self._scores, step_trees(ask.query)
+        if not scores.sync(wanted, message.trees_from, message.trees, step):
             if message.trees_from == 0 and len(message.trees) >= wanted.length:
                 raise Refusal("bad-message")  # complete trees that are not the ones named
             return wire.plain("need-trees", {"length": scores.ref.length})
@@ -264,11 +265,11 @@ class Party:
         """Everything that must hold before a charge: plan, set, noise, recomputed here."""
         plan, roster = run.plan, self.roster
         assert roster is not None
-        if not 0 <= ask.slot < len(plan.slots) or not 1 <= ask.attempt <= 2**31:
+        if not 0 <= ask.slot < plan.n_slots or not 1 <= ask.attempt <= 2**31:
             raise Refusal("not-in-plan")
-        slot = plan.slots[ask.slot]
         ask.query.check(self.schema)
-        if ask.query.kind != slot.kind or size_of(ask.query) > slot.coordinates:
+        slot = plan.slot(ask.slot, ask.query.kind, ask.noise.mu)
+        if slot is None or size_of(ask.query) > slot.coordinates:
             raise Refusal("not-in-plan")
         if list(ask.parties) != sorted(set(ask.parties)) or self.name not in ask.parties:
             raise Refusal("unknown-party")
@@ -299,7 +300,10 @@ class Party:
 
     def _charge(self, ask: Ask, run: _Run, request: str) -> None:
         try:
-            run.reservation.charge(ask.slot, request, ask.attempt)
+            numbers = size_of(ask.query)
+            run.reservation.charge(ask.slot, request, ask.attempt, ask.noise.mu, numbers)
+        except PlanError as error:
+            raise Refusal("not-in-plan") from error
         except SlotSpent as error:
             raise Refusal("no-attempts-left") from error
         except LedgerError as error:
@@ -307,7 +311,7 @@ class Party:
 
     def _answer(self, ask: Ask, run: _Run, request: str) -> Message:
         """Exact sums, then this party's noise and mask. The last number is a zero check."""
-        scores = self._scores.at(ask.query.ensemble)
+        scores = self._scores.at(ask.query.ensemble, step_trees(ask.query))
         exact = ask.query.answer(self._rows, scores, self.schema, ask.noise.bits)
         total = np.append(exact, 0).view(np.uint64)
         trust, source = run.plan.privacy.trust, "none"

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from hedgerow.errors import SettingsError
 from hedgerow.gate import Gate
-from hedgerow.growing import boost
+from hedgerow.growing import auto, boost
 from hedgerow.growing.candidates import not_private
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.plan import Plan, Wish, make_plan
+from hedgerow.privacy.plan import Later, Plan, Wish, make_plan
 from hedgerow.queries.noise import check_unit
 from hedgerow.rng import fresh_seed
 from hedgerow.schema import Schema
 from hedgerow.settings import Privacy, Settings, with_values
 from hedgerow.tables import Rows
 
-_BOOSTING = frozenset(Settings.__dataclass_fields__)
+_ALL = frozenset(Settings.__dataclass_fields__)
+_AUTO = frozenset({"rows_hint", "monotone", "warm_start"})
+_BOOSTING = _ALL - _AUTO
 
 
 # The published methods as published: no shrinkage, no floor, no base rate, equal noise a question.
@@ -31,6 +33,16 @@ _PAPER = {
 _HISTOGRAM = {**_PAPER, "split": "histogram", "split_caution": 0.0, "n_trees": 25}
 _IH = {"candidates": "iterative-hessian"}
 _EBM = {"features_per_tree": 1, "feature_order": "cyclical"}
+
+
+class Grower(Protocol):
+    """A module that says what it will ask and then asks it."""
+
+    def wishes(self, schema: Schema, settings: Settings) -> list[Wish]: ...
+
+    def later(self, schema: Schema, settings: Settings) -> Later | None: ...
+
+    def grow(self, gate: Gate) -> Ensemble: ...
 
 
 @dataclass(frozen=True)
@@ -47,11 +59,12 @@ class Method:
     queries: tuple[str, str, str] = ("0", "0", "T")
     trust: str | None = None  # the only trust the method makes sense under
     uses: frozenset[str] = _BOOSTING
+    grower: Grower = boost
 
     def settings(self, chosen: Mapping[str, Any]) -> Settings:
         """The method's defaults with the user's choices; None means the method's own choice."""
         given = {name: value for name, value in chosen.items() if value is not None}
-        unused = [name for name in given if name in _BOOSTING and name not in self.uses]
+        unused = [name for name in given if name in _ALL and name not in self.uses]
         if unused:
             raise SettingsError(
                 f"method {self.name!r} does not use {unused[0]!r}; leave it out. "
@@ -69,10 +82,12 @@ class Method:
 
         A round asks every party once, whatever number of columns the question is about.
         """
+        if self.grower is auto:
+            return f"at most {auto.MOST_ROUNDS}"
         own = self.settings({})
         trees = "T m" if own.cycles else "T"
         if own.split != "totally-random":
-            single = own.split == "histogram" and own.features_per_tree == 1
+            single = own.features_per_tree == 1
             terms = [trees if single else f"{trees} d"]
             terms += [] if own.reuse_histogram else [trees]
         else:
@@ -86,11 +101,8 @@ class Method:
             terms.append("1")
         return " + ".join(terms)
 
-    def wishes(self, schema: Schema, settings: Settings) -> list[Wish]:
-        return boost.wishes(schema, settings)
-
     def grow(self, gate: Gate) -> Ensemble:
-        return boost.grow(gate)
+        return self.grower.grow(gate)
 
 
 def _uses(*left_out: str) -> frozenset[str]:
@@ -102,7 +114,17 @@ _NO_IH = ("candidate_rounds",)
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("auto", "random trees, Newton leaves that shrink by their own noise; the default"),
+        Method(
+            "auto",
+            "main effects of all columns at once, then small tables; settings by a public rule",
+            queries=("1", "m", "1"),
+            uses=_AUTO,
+            grower=auto,
+        ),
+        Method(
+            "random-trees",
+            "totally random trees, Newton leaves that shrink by their own noise",
+        ),
         Method(
             "dp-tr-newton",
             "totally random trees over public cuts, Newton leaves",
@@ -203,7 +225,8 @@ def plan_for(
     """Everything a run will ask and what it costs, from public facts alone.
 
     >>> schema = Schema.from_bounds({"age": (0, 110)}, classes=[0, 1])
-    >>> plan = plan_for(schema, Privacy(epsilon=1.0, delta=1e-5), settings={"n_trees": 10})
+    >>> promise = Privacy(epsilon=1.0, delta=1e-5)
+    >>> plan = plan_for(schema, promise, "random-trees", settings={"n_trees": 10})
     >>> len(plan.slots), round(plan.epsilon, 3)
     (11, 1.0)
     """
@@ -218,10 +241,11 @@ def plan_for(
     if resolved.cycles:
         n_trees = resolved.cycles * len(schema.columns)
         resolved = replace(resolved, n_trees=n_trees, cycles=0)
-    wanted = chosen.wishes(schema, resolved)
+    grower = chosen.grower
+    wanted, later = grower.wishes(schema, resolved), grower.later(schema, resolved)
     seed = fresh_seed() if seed is None else seed
     return make_plan(
-        schema.hash, chosen.name, resolved, privacy, wanted, seed, run, schema.unit.text
+        schema.hash, chosen.name, resolved, privacy, wanted, seed, run, schema.unit.text, later
     )
 
 

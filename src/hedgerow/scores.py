@@ -26,31 +26,54 @@ class RunningScores:
     def reset(self) -> None:
         self.ref = NO_TREES
         self._scores = self._zeros()
+        self._before, self._before_length = self._scores[:0], -1
 
-    def at(self, wanted: EnsembleRef) -> NDArray[np.float64]:
-        """The scores a question refers to; `sync` must have reached them."""
-        return self._zeros() if wanted == NO_TREES else self._scores
+    def at(self, wanted: EnsembleRef, step_trees: int = 0) -> NDArray[np.float64]:
+        """The scores a question refers to, and its step beside them; `sync` comes first."""
+        if wanted == NO_TREES:
+            return self._zeros()
+        if not step_trees:
+            return self._scores
+        return np.concatenate([self._scores, self._scores - self._before], axis=1)
 
-    def sync(self, wanted: EnsembleRef, first: int, trees: Sequence[Tree]) -> bool:
-        """Reach `wanted` with trees number `first` and on; False if earlier ones are needed."""
-        if wanted in (NO_TREES, self.ref):
+    def sync(
+        self, wanted: EnsembleRef, first: int, trees: Sequence[Tree], step_trees: int = 0
+    ) -> bool:
+        """Reach `wanted` with trees number `first` and on; False if earlier ones are needed.
+
+        Scores without the last `step_trees` trees are kept as well, so these must be fresh: a step
+        is asked about once, right after it was made.
+        """
+        begin = wanted.length - step_trees
+        if wanted == NO_TREES or (wanted == self.ref and not step_trees):
             return True
-        if wanted.length <= self.ref.length or first > self.ref.length:
+        if wanted == self.ref and self._before_length == begin:
+            return True
+        if begin < self.ref.length or first > self.ref.length:
             self.reset()
         if first <= self.ref.length:
-            fresh = trees[self.ref.length - first :]
-            for tree in fresh[: wanted.length - self.ref.length]:
-                self._add(tree)
-        if self.ref == wanted:
+            fresh = trees[self.ref.length - first :][: wanted.length - self.ref.length]
+            older = max(0, begin - self.ref.length)
+            self._add(fresh[:older])
+            if step_trees:
+                self._before, self._before_length = self._scores.copy(), self.ref.length
+            self._add(fresh[older:])
+        if self.ref == wanted and (not step_trees or self._before_length == begin):
             return True
         self.reset()
         return False
 
-    def _add(self, tree: Tree) -> None:
-        tree.check(self._schema, self._scores.shape[1])
-        routes = routes_of([tree.structure], base_grid(self._schema))
-        routes.add_scores(self._rows.codes, self._scores, tree.values)
-        self.ref = self.ref.then(tree.to_bytes())
+    def _add(self, trees: Sequence[Tree]) -> None:
+        """Add trees in their order, all in one pass over the rows."""
+        if not trees:
+            return
+        for tree in trees:
+            tree.check(self._schema, self._scores.shape[1])
+        routes = routes_of([tree.structure for tree in trees], base_grid(self._schema))
+        values = np.concatenate([tree.values for tree in trees])
+        routes.add_scores(self._rows.codes, self._scores, values)
+        for tree in trees:
+            self.ref = self.ref.then(tree.to_bytes())
 
     def _zeros(self) -> NDArray[np.float64]:
         return np.zeros((self._rows.n_rows, loss_for(self._schema.label).n_outputs))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -16,6 +17,7 @@ CANDIDATE_METHODS = ("uniform", "log", "iterative-hessian", "quantiles", "quanti
 _WHOLE = {
     "n_trees": (1, 100_000), "cycles": (0, 10_000), "max_depth": (1, 12), "n_bins": (2, 128),
     "batch_size": (1, 100_000), "features_per_tree": (0, 1_000_000), "candidate_rounds": (1, 1000),
+    "rows_hint": (0, 10**12),
 }  # fmt: skip
 _NUMBERS = {
     "learning_rate": (0, 10), "reg_lambda": (0, 1e9), "leaf_clip": (0, 1e6),
@@ -61,6 +63,9 @@ class Settings:
     features_per_tree: int = 0  # 0 = all columns
     feature_order: str = "cyclical"  # or "random": which columns a tree may use
     category_split: str = "equality"  # one category against the rest; or "subset"
+    rows_hint: int = 0  # how many rows there are, if that is public; 0 = a noisy count is bought
+    monotone: str = ""  # columns whose effect may only rise or fall: JSON such as {"age": 1}
+    warm_start: str = ""  # hash of the model that a run builds on; set by `warm_start_from`
     start_share: float = 0.02  # part of mu^2 that buys the base rate; 0 = start from one half
 
     def __post_init__(self) -> None:
@@ -74,6 +79,9 @@ class Settings:
         if not isinstance(self.reuse_histogram, bool):
             raise SettingsError("reuse_histogram must be true or false")
         object.__setattr__(self, "cuts", _cuts(self.cuts))
+        object.__setattr__(self, "monotone", _monotone_text(self.monotone))
+        if not isinstance(self.warm_start, str):
+            raise SettingsError("warm_start is the hash of a model; use warm_start_from")
         self._check_combinations()
 
     def _check_combinations(self) -> None:
@@ -104,8 +112,32 @@ class Settings:
             return max(1, round(self.batch_fraction * self.n_trees))
         return min(self.batch_size, self.n_trees)
 
+    @property
+    def directions(self) -> dict[str, int]:
+        """Columns whose effect may only rise (1) or fall (-1)."""
+        return dict(json.loads(self.monotone)) if self.monotone else {}
+
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "cuts": [list(cuts) for cuts in self.cuts]}
+
+
+def _monotone_text(value: Any) -> str:
+    """One spelling of what may be given as a table or as JSON."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value) if value.strip() else {}
+        except ValueError:
+            value = None
+    fits = isinstance(value, Mapping) and all(
+        isinstance(name, str) and not isinstance(sign, bool) and sign in (1, -1)
+        for name, sign in value.items()
+    )
+    if not fits:
+        raise SettingsError(
+            'monotone must give 1 or -1 for each column, such as {"age": 1, "dose": -1}'
+        )
+    signs = {name: int(sign) for name, sign in sorted(value.items())}
+    return json.dumps(signs) if signs else ""
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ class Statement:
     simulated: bool = True
     disclosures: tuple[Disclosure, ...] = ()
     reason: str = ""
+    builds_on: str = ""  # hash of a model that was there before
     format: int = field(default=FORMAT)
 
     def words(self) -> str:
@@ -52,6 +53,11 @@ class Statement:
                 "Do not publish it as a private model."
             )
         parts = [self._promise(), self._assumptions(), self._limits()]
+        if self.builds_on:
+            parts.append(
+                f"It builds on another model ({self.builds_on[:12]}); what that one learned, and "
+                "from whom, its own statement says."
+            )
         parts += [f"Shown without an epsilon: {d.what} (to {d.seen_by})." for d in self.disclosures]
         return "\n".join(parts)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hedgerow.federation.base import Federation
 from hedgerow.privacy.mechanisms import noise_from
 from hedgerow.privacy.plan import Wish, make_plan
-from hedgerow.queries import LabelSums, SumQuery, size_of
+from hedgerow.queries import LabelSums, SumQuery, size_of, step_trees
 from hedgerow.queries.noise import noise_for
 from hedgerow.rng import stream
 from hedgerow.schema import Schema
@@ -61,6 +61,9 @@ def check_query(
     `rows` and `scores` should hold the worst rows one can think of, saturated scores included.
     """
     query.check(schema)
+    if step_trees(query) and scores.shape[1] == 1:
+        steps = np.resize([1.0, -1.0, 0.0, 0.5, -1e-9, 1e300, -np.inf, np.nan], len(scores))
+        scores = np.column_stack([scores, steps])
     weights = np.concatenate([np.full(b.size, b.weight) for b in query.blocks])
     total = np.zeros(size_of(query), np.int64)
     for i in range(rows.n_rows):

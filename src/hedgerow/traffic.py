@@ -24,7 +24,7 @@ from hedgerow.model.tree import member_words, single_leaf, stack, stack_trees
 from hedgerow.packing import canonical_json
 from hedgerow.privacy.identity import Announcement
 from hedgerow.privacy.mechanisms import MAX_BITS
-from hedgerow.privacy.plan import Plan, Slot
+from hedgerow.privacy.plan import Plan, Rest, Slot
 from hedgerow.queries import (
     ColumnCounts,
     ColumnHessians,
@@ -84,6 +84,7 @@ def traffic(plan: Plan, schema: Schema, parties: int | Sequence[str]) -> Traffic
     digits of its noise and the category sets of its trees, which count as the schema's widest.
     Trees that learn their splits or cuts may stop early and then send less. A party that is lost
     costs the attempt that is asked again, at most `spare` times, and its opening and joining.
+    Slots that are priced during the run count with all numbers that the plan allows them.
 
     >>> from hedgerow.privacy.plan import Wish, make_plan
     >>> from hedgerow.settings import Privacy, Settings
@@ -104,7 +105,10 @@ def traffic(plan: Plan, schema: Schema, parties: int | Sequence[str]) -> Traffic
     for index, slot, asked in _walk(plan, schema):
         received += sizes.question(slot, _widest(index), asked)
         sent += sizes.answer(slot, longest)
-    return Traffic(len(names), len(plan.slots), sent, received)
+    if plan.rest is not None:
+        more_sent, more_received = sizes.later(plan.rest, longest)
+        sent, received = sent + more_sent, received + more_received
+    return Traffic(len(names), plan.n_slots, sent, received)
 
 
 def _opening(plan: Plan, names: Sequence[str], longest: str) -> tuple[int, int]:
@@ -219,6 +223,20 @@ class _Sizes:
         # One number more than was asked checks the masks.
         return _sealed("answer", len(body) + _growth(empty, {"total": (numbers + 1,)}))
 
+    def later(self, rest: Rest, name: str) -> tuple[int, int]:
+        """Bytes of the slots priced during the run: sent and received.
+
+        A released number is a bin or a cell of a tree; the tree has at most three nodes for it and
+        travels twice, in the question and then with its values.
+        """
+        bare = self.answer(Slot("later", "later", rest.mu, 0), name)
+        label = LabelSums(len(self._schema.label.classes))
+        question = self.question(Slot("later", label.kind, rest.mu, 2), 99, _Asked(99_999, 99_999))
+        tree = 6 * (21 + 8 * self._words) + 4 * self._n_outputs
+        columns = 64 * len(self._schema.columns)
+        received = rest.slots * (question + 4096 + columns) + rest.coordinates * tree
+        return rest.slots * bare + 8 * rest.coordinates, received
+
     def _bins(self, *sorts: type[Numeric] | type[Ordinal]) -> dict[int, int]:
         """The most bins that cuts can make of each column of these sorts."""
         n_bins, grid = self._plan.settings.n_bins, base_grid(self._schema)
@@ -250,7 +268,7 @@ class _Sizes:
         if slot.kind == LabelSums.kind:
             return LabelSums(len(self._schema.label.classes)), {}
         if slot.kind == ColumnCounts.kind:
-            return ColumnCounts.of(self._schema), {}
+            return ColumnCounts.for_cuts(self._schema, self._plan.settings.n_bins), {}
         if slot.kind == ColumnHessians.kind:
             bins = self._bins(Numeric)
             shapes: dict[str, Shape] = {"cuts": (sum(bins.values()) - len(bins),)}

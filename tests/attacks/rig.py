@@ -53,7 +53,9 @@ class Rig:
         for party in self.parties.values():
             party.pin(self.roster)
         privacy = Privacy(epsilon, 1e-6, trust, spare=spare)  # type: ignore[arg-type]
-        self.plan = plan_for(SCHEMA, privacy, settings={"n_trees": 3, "max_depth": 2}, seed=1)
+        self.plan = plan_for(
+            SCHEMA, privacy, "random-trees", settings={"n_trees": 3, "max_depth": 2}, seed=1
+        )
         if opened:
             self.open(self.plan)
 

@@ -52,7 +52,9 @@ def make(
     engine = Flaky(federation.engine)  # type: ignore[arg-type]
     federation.engine = engine
     privacy = Privacy(5.0, 1e-6, trust, spare=spare)  # type: ignore[arg-type]
-    plan = plan_for(SCHEMA, privacy, settings={"n_trees": 6, "max_depth": 2}, seed=3)
+    plan = plan_for(
+        SCHEMA, privacy, "random-trees", settings={"n_trees": 6, "max_depth": 2}, seed=3
+    )
     return federation, engine, plan
 
 

@@ -354,7 +354,9 @@ def test_a_run_limit_is_counted_at_the_partys_own_delta() -> None:
     """A plan of small epsilon and huge delta costs much at a sensible delta."""
     rig = Rig(limits=Limits(per_run=Budget(0.5, 1e-6)), opened=False)
     privacy = replace(rig.plan.privacy, epsilon=0.01, delta=0.49)
-    cheap = plan_for(SCHEMA, privacy, settings={"n_trees": 3, "max_depth": 2}, seed=1)
+    cheap = plan_for(
+        SCHEMA, privacy, "random-trees", settings={"n_trees": 3, "max_depth": 2}, seed=1
+    )
     assert cheap.mu > rig.plan.mu
     opening = wire.plain("open", {"plan": cheap.to_dict(), "roster": rig.roster.hash})
     assert word(rig.send("a", opening)) == "over-limits"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from hedgerow.queries import (
     NO_TREES,
     ColumnCounts,
     ColumnHessians,
+    ColumnSums,
     LabelSums,
     LeafSums,
     NodeHistograms,
@@ -30,7 +32,9 @@ from tests.conftest import MIXED
 GOLDEN = (1 + math.sqrt(5)) / 2
 # The score at which |p - y| is 1 / GOLDEN, where the joint bound of (g, h) is tight.
 TIGHT = math.log(1 / (GOLDEN - 1))
-SCORES = [0.0, *(s * v for v in (1e6, 800.0, 40.0, 1.0, TIGHT, 1e-300) for s in (1, -1))]
+# Scores at which |p - y| is just above a clip, where a clamped row keeps the largest Hessian.
+CLIPPED = tuple(math.log(q / (1 - q)) for q in (0.7001, 0.3001, 0.0501))
+SCORES = [0.0, *(s * v for v in (1e6, 800.0, 40.0, 1.0, TIGHT, *CLIPPED, 1e-300) for s in (1, -1))]
 SCORES += [math.inf, -math.inf, math.nan]
 
 SCHEMAS = {
@@ -82,6 +86,33 @@ def node_histograms(schema: Schema) -> list[NodeHistograms]:
     ]
 
 
+CLIPS = (math.inf, 0.7, 0.5, 0.3, 0.05)
+
+
+def column_sums(schema: Schema) -> list[ColumnSums]:
+    """Every update at every clip, over all columns with weights of their own, and over one."""
+    loss, grid = loss_for(schema.label).name, base_grid(schema)
+    cuts = CANDIDATES["uniform"](schema, 4)
+
+    def over(columns: tuple[int, ...], update: str, clip: float) -> ColumnSums:
+        bins = tuple(
+            (len(cuts[j]) + 1 if grid[j].ordered else grid[j].n_cells) + 1 for j in columns
+        )
+        weights = tuple(0.2 * (1 + j) for j in columns)
+        chosen = tuple(cuts[j] for j in columns)
+        return ColumnSums(columns, chosen, bins, weights, loss, NO_TREES, update, clip)
+
+    everything = tuple(range(len(schema.columns)))
+    return [
+        *(over((2,), "slope", clip) for clip in CLIPS),
+        *(over((2,), "newton", clip) for clip in CLIPS[1:3]),
+        over((1, 4), "gradient", 0.3),
+        over((0, 3), "count", math.inf),
+        over(everything, "slope", 0.5),
+        over(everything, "averaging", math.inf),
+    ]
+
+
 # A kind of query and the questions it is attacked with.
 ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
     LabelSums.kind: lambda schema: [LabelSums(len(schema.label.classes))],
@@ -91,11 +122,15 @@ ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
         ColumnCounts.of(schema, (1, 2), together=True),
     ],
     ColumnHessians.kind: column_hessians,
+    ColumnSums.kind: column_sums,
     NodeHistograms.kind: node_histograms,
     LeafSums.kind: lambda schema: [
-        leaf_sums_of(schema, update, n_trees)
-        for update in UPDATES
-        for n_trees in ((1, 7) if update == "newton" else (2,))
+        *(
+            leaf_sums_of(schema, update, n_trees)
+            for update in UPDATES
+            for n_trees in ((1, 7) if update == "newton" else (2,))
+        ),
+        *(replace(leaf_sums_of(schema, "newton", 1), clip=clip) for clip in CLIPS[1:]),
     ],
 }
 

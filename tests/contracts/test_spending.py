@@ -11,7 +11,7 @@ import pytest
 from hedgerow.errors import LedgerError, PlanError
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates import CANDIDATES
-from hedgerow.losses import UPDATES
+from hedgerow.losses import TREE_UPDATES
 from hedgerow.presets import METHODS, method_named, plan_for
 from hedgerow.privacy.accounting import epsilon_of
 from hedgerow.privacy.ledger import COORDINATOR, Ledger
@@ -66,7 +66,7 @@ def test_every_method_spends_exactly_its_plan(method: str, n_parties: int, trust
 
 
 @pytest.mark.parametrize("candidates", CANDIDATES)
-@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("update", TREE_UPDATES)
 @pytest.mark.parametrize("loss", LABELS)
 def test_every_fit_spends_exactly_its_plan(loss: str, update: str, candidates: str) -> None:
     schema, ledger = schema_of(loss), Ledger.in_memory()
@@ -122,7 +122,7 @@ def test_the_gate_lets_nothing_out_beyond_its_plan() -> None:
     privacy = Privacy(1.0, 1e-5)
     ledger = Ledger.in_memory()
     federation = federation_of({"all": ROWS}, MIXED, privacy, ledger)
-    plan = plan_for(MIXED, privacy, settings={"n_trees": 1}, seed=1)
+    plan = plan_for(MIXED, privacy, "random-trees", settings={"n_trees": 1}, seed=1)
     gate = Gate(federation, plan, ledger)
     gate.release(LabelSums(2))
     before = len(ledger.lines())
@@ -133,7 +133,7 @@ def test_the_gate_lets_nothing_out_beyond_its_plan() -> None:
 
 def test_a_stored_release_is_returned_and_not_asked_again() -> None:
     privacy, ledger = Privacy(1.0, 1e-5), Ledger.in_memory()
-    plan = plan_for(MIXED, privacy, settings={"n_trees": 2, "max_depth": 2}, seed=1)
+    plan = plan_for(MIXED, privacy, "random-trees", settings={"n_trees": 2, "max_depth": 2}, seed=1)
     models = []
     for _ in range(2):
         federation = federation_of({"all": ROWS}, MIXED, privacy, ledger)

@@ -85,7 +85,9 @@ def noise_is_never_repeated() -> None:
 def every_release_was_charged() -> None:
     ledger = Ledger.in_memory()
     privacy = Privacy(1.0, 1e-6)
-    plan = plan_for(SCHEMA, privacy, settings={"n_trees": 2, "max_depth": 1}, seed=0)
+    plan = plan_for(
+        SCHEMA, privacy, "random-trees", settings={"n_trees": 2, "max_depth": 1}, seed=0
+    )
     gate = Gate(local_federation({"all": some_rows()}, SCHEMA), plan, ledger)
     gate.release(LabelSums(2))
     try:
@@ -125,7 +127,7 @@ def masks_differ_between_coordinates() -> None:
 
 
 def no_row_exceeds_the_bound_of_leaf_sums() -> None:
-    plan = plan_for(SCHEMA, Privacy(1.0, 1e-6), settings={"max_depth": 1}, seed=0)
+    plan = plan_for(SCHEMA, Privacy(1.0, 1e-6), "random-trees", settings={"max_depth": 1}, seed=0)
     structure = _structure(SCHEMA, plan, uniform(SCHEMA, 32), 0)
     query = LeafSums((structure,), loss_for(SCHEMA.label).name, NO_TREES)
     rows = some_rows(400)

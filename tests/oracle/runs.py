@@ -63,8 +63,8 @@ class Run:
 class _Keeping(Gate):
     """A gate that keeps its questions and releases."""
 
-    def release(self, query: SumQuery) -> Release:
-        release = super().release(query)
+    def release(self, query: SumQuery, mu: float = 0.0, name: str = "") -> Release:
+        release = super().release(query, mu, name)
         self.__dict__.setdefault("asked", []).append((query, release))
         return release
 
@@ -76,7 +76,7 @@ def run(
     epsilon = 2.0 if settings.get("shrinkage") == "none" else 5000.0
     privacy = Privacy(epsilon, 1e-5, trust)  # type: ignore[arg-type]
     ledger = Ledger.in_memory()
-    plan = plan_for(schema, privacy, settings=settings, seed=seed)
+    plan = plan_for(schema, privacy, "random-trees", settings=settings, seed=seed)
     with noise_off():
         gate = _Keeping(federation_of(parts, schema, privacy, ledger), plan, ledger)
         model = method_named(plan.method).grow(gate)

@@ -10,7 +10,7 @@ import pytest
 
 from hedgerow import kernels
 from hedgerow.growing.candidates import CANDIDATES, iterative_hessian
-from hedgerow.losses import UPDATES, loss_for
+from hedgerow.losses import TREE_UPDATES, loss_for
 from hedgerow.schema import Label
 from hedgerow.tables import rows_of
 from tests.conftest import split_rows
@@ -19,7 +19,9 @@ from tests.oracle.runs import LABELS, differences, expected_of, run, schema_of, 
 N_ROWS = 80
 UNEVEN = (1, 7, 30, 20)  # and 22 for the fifth party
 TABLES = {missing: table_of(N_ROWS, 5, missing) for missing in (True, False)}
-CASES = list(itertools.product(LABELS, UPDATES, CANDIDATES, (True, False), ("equality", "subset")))
+CASES = list(
+    itertools.product(LABELS, TREE_UPDATES, CANDIDATES, (True, False), ("equality", "subset"))
+)
 
 
 def settings_of(number: int, update: str, candidates: str, category_split: str) -> dict[str, Any]:
@@ -102,7 +104,7 @@ def test_predictions_from_raw_values_follow_from_the_scores(loss: str) -> None:
 
 
 @pytest.mark.parametrize("candidates", CANDIDATES)
-@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("update", TREE_UPDATES)
 def test_permuting_the_classes_permutes_the_model(update: str, candidates: str) -> None:
     table, order = TABLES[True], [2, 0, 1]
     schema = schema_of("softmax-3")
@@ -125,7 +127,7 @@ def test_permuting_the_classes_permutes_the_model(update: str, candidates: str) 
 # The comparison can fail.
 
 
-@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("update", TREE_UPDATES)
 @pytest.mark.parametrize("loss", LABELS)
 def test_the_comparison_notices_one_step_too_many(
     loss: str, update: str, monkeypatch: pytest.MonkeyPatch

@@ -11,7 +11,7 @@ from hedgerow.estimators import PrivateBoostingClassifier
 from hedgerow.federation.base import Federation, Total
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates import CANDIDATES
-from hedgerow.losses import UPDATES
+from hedgerow.losses import TREE_UPDATES
 from hedgerow.privacy.reservation import Release
 from hedgerow.queries import ColumnHessians, SumQuery, query_bytes, query_from_bytes, size_of
 from hedgerow.queries.noise import Noise
@@ -48,7 +48,13 @@ def questions_for(asked: list[Question], table: Table, **parameters: Any) -> lis
     asked.clear()
     parties = [f"p{i % 5}" for i in range(len(table["sick"]))]
     PrivateBoostingClassifier(
-        MIXED, epsilon=1.0, n_trees=6, max_depth=3, random_state=4, **parameters
+        MIXED,
+        epsilon=1.0,
+        method="random-trees",
+        n_trees=6,
+        max_depth=3,
+        random_state=4,
+        **parameters,
     ).fit(table, parties=parties)
     return list(asked)
 
@@ -74,7 +80,7 @@ def test_removing_a_row_changes_no_question(asked: list[Question], trust: str) -
         assert questions_for(asked, without(table, row), trust=trust, settings=SETTINGS) == expected
 
 
-@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("update", TREE_UPDATES)
 @pytest.mark.parametrize("candidates", CANDIDATES)
 def test_removing_a_row_changes_no_candidate(
     asked: list[Question], candidates: str, update: str

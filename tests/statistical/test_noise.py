@@ -150,7 +150,12 @@ def test_two_fits_in_the_same_second_differ(
     X, y = two_numbers
     models = [
         PrivateBoostingClassifier(
-            bounds=(0, 1), classes=[0, 1], n_trees=2, max_depth=2, random_state=1
+            method="random-trees",
+            bounds=(0, 1),
+            classes=[0, 1],
+            n_trees=2,
+            max_depth=2,
+            random_state=1,
         ).fit(X, y)
         for _ in range(3)
     ]
@@ -176,7 +181,12 @@ def test_epsilon_near_zero_destroys_the_model(
 
     def accuracy(epsilon: float) -> float:
         model = PrivateBoostingClassifier(
-            bounds=(0, 1), classes=[0, 1], epsilon=epsilon, n_trees=4, max_depth=3
+            method="random-trees",
+            bounds=(0, 1),
+            classes=[0, 1],
+            epsilon=epsilon,
+            n_trees=4,
+            max_depth=3,
         )
         return float(model.fit(X, y).score(X, y))
 

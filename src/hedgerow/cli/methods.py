@@ -43,6 +43,9 @@ MEANINGS = {
     "features_per_tree": "columns that a tree may use; 0 = all",
     "feature_order": "which columns those are: cyclical or random",
     "category_split": "one category against the rest (equality), or half of them (subset)",
+    "rows_hint": "how many rows there are, if that is public; 0 = buy a noisy count",
+    "monotone": 'columns whose effect may only rise or fall: {"age": 1, "dose": -1}',
+    "warm_start": "hash of the model that a run builds on; set by --warm-start-from",
     "start_share": "part of the budget (mu²) that buys the base rate; 0 = none",
 }
 

@@ -157,6 +157,10 @@ def _further(text: str) -> tuple[str, Any]:
         names = sorted(set(known) - set(_OWN_FLAG))
         raise SettingsError(f"unknown setting {name!r}; known: {', '.join(names)}")
     kind = type(known[name])
+    if kind is bool:
+        if value.lower() not in ("true", "false"):
+            raise SettingsError(f"--set {text!r}: {name} must be true or false")
+        return name, value.lower() == "true"
     try:
         return name, kind(value)
     except ValueError as error:

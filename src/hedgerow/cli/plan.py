@@ -46,7 +46,8 @@ def plan(
     if out is not None:
         write_text(out, plan_text(made))
     if json:
-        print_json({**summary(made, public, parties), "plan": made.to_dict()})
+        rule = rule_of(made, public) if made.method == "auto" else []
+        print_json({**summary(made, public, parties), "rule": rule, "plan": made.to_dict()})
     else:
         _show(made, public, parties)
     if out is not None:
@@ -65,6 +66,7 @@ def summary(made: Plan, schema: Schema, parties: int) -> dict[str, Any]:
     from hedgerow.traffic import OPENING_ROUNDS, traffic
 
     expected = traffic(made, schema, parties)
+    later = 0 if made.rest is None else made.rest.coordinates
     return {
         "run": made.run,
         "method": made.method,
@@ -74,8 +76,8 @@ def summary(made: Plan, schema: Schema, parties: int) -> dict[str, Any]:
         "mu": made.mu,
         "rounds": expected.questions,
         "opening_rounds": OPENING_ROUNDS,
-        "numbers": sum(slot.coordinates for slot in made.slots),
-        "numbers_per_round": max(slot.coordinates for slot in made.slots),
+        "numbers": sum(slot.coordinates for slot in made.slots) + later,
+        "numbers_per_round": max([*(slot.coordinates for slot in made.slots), later]),
         "parties": parties,
         "bytes_from_party": expected.sent,
         "bytes_to_party": expected.received,
@@ -95,8 +97,15 @@ def _show(made: Plan, schema: Schema, parties: int) -> None:
         name = f"{group['name']} ({group['kind']})"
         cells = (str(group["repeat"]), name, f"{group['coordinates']:,}", f"{group['mu']:.4f}")
         slots.add_row(*cells, f"{100 * part:.1f} %")
+    if made.rest is not None:
+        part = f"{100 * made.rest.mu**2 / made.mu**2:.1f} %"
+        name = f"priced during the run ({', '.join(made.rest.kinds)})"
+        count, numbers_ = f"at most {made.rest.slots}", f"{made.rest.coordinates:,} in all"
+        slots.add_row(count, name, numbers_, f"{made.rest.mu:.4f} in all", part)
     console = results()
     console.print(slots)
+    if made.method == "auto":
+        _show_rule(made, schema)
     cost = table("Cost", "what", "value", right=("value",))
     privacy = made.privacy
     cost.add_row("epsilon", f"{made.epsilon:.4g} at delta = {privacy.delta:g}")
@@ -111,3 +120,27 @@ def _show(made: Plan, schema: Schema, parties: int) -> None:
         cost.add_row(f"{way} by {parties} parties, at most", size_text(all_))
     console.print(cost)
     show("Nothing was asked and nothing was spent.")
+
+
+def rule_of(made: Plan, schema: Schema) -> list[dict[str, str]]:
+    """The default method's settings with their reasons, where the number of rows is public."""
+    from hedgerow.growing.auto import reasons, rule_of_plan
+
+    rule = rule_of_plan(made, schema)
+    if rule is None:
+        return []
+    return [{"setting": name, "value": value, "reason": why} for name, value, why in reasons(rule)]
+
+
+def _show_rule(made: Plan, schema: Schema) -> None:
+    found = rule_of(made, schema)
+    if not found:
+        show(
+            "Bins, rounds and shares follow from a noisy row count by a public rule. To see them "
+            "beforehand, give the number of rows, if it is public: --set rows_hint=N."
+        )
+        return
+    rule = table("Settings by the public rule", "setting", "value", "reason")
+    for line in found:
+        rule.add_row(line["setting"], line["value"], line["reason"])
+    results().print(rule)

@@ -40,6 +40,14 @@ BudgetEpsilon = Annotated[
 BudgetDelta = Annotated[
     float | None, typer.Option("--budget-delta", help="Its delta; by default the plan's.")
 ]
+WarmStart = Annotated[
+    Path | None,
+    typer.Option(
+        "--warm-start-from",
+        metavar="MODEL",
+        help="Build on this model, made from public rows or from rows already paid for.",
+    ),
+]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Only go on with a run; refuse to start a new one.")
 ]
@@ -69,14 +77,16 @@ def train(
     bins: options.Bins = None,
     further: options.Further = None,
     seed: options.Seed = None,
+    warm_start_from: WarmStart = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Train a model. Running the same command again resumes a run that was stopped."""
     with nothing_spent():
         given, sources = options.given_values(context.params), party_sources(data)
+        start = _start_model(warm_start_from, given)
     budget = (budget_epsilon, budget_delta)
-    model, facts = _run(schema, sources, out, given, plan, ledger, budget, resume)
+    model, facts = _run(schema, sources, out, given, plan, ledger, budget, resume, start)
     if json:
         print_json({**facts, "statement": model.statement.to_dict()})
     else:
@@ -92,6 +102,7 @@ def _run(
     ledger: Path | None,
     budget: tuple[float | None, float | None],
     resume: bool,
+    start: Ensemble | None,
 ) -> tuple[Ensemble, dict[str, Any]]:
     """Everything that can fail is tried before the first charge."""
     from hedgerow.cli.files import check_writable
@@ -113,8 +124,21 @@ def _run(
         with nothing_spent():
             _check_parties(opened, agreed, sources, beside, resume)
             _record_budget(opened, *budget, agreed, sources)
-        model, facts = _grow(public, tables, agreed, opened, out)
+        model, facts = _grow(public, tables, agreed, opened, out, start)
     return model, {**facts, "plan": str(beside)}
+
+
+def _start_model(path: Path | None, given: dict[str, Any]) -> Ensemble | None:
+    """The model that a run builds on; the plan names it by its hash."""
+    from hedgerow.model.ensemble import Ensemble
+
+    if "warm_start" in given:
+        raise SettingsError("give the model itself: --warm-start-from, not --set warm_start")
+    if path is None:
+        return None
+    start = Ensemble.load(path)
+    given["warm_start"] = start.hash
+    return start
 
 
 @contextmanager
@@ -235,7 +259,12 @@ def _record_budget(
 
 
 def _grow(
-    schema: Schema, tables: dict[str, Rows], plan: Plan, ledger: Ledger, out: Path
+    schema: Schema,
+    tables: dict[str, Rows],
+    plan: Plan,
+    ledger: Ledger,
+    out: Path,
+    start: Ensemble | None,
 ) -> tuple[Ensemble, dict[str, Any]]:
     from hedgerow.cli.running import watching
     from hedgerow.federation.local import local_federation
@@ -247,7 +276,7 @@ def _grow(
         tables, schema, ledger, privacy.colluding, privacy.minimum_parties, privacy.trust
     )
     with watching(str(ledger.path)) as watch:
-        gate = Gate(federation, plan, ledger, observe=watch.observe)
+        gate = Gate(federation, plan, ledger, observe=watch.observe, start=start)
         model = method_named(plan.method).grow(gate)
     model.save(out)
     facts = {
@@ -256,7 +285,7 @@ def _grow(
         **_facts(plan, ledger, federation),
         "releases_asked": watch.asked,
         "releases_replayed": watch.replayed,
-        "slots_lost": len(plan.slots) - watch.asked - watch.replayed,
+        "slots_lost": gate.lost,
     }
     return model, facts
 

@@ -12,7 +12,7 @@ from hedgerow.errors import PlanError, SettingsError, SlotSpent
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates import Cuts, first_cuts, refine
 from hedgerow.growing.candidates.iterative_hessian import refined, refined_columns
-from hedgerow.growing.candidates.quantiles import counted_columns, counts_query, quantiles
+from hedgerow.growing.candidates.quantiles import quantiles
 from hedgerow.growing.leaves import average_values, shrunk, step_values
 from hedgerow.growing.splits.growth import LearnedTree
 from hedgerow.growing.splits.learned import grow_tree, levels_of
@@ -24,7 +24,7 @@ from hedgerow.growing.splits.totally_random import (
 from hedgerow.losses import Loss, RowBound, loss_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Structure, Tree, single_leaf
-from hedgerow.privacy.plan import Plan, Wish
+from hedgerow.privacy.plan import Later, Plan, Wish
 from hedgerow.queries import (
     ColumnCounts,
     ColumnHessians,
@@ -66,12 +66,17 @@ def wishes(schema: Schema, settings: Settings) -> list[Wish]:
     return [replace(wish, share=wish.share / total) for wish in wanted]
 
 
+def later(schema: Schema, settings: Settings) -> Later | None:
+    """Nothing is priced during the run: every slot is listed."""
+    return None
+
+
 def _cut_question(schema: Schema, settings: Settings, n_batches: int) -> tuple[Wish, int]:
     """What is asked about cuts, a column weighing as much as a tree, and in how many rounds."""
     if settings.candidates == "quantiles":
-        columns = counted_columns(schema, settings.n_bins)
-        size = size_of(counts_query(schema, settings.n_bins))
-        return Wish("cuts", ColumnCounts.kind, float(len(columns)), size), min(1, len(columns))
+        query = ColumnCounts.for_cuts(schema, settings.n_bins)
+        k = len(query.columns)
+        return Wish("cuts", ColumnCounts.kind, float(k), size_of(query)), min(1, k)
     columns = refined_columns(schema)
     rounds = min(settings.candidate_rounds, n_batches) if _asks_cuts(settings, schema) else 0
     size = len(columns) * settings.n_bins
@@ -163,7 +168,8 @@ def _asks_cuts(settings: Settings, schema: Schema) -> bool:
 
 
 def _asks_counts(settings: Settings, schema: Schema) -> bool:
-    return settings.candidates == "quantiles" and bool(counted_columns(schema, settings.n_bins))
+    counted = ColumnCounts.for_cuts(schema, settings.n_bins).columns
+    return settings.candidates == "quantiles" and bool(counted)
 
 
 def _columns(

@@ -14,6 +14,7 @@ from hedgerow.binning import ColumnGrid
 from hedgerow.losses import Loss, loss_for
 from hedgerow.model.routing import Routes, prediction_grid, routes_of
 from hedgerow.model.tree import Tree
+from hedgerow.packing import digest
 from hedgerow.schema import Schema
 from hedgerow.statement import Statement
 from hedgerow.tables import encode_table
@@ -41,6 +42,13 @@ class Ensemble:
     @property
     def loss(self) -> Loss:
         return loss_for(self.schema.label)
+
+    @property
+    def hash(self) -> str:
+        """Names the model by its schema and trees."""
+        return digest(
+            "hedgerow model 1", self.schema.hash, *(tree.to_bytes() for tree in self.trees)
+        )
 
     def decision_function(self, data: Any) -> NDArray[np.float64]:
         """Scores (row, output): float64 sums of float32 leaf values in tree order."""

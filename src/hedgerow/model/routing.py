@@ -35,12 +35,13 @@ class Routes:
         bits: int,
         loss: int,
         update: int,
+        clip: int,
         width: int,
     ) -> NDArray[np.int64]:
         """(number, leaf) on the grid 2**-bits; codes of loss and update as in `kernels`."""
         kernels.use_threads_for(codes.n_rows)
         total: NDArray[np.int64] = kernels.leaf_sums(
-            codes.narrow, codes.wide, scores, target, bits, loss, update, width, self.roots,
+            codes.narrow, codes.wide, scores, target, bits, loss, update, clip, width, self.roots,
             self.place, self.child, self.start, self.words, self.leaf, self.n_leaves,
         )  # fmt: skip
         return total
@@ -65,6 +66,7 @@ def routes_of(structures: Sequence[Structure], grid: Sequence[ColumnGrid]) -> Ro
     start = np.zeros(int(first[-1]), np.int64)
     leaf = np.full(int(first[-1]), -1, np.int32)
     chunks: list[NDArray[np.uint64]] = []
+    known: dict[tuple[int, float, int, bytes], int] = {}  # where a split's code set starts
     n_words = n_leaves = 0
     for offset, structure in zip(first, structures, strict=False):
         stop = offset + structure.n_nodes
@@ -74,10 +76,20 @@ def routes_of(structures: Sequence[Structure], grid: Sequence[ColumnGrid]) -> Ro
         place[offset:stop] = np.where(inner, places[structure.feature], 0)
         leaf[offset:stop] = np.where(inner, -1, structure.leaf + n_leaves)
         n_leaves += structure.n_leaves
-        for node in np.flatnonzero(inner):
-            start[offset + node] = n_words
-            chunks.append(_right_codes(structure, int(node), grid))
-            n_words += len(chunks[-1])
+        splits = zip(
+            structure.feature.tolist(), structure.threshold.tolist(),
+            structure.missing_left.tolist(), structure.member_start.tolist(), strict=False,
+        )  # fmt: skip
+        for node, (feature, threshold, missing_left, first_word) in enumerate(splits):
+            if feature < 0:
+                continue
+            members = structure.members[first_word : structure.member_start[node + 1]].tobytes()
+            key = (feature, threshold, missing_left, members)
+            if key not in known:  # tables repeat their few splits in every cell
+                known[key] = n_words
+                chunks.append(_right_codes(structure, node, grid))
+                n_words += len(chunks[-1])
+            start[offset + node] = known[key]
     words = np.concatenate(chunks) if chunks else np.zeros(1, np.uint64)
     return Routes(first[:-1], place, child, start, words, leaf, n_leaves)
 

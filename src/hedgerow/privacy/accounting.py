@@ -55,7 +55,7 @@ def renyi_epsilon(mu: float, delta: float) -> float:
         tail = (-math.log(delta) - math.log(alpha)) / (alpha - 1)
         return max(0.0, rho * alpha + tail + math.log1p(-1 / alpha))
 
-    return _minimum(bound, -30.0, 30.0)
+    return bound(_argmin(bound, -30.0, 30.0))
 
 
 def epsilon_of(mu: float, delta: float, coordinates: int, accounting: str = "exact") -> float:
@@ -64,14 +64,18 @@ def epsilon_of(mu: float, delta: float, coordinates: int, accounting: str = "exa
     if accounting == "renyi" or mu <= 0 or mu > EXACT_LIMIT:
         return renyi
     tau = tau_of(coordinates)
-    low, high = 0.0, renyi
-    if delta_of(high, mu) + (1 + _exp(high)) * tau > delta:
-        return renyi
+
+    def spent(epsilon: float) -> float:
+        return delta_of(epsilon, mu) + (1 + _exp(epsilon)) * tau
+
     # delta_of falls and the tau term rises with epsilon: the smallest epsilon that fits lies in
-    # the stretch where the sum still falls, which bisection from a feasible `high` finds.
+    # the stretch where the sum still falls, left of its minimum.
+    low, high = 0.0, _argmin(spent, 0.0, renyi)
+    if spent(high) > delta:
+        return renyi
     for _ in range(100):
         middle = (low + high) / 2
-        if delta_of(middle, mu) + (1 + _exp(middle)) * tau <= delta:
+        if spent(middle) <= delta:
             high = middle
         else:
             low = middle
@@ -116,8 +120,8 @@ def _exp(value: float) -> float:
     return math.exp(value) if value < 700 else math.inf
 
 
-def _minimum(function: Callable[[float], float], low: float, high: float) -> float:
-    """Golden-section search for the minimum of a unimodal function."""
+def _argmin(function: Callable[[float], float], low: float, high: float) -> float:
+    """Golden-section search for where a unimodal function is smallest."""
     ratio = (math.sqrt(5) - 1) / 2
     a, b = low, high
     c, d = b - ratio * (b - a), a + ratio * (b - a)
@@ -131,4 +135,4 @@ def _minimum(function: Callable[[float], float], low: float, high: float) -> flo
             a, c, fc = c, d, fd
             d = a + ratio * (b - a)
             fd = function(d)
-    return min(fc, fd)
+    return c if fc <= fd else d

@@ -10,7 +10,7 @@ import math
 import secrets
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -25,7 +25,9 @@ FORMAT = 1
 MAX_SLOTS = 1_000_000
 MAX_NUMBERS = 1 << 22  # of one question; a party's memory may not depend on what is asked
 LEAST_MU = 1e-9  # of a slot; less is no answer, and noise too wide to draw
-_TOP = ("format", "run", "schema", "unit", "method", "seed", "privacy", "settings", "slot")
+_TOP = (
+    "format", "run", "schema", "unit", "method", "seed", "privacy", "settings", "slot", "rest",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,17 @@ class Wish:
 
 
 @dataclass(frozen=True)
+class Later:
+    """What a method settles during the run: its part of mu^2, the most that a retry may take."""
+
+    share: float
+    retry: float
+    coordinates: int
+    slots: int
+    kinds: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Slot:
     """One charge that the plan allows: at most `coordinates` numbers at privacy parameter mu."""
 
@@ -47,6 +60,24 @@ class Slot:
     kind: str
     mu: float
     coordinates: int
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Slots after the listed ones whose prices are settled during the run.
+
+    What they cost together is fixed: squares of mu add up to at most `mu`^2, whatever earlier
+    releases made of them. That is a Gaussian privacy filter: adaptively chosen Gaussian mechanisms
+    whose squared parameters add up to at most mu^2 are mu-Gaussian private (Smith and Thakurta
+    2022; Koskela, Tobaben and Honkela 2022). A further attempt at such a slot costs at most
+    `retry`.
+    """
+
+    mu: float
+    retry: float
+    coordinates: int  # numbers of all these slots together
+    slots: int  # at most so many
+    kinds: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -61,10 +92,13 @@ class Plan:
     seed: int
     slots: tuple[Slot, ...]
     unit: str = "row"  # what is protected, as `Unit.text` of the schema says it
+    rest: Rest | None = None  # slots that follow, priced during the run
 
     def __post_init__(self) -> None:
-        if not self.slots or len(self.slots) > MAX_SLOTS:
-            raise PlanError(f"a plan has 1 to {MAX_SLOTS} slots, this one {len(self.slots)}")
+        if not 1 <= self.n_slots <= MAX_SLOTS:
+            raise PlanError(f"a plan has 1 to {MAX_SLOTS} slots, this one {self.n_slots}")
+        if self.rest is not None:
+            _check_rest(self.rest)
         for slot in self.slots:
             if not LEAST_MU <= slot.mu < math.inf:
                 raise PlanError(
@@ -83,17 +117,39 @@ class Plan:
                 f"{self.privacy.epsilon:g}. Nothing was asked. Make the plan again."
             )
 
+    @property
+    def n_slots(self) -> int:
+        """How many slots there can be, those priced during the run included."""
+        return len(self.slots) + (self.rest.slots if self.rest else 0)
+
     @cached_property
     def mu(self) -> float:
         """Total privacy parameter of all slots and spare attempts."""
-        squares = math.fsum(slot.mu**2 for slot in self.slots)
-        return math.sqrt(squares + self.privacy.spare * max(s.mu for s in self.slots) ** 2)
+        squares, attempts = [slot.mu**2 for slot in self.slots], [slot.mu for slot in self.slots]
+        if self.rest is not None:
+            squares.append(self.rest.mu**2)
+            attempts.append(self.rest.retry)
+        return math.sqrt(math.fsum(squares) + self.privacy.spare * max(attempts) ** 2)
 
     @property
     def coordinates(self) -> int:
         """All numbers that may be released, spare attempts included."""
-        spare = self.privacy.spare * max(slot.coordinates for slot in self.slots)
-        return sum(slot.coordinates for slot in self.slots) + spare
+        sizes = [slot.coordinates for slot in self.slots]
+        if self.rest is not None:
+            sizes.append(self.rest.coordinates)
+        return sum(sizes) + self.privacy.spare * max(sizes)
+
+    def slot(self, index: int, kind: str, mu: float) -> Slot | None:
+        """The slot that a question of this kind draws: listed, or priced now; None if neither."""
+        if index < len(self.slots):
+            return self.slots[index] if self.slots[index].kind == kind else None
+        if self.rest is None or kind not in self.rest.kinds or not LEAST_MU <= mu <= self.rest.mu:
+            return None
+        return Slot("later", kind, mu, min(self.rest.coordinates, MAX_NUMBERS))
+
+    def kinds(self) -> set[str]:
+        """Kinds of queries that may be asked."""
+        return {slot.kind for slot in self.slots} | set(self.rest.kinds if self.rest else ())
 
     @property
     def epsilon(self) -> float:
@@ -120,6 +176,7 @@ class Plan:
                 slots[-1]["repeat"] += 1
             else:
                 slots.append({**entry, "repeat": 1})
+        rest = {"rest": asdict(self.rest)} if self.rest else {}
         return {
             "format": FORMAT,
             "run": self.run,
@@ -130,6 +187,7 @@ class Plan:
             "privacy": self.privacy.to_dict(),
             "settings": self.settings.to_dict(),
             "slot": slots,
+            **rest,
         }
 
     @staticmethod
@@ -167,23 +225,59 @@ def make_plan(
     seed: int,
     run: str | None = None,
     unit: str = "row",
+    later: Later | None = None,
 ) -> Plan:
     """Give each wish its mu so that all slots and spares cost exactly (epsilon, delta)."""
     wishes = [wish for wish in wishes if wish.share > 0 and wish.repeat > 0]
-    if not wishes:
+    if not wishes and later is None:
         raise PlanError("the method asks nothing; there is nothing to plan")
     spare = privacy.spare
-    coordinates = sum(w.coordinates * w.repeat for w in wishes)
-    coordinates += spare * max(w.coordinates for w in wishes)
+    sizes = [w.coordinates for w in wishes for _ in range(w.repeat)]
+    shares = [w.share for w in wishes for _ in range(w.repeat)]
+    retries = list(shares)
+    if later is not None:
+        sizes.append(later.coordinates)
+        shares.append(later.share)
+        retries.append(later.retry)
+    coordinates = sum(sizes) + spare * max(sizes)
     total = mu_of(privacy.epsilon, privacy.delta, coordinates, privacy.accounting)
-    shares = math.fsum(w.share * w.repeat for w in wishes) + spare * max(w.share for w in wishes)
+    whole = math.fsum(shares) + spare * max(retries)
+
+    def mu(share: float) -> float:
+        return total * math.sqrt(share / whole) * (1 - 1e-12)
+
     slots = tuple(
-        Slot(w.name, w.kind, total * math.sqrt(w.share / shares) * (1 - 1e-12), w.coordinates)
-        for w in wishes
-        for _ in range(w.repeat)
+        Slot(w.name, w.kind, mu(w.share), w.coordinates) for w in wishes for _ in range(w.repeat)
     )
+    rest = None
+    if later is not None:
+        kinds = tuple(sorted(later.kinds))
+        rest = Rest(mu(later.share), mu(later.retry), later.coordinates, later.slots, kinds)
     run = run or secrets.token_hex(8)
-    return Plan(run, schema_hash, method, settings, privacy, seed, slots, unit)
+    return Plan(run, schema_hash, method, settings, privacy, seed, slots, unit, rest)
+
+
+def _check_rest(rest: Rest) -> None:
+    fits = (
+        LEAST_MU <= rest.retry <= rest.mu < math.inf
+        and 1 <= rest.slots <= MAX_SLOTS
+        and 1 <= rest.coordinates <= MAX_NUMBERS * rest.slots
+        and bool(rest.kinds)
+    )
+    if not fits:
+        raise PlanError(
+            "the part of the plan that is priced during the run is not described correctly. "
+            "Nothing was asked. Make the plan again."
+        )
+
+
+def _rest_from(entry: Mapping[str, Any]) -> Rest:
+    known = ("mu", "retry", "coordinates", "slots", "kinds")
+    if sorted(entry) != sorted(known):
+        raise PlanError(f"rest must have exactly these keys: {', '.join(known)}")
+    kinds = tuple(str(kind) for kind in entry["kinds"])
+    numbers = (int(entry["coordinates"]), int(entry["slots"]))
+    return Rest(float(entry["mu"]), float(entry["retry"]), *numbers, kinds)
 
 
 def _plan_from(document: Mapping[str, Any]) -> Plan:
@@ -218,4 +312,5 @@ def _plan_from(document: Mapping[str, Any]) -> Plan:
         seed=document["seed"],
         slots=tuple(slots),
         unit=str(document["unit"]),
+        rest=_rest_from(document["rest"]) if "rest" in document else None,
     )

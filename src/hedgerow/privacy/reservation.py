@@ -6,7 +6,7 @@ The coordinator and every party each keep one for a run; the rules are the same 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from hedgerow.errors import BudgetExceeded, LedgerError, PlanError, SlotSpent
 from hedgerow.failpoints import fail_point
 from hedgerow.privacy.accounting import epsilon_of
-from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger
-from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger, Line
+from hedgerow.privacy.plan import LEAST_MU, Plan, Rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Release:
     total: NDArray[np.int64]  # (coordinate,) in steps of 2**-bits
     bits: int
     sigmas: tuple[float, ...]  # noise deviation of each block, in units of the answer
-    unit: float  # of a block of weight 1, without what shares add: the same for any parties
+    unit: float  # of a block of weight 1
     source: str  # where the noise came from; "secure" unless a test switched it
 
     @property
@@ -45,6 +45,31 @@ class Spending:
 
     def epsilon(self, delta: float, accounting: str = "exact") -> float:
         return epsilon_of(self.mu, delta, self.coordinates, accounting)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What the slots priced during a run have taken so far, first attempts only."""
+
+    mu: float
+    numbers: int
+
+    def fits_with(self, mu: float, numbers: int, rest: Rest) -> bool:
+        return (
+            mu >= LEAST_MU
+            and 1 <= numbers <= rest.coordinates - self.numbers
+            and math.hypot(self.mu, mu) <= rest.mu * (1 + 1e-9)
+        )
+
+
+def drawn_from_rest(charges: Sequence[Line], plan: Plan) -> Drawn:
+    """Adds up the first attempt at every slot beyond the listed ones; retries are spares."""
+    first: dict[int, Line] = {}
+    for line in charges:
+        if line.slot >= len(plan.slots):
+            first.setdefault(line.slot, line)
+    squares = math.fsum(float(line.values["mu"]) ** 2 for line in first.values())
+    return Drawn(math.sqrt(squares), sum(int(line.values["numbers"]) for line in first.values()))
 
 
 class Reservation:
@@ -110,30 +135,43 @@ class Reservation:
         lines = self.ledger.lines(self.owner, "charge", self.plan.run, slot)
         return max((line.attempt for line in lines), default=0)
 
-    def charge(self, slot: int, request: str, attempt: int | None = None) -> int:
+    def charge(
+        self,
+        slot: int,
+        request: str,
+        attempt: int | None = None,
+        mu: float | None = None,
+        numbers: int = 0,
+    ) -> int:
         """Charge one attempt at a slot and return its number; refuse when none is left.
 
-        The first attempt is the slot's own; each further one draws a spare.
+        The first attempt is the slot's own; each further one draws a spare. A slot that is priced
+        during the run names its mu and how many numbers it releases.
         """
-        # Two threads that both saw the last spare would both draw it: count and charge at once.
+        # Two threads that both saw the last spare would both draw it: check and charge at once.
         with self.ledger.transaction():
-            number = self._next_attempt(slot, attempt)
-            values = {"mu": self.plan.slots[slot].mu, "request": request}
+            last = self._last_of_reserved(slot)
+            number = last + 1 if attempt is None else attempt
+            if number <= last:
+                raise LedgerError(f"attempt {number} of slot {slot} is not above the last, {last}")
+            self._check_spare(slot, last)
+            values = {"mu": self._price(slot, mu, numbers, last), "request": request}
+            if slot >= len(self.plan.slots):
+                values["numbers"] = numbers
             fail_point("charge")
             self.ledger.append(self.owner, "charge", self.plan.run, slot, number, values)
         fail_point("sync")
         return number
 
-    def _next_attempt(self, slot: int, attempt: int | None) -> int:
+    def _last_of_reserved(self, slot: int) -> int:
         if not self.ledger.has_reserved(self.owner, self.plan.run):
             raise LedgerError(
                 f"run {self.plan.run} is not reserved by {self.owner}, so slot {slot} cannot be "
                 "charged. Nothing was asked. Reserve the plan first."
             )
-        last = self.last_attempt(slot)
-        number = last + 1 if attempt is None else attempt
-        if number <= last:
-            raise LedgerError(f"attempt {number} of slot {slot} is not above the last, {last}")
+        return self.last_attempt(slot)
+
+    def _check_spare(self, slot: int, last: int) -> None:
         charged, slots = self.ledger.attempts(self.owner, self.plan.run)
         extra, spare = charged - slots, self.plan.privacy.spare  # attempts beyond a slot's first
         if last and extra >= spare:
@@ -141,7 +179,27 @@ class Reservation:
                 f"slot {slot} was charged without a stored release and no spare attempt is left "
                 f"({extra} of {spare} used)"
             )
-        return number
+
+    def _price(self, slot: int, mu: float | None, numbers: int, last: int) -> float:
+        """What an attempt costs; refuses what the part priced during the run does not cover."""
+        plan, rest = self.plan, self.plan.rest
+        if 0 <= slot < len(plan.slots):
+            return plan.slots[slot].mu
+        if rest is None or mu is None or not len(plan.slots) <= slot < plan.n_slots:
+            raise PlanError(f"the plan has no slot {slot}; nothing was asked")
+        before = drawn_from_rest(self.ledger.lines(self.owner, "charge", plan.run), plan)
+        if last:
+            fits = LEAST_MU <= mu <= rest.retry and numbers <= rest.coordinates
+        else:
+            fits = before.fits_with(mu, numbers, rest)
+        if not fits:
+            raise PlanError(
+                f"slot {slot} asks for mu = {mu:.6g} and {numbers} numbers, and the part of the "
+                f"plan that is priced during the run has mu = {rest.mu:.6g} and "
+                f"{rest.coordinates} numbers, of which mu = {before.mu:.6g} and {before.numbers} "
+                "are drawn. Nothing was asked."
+            )
+        return mu
 
     def released(self, slot: int, request: str) -> Release | None:
         """The stored release of a slot: a resumed run replays, it does not ask again."""

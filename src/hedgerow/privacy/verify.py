@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hedgerow.errors import LedgerError
 from hedgerow.privacy.ledger import Budget, Ledger, Line
 from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.reservation import Spending, budget_of, spending
+from hedgerow.privacy.reservation import Spending, budget_of, drawn_from_rest, spending
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def verify(ledger: Ledger) -> list[Verified]:
 def _verify_owner(ledger: Ledger, owner: str, lines: list[Line]) -> Verified:
     plans: dict[str, Plan] = {}
     charged: dict[tuple[str, int, int], str] = {}
-    used: dict[str, int] = {}
+    charges: dict[str, list[Line]] = {}
     counts = {"charge": 0, "release": 0, "answer": 0}
     for line in lines:
         if line.kind in counts:
@@ -45,15 +45,8 @@ def _verify_owner(ledger: Ledger, owner: str, lines: list[Line]) -> Verified:
         if line.kind == "reserve":
             plans[line.run] = _reserved(line)
         elif line.kind == "charge":
-            plan = plans.get(line.run)
-            if plan is None or not 0 <= line.slot < len(plan.slots):
-                _wrong(line, "charges a slot that was never reserved")
-            assert plan is not None
-            used[line.run] = used.get(line.run, 0) + 1
-            if used[line.run] > len(plan.slots) + plan.privacy.spare:
-                _wrong(line, "charges more attempts than the plan reserved")
-            if not math.isclose(line.values["mu"], plan.slots[line.slot].mu, rel_tol=1e-12):
-                _wrong(line, "charges another price than its slot's")
+            _check_charge(line, plans.get(line.run), charges.setdefault(line.run, []))
+            charges[line.run].append(line)
             charged[key] = line.values["request"]
         elif line.kind in ("release", "answer") and key not in charged:
             _wrong(line, "lets something out that was not charged before")
@@ -65,6 +58,28 @@ def _verify_owner(ledger: Ledger, owner: str, lines: list[Line]) -> Verified:
         counts["answer"],
         budget_of(ledger, owner),
     )
+
+
+def _check_charge(line: Line, plan: Plan | None, before: list[Line]) -> None:
+    """A charge is for a slot of the plan, at its price; those priced later stay in their part."""
+    if plan is None or not 0 <= line.slot < plan.n_slots:
+        _wrong(line, "charges a slot that was never reserved")
+        return
+    firsts = len({other.slot for other in [*before, line]})
+    if len(before) + 1 - firsts > plan.privacy.spare:
+        _wrong(line, "charges more attempts than the plan reserved")
+    mu, rest = float(line.values["mu"]), plan.rest
+    if line.slot < len(plan.slots):
+        if not math.isclose(mu, plan.slots[line.slot].mu, rel_tol=1e-12):
+            _wrong(line, "charges another price than its slot's")
+        return
+    assert rest is not None
+    if any(other.slot == line.slot for other in before):
+        fits = mu <= rest.retry and line.values["numbers"] <= rest.coordinates
+    else:
+        fits = drawn_from_rest(before, plan).fits_with(mu, line.values["numbers"], rest)
+    if not fits:
+        _wrong(line, "charges more than is left of the part priced during the run")
 
 
 def _reserved(line: Line) -> Plan:

@@ -13,15 +13,27 @@ from hedgerow.queries.base import (
     Sensitivity,
     SumQuery,
     size_of,
+    step_trees,
 )
 from hedgerow.queries.column_counts import ColumnCounts
 from hedgerow.queries.column_hessians import ColumnHessians
+from hedgerow.queries.column_sums import ColumnSums
 from hedgerow.queries.label_sums import LabelSums
 from hedgerow.queries.leaf_sums import LeafSums
 from hedgerow.queries.node_histograms import NodeHistograms
+from hedgerow.queries.score_counts import ScoreCounts
 
 QUERIES: dict[str, Any] = {
-    cls.kind: cls for cls in (LabelSums, ColumnCounts, ColumnHessians, LeafSums, NodeHistograms)
+    cls.kind: cls
+    for cls in (
+        LabelSums,
+        ColumnCounts,
+        ColumnHessians,
+        ColumnSums,
+        LeafSums,
+        NodeHistograms,
+        ScoreCounts,
+    )
 }
 
 __all__ = [
@@ -30,15 +42,18 @@ __all__ = [
     "Block",
     "ColumnCounts",
     "ColumnHessians",
+    "ColumnSums",
     "EnsembleRef",
     "LabelSums",
     "LeafSums",
     "NodeHistograms",
+    "ScoreCounts",
     "Sensitivity",
     "SumQuery",
     "query_bytes",
     "query_from_bytes",
     "size_of",
+    "step_trees",
 ]
 
 

@@ -6,12 +6,15 @@ it with worst-case rows.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow import kernels
+from hedgerow.errors import FormatError
 from hedgerow.packing import digest
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
@@ -69,12 +72,32 @@ class SumQuery(Protocol):
     def answer(
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
-        """The exact integer sums over the rows on the grid 2**-bits, blocks one after another."""
+        """The exact integer sums over the rows on the grid 2**-bits, blocks one after another.
+
+        `scores` are (row, output). A question about a step has `step_trees` above 0 and gets, in
+        further columns, what the last so many trees of its ensemble added to the scores.
+        """
         ...
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Values and arrays for `packing`; `from_parts` reads them back."""
         ...
+
+
+def check_clip(clip: float) -> None:
+    """Raise FormatError unless gradients can be clamped to it: above 0, or infinite for not."""
+    if not clip > 0 or (clip < 2.0**-12):
+        raise FormatError("a question clamps gradients to nothing")
+
+
+def clip_steps(clip: float, bits: int) -> int:
+    """A clip in whole steps of the grid, rounded down so that no row exceeds its bound."""
+    return kernels.NO_CLIP if math.isinf(clip) else math.floor(clip * 2.0**bits)
+
+
+def step_trees(query: SumQuery) -> int:
+    """How many trees at the end of its ensemble a question looks at as one step; mostly none."""
+    return int(getattr(query, "step_trees", 0))
 
 
 def size_of(query: SumQuery) -> int:

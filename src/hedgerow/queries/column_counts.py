@@ -38,6 +38,18 @@ class ColumnCounts:
         n_classes = 1 if together else max(1, len(schema.label.classes))
         return ColumnCounts(chosen, tuple(codes[j] for j in chosen), n_classes)
 
+    @staticmethod
+    def for_cuts(schema: Schema, n_bins: int) -> ColumnCounts:
+        """Counts of all classes together, of ordered columns with more edges than cuts.
+
+        The other columns take every edge unasked.
+        """
+        chosen = (
+            j for j, grid in enumerate(base_grid(schema))
+            if grid.ordered and len(grid.edges) >= n_bins
+        )  # fmt: skip
+        return ColumnCounts.of(schema, tuple(chosen), together=True)
+
     @property
     def ensemble(self) -> EnsembleRef:
         return NO_TREES

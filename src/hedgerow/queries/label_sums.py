@@ -1,4 +1,4 @@
-"""How many rows each class has; for numbers, how many rows there are and what they add up to."""
+"""How many rows each class has; for numbers, rows and their sum, or a histogram of the label."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, Sensitivity
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
 
+MAX_CELLS = 4096
+
 
 @dataclass(frozen=True)
 class LabelSums:
-    """Rows by class: (class,). With `n_classes` 0: rows and the sum of scaled labels, (2,)."""
+    """Rows by class: (class,). With `n_classes` 0: rows and the sum of scaled labels, (2,).
+
+    With `n_cells` above 0 instead, for numbers: rows by even cell of the scaled label, (cell,).
+    """
 
     n_classes: int
+    n_cells: int = 0
     kind: ClassVar[str] = "label-sums"
 
     @property
@@ -28,23 +34,29 @@ class LabelSums:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        return (Block(self.n_classes),) if self.n_classes else (Block(2),)
+        return (Block(self.n_classes or self.n_cells or 2),)
 
     @property
     def sensitivity(self) -> Sensitivity:
-        # A row has one class and adds exactly 1 to it. For numbers it adds 1 and its label, which
-        # is scaled to [0, 1].
-        if self.n_classes == 0:
+        # A row has one class, or one cell of the label's range, and adds exactly 1 to it. For the
+        # sum of numbers it adds 1 and its label, which is scaled to [0, 1].
+        if self.n_classes == 0 and self.n_cells == 0:
             return Sensitivity(l1=2.0, l2=math.sqrt(2.0))
         return Sensitivity(l1=1.0, l2=1.0)
 
     def check(self, schema: Schema) -> None:
         if self.n_classes != len(schema.label.classes):
             raise FormatError("label sums do not match the number of classes")
+        if not 0 <= self.n_cells <= MAX_CELLS or (self.n_cells and self.n_classes):
+            raise FormatError("label sums ask for a histogram that a label does not have")
 
     def answer(
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
+        if self.n_cells:
+            place = np.minimum(np.clip(rows.target, 0.0, 1.0) * self.n_cells, self.n_cells - 1)
+            counts = np.bincount(place.astype(np.int64), minlength=self.n_cells)
+            return counts.astype(np.int64) << bits
         if self.n_classes == 0:
             labels = np.clip(rows.target, 0.0, 1.0) * 2.0**bits  # truncated row by row, then added
             return np.array([rows.n_rows << bits, labels.astype(np.int64).sum()], np.int64)
@@ -52,8 +64,8 @@ class LabelSums:
         return counts.astype(np.int64) << bits
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        return {"n_classes": self.n_classes}, {}
+        return {"n_classes": self.n_classes, "n_cells": self.n_cells}, {}
 
     @staticmethod
     def from_parts(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> LabelSums:
-        return LabelSums(int(values["n_classes"]))
+        return LabelSums(int(values["n_classes"]), int(values["n_cells"]))

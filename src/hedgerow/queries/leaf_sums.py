@@ -11,12 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow import kernels
 from hedgerow.binning import base_grid
 from hedgerow.errors import FormatError
 from hedgerow.losses import UPDATES, RowBound, loss_for, loss_named
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Structure, stack, unstack
-from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
+from hedgerow.queries.base import Block, EnsembleRef, Sensitivity, check_clip, clip_steps
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
 
@@ -29,12 +30,18 @@ class LeafSums:
 
     Newton asks for gradients and Hessians, gradient for gradients and the count, averaging for
     class counts (or, for numbers, their sum and the count).
+
+    With `step_trees`, two numbers more say how good the last step was: the sums of g u and h u^2,
+    u the step of each row.
     """
 
     structures: tuple[Structure, ...]
     loss: str
     ensemble: EnsembleRef
     update: str = "newton"
+    clip: float = math.inf  # gradients are clamped to it
+    step_trees: int = 0  # above 0: the last so many trees of the ensemble are a step that is tried
+    step_scale: float = 1.0  # the step is counted in units of it, and clamped to +-1
     kind: ClassVar[str] = "leaf-sums"
 
     @cached_property
@@ -43,19 +50,21 @@ class LeafSums:
 
     @cached_property
     def bound(self) -> RowBound:
-        return loss_named(self.loss).bound(self.update)
+        return loss_named(self.loss).bound(self.update, self.clip)
 
     @property
     def blocks(self) -> tuple[Block, ...]:
         bound, n = self.bound, self.n_leaves
         second = (Block(n * bound.second, 1 / bound.second_scale),) if bound.second else ()
-        return (Block(n * bound.first), *second)
+        step = (Block(1), Block(1, 1 / bound.second_scale)) if self.step_trees else ()
+        return (Block(n * bound.first), *second, *step)
 
     @property
     def sensitivity(self) -> Sensitivity:
         # A row lands in exactly one leaf of each tree of the batch and adds its numbers there, the
-        # same in every tree: the norm is sqrt(trees) times the loss's bound of one row.
-        bound, n_trees = self.bound, len(self.structures)
+        # same in every tree: the norm is sqrt(trees) times the loss's bound of one row. With a step
+        # u between -1 and 1 it adds (g u, h u^2) as well, no longer than (g, h): as one tree more.
+        bound, n_trees = self.bound, len(self.structures) + (self.step_trees > 0)
         return Sensitivity(l1=n_trees * bound.l1, l2=math.sqrt(n_trees) * bound.l2)
 
     def check(self, schema: Schema) -> None:
@@ -63,21 +72,37 @@ class LeafSums:
             raise FormatError("leaf sums ask for a loss that does not belong to the label")
         if not 1 <= len(self.structures) <= MAX_TREES:
             raise FormatError("leaf sums ask for no tree, or for too many")
+        check_clip(self.clip)
+        self._check_step()
         for structure in self.structures:
             structure.check(schema)
         routes_of(self.structures, base_grid(schema))  # every threshold is a public edge
+
+    def _check_step(self) -> None:
+        one = self.bound.first == self.bound.second == 1
+        if not 0 <= self.step_trees <= self.ensemble.length or (self.step_trees and not one):
+            raise FormatError("leaf sums try a step that the ensemble, or the loss, does not have")
+        if not (self.step_scale > 0 and math.isfinite(self.step_scale)):
+            raise FormatError("leaf sums count a step in units of nothing")
 
     def answer(
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
         routes = routes_of(self.structures, base_grid(schema))
-        kernel = (bits, loss_named(self.loss).code, UPDATES[self.update], self.bound.width)
-        return routes.leaf_sums(rows.codes, scores, rows.target, *kernel).ravel()
+        clip = clip_steps(self.clip, bits)
+        kernel = (bits, loss_named(self.loss).code, UPDATES[self.update], clip, self.bound.width)
+        if not self.step_trees:
+            return routes.leaf_sums(rows.codes, scores, rows.target, *kernel).ravel()
+        now, step = np.ascontiguousarray(scores[:, :1]), scores[:, 1] / self.step_scale
+        total = routes.leaf_sums(rows.codes, now, rows.target, *kernel).ravel()
+        return np.append(total, kernels.step_sums(now, step, rows.target, *kernel[:4]))
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         values = {
             "loss": self.loss,
             "update": self.update,
+            "step": [self.step_trees, self.step_scale],
+            "clip": None if math.isinf(self.clip) else self.clip,
             "ensemble": [self.ensemble.length, self.ensemble.hash],
         }
         return values, stack(self.structures)
@@ -90,4 +115,9 @@ class LeafSums:
         loss_named(values["loss"])
         structures: Sequence[Structure] = unstack(arrays)
         ensemble = EnsembleRef(int(length), str(hash_))
-        return LeafSums(tuple(structures), values["loss"], ensemble, values["update"])
+        clip = math.inf if values["clip"] is None else float(values["clip"])
+        step_trees, step_scale = values["step"]
+        return LeafSums(
+            tuple(structures), values["loss"], ensemble, values["update"], clip,
+            int(step_trees), float(step_scale),
+        )  # fmt: skip

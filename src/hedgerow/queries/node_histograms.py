@@ -97,9 +97,9 @@ class NodeHistograms:
         kernels.use_threads_for(rows.n_rows)
         total: NDArray[np.int64] = kernels.node_histograms(
             rows.codes.narrow, rows.codes.wide, scores, rows.target, bits, loss.code,
-            UPDATES[self.update], self.bound.width, routes.place, routes.child, routes.start,
-            routes.words, routes.leaf, routes.n_leaves, code_places(grid)[list(self.columns)],
-            bins, int(offsets[-1]),
+            UPDATES[self.update], kernels.NO_CLIP, self.bound.width, routes.place, routes.child,
+            routes.start, routes.words, routes.leaf, routes.n_leaves,
+            code_places(grid)[list(self.columns)], bins, int(offsets[-1]),
         )  # fmt: skip
         return total.ravel()
 

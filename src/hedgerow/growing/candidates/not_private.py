@@ -13,8 +13,9 @@ import numpy as np
 from hedgerow.binning import base_grid
 from hedgerow.errors import SettingsError
 from hedgerow.growing.candidates.base import Cuts
-from hedgerow.growing.candidates.quantiles import counted_columns, equal_mass
+from hedgerow.growing.candidates.quantiles import equal_mass
 from hedgerow.growing.candidates.uniform import uniform
+from hedgerow.queries import ColumnCounts
 from hedgerow.schema import Schema
 from hedgerow.settings import Settings
 from hedgerow.tables import Rows
@@ -25,7 +26,7 @@ NAME = "quantiles-not-private"
 def exact_cuts(tables: Iterable[Rows], schema: Schema, n_bins: int) -> tuple[tuple[int, ...], ...]:
     """Cuts at equal mass of the exact counts of all rows together, by column."""
     cuts, grid, pooled = uniform(schema, n_bins), base_grid(schema), list(tables)
-    for j in counted_columns(schema, n_bins):
+    for j in ColumnCounts.for_cuts(schema, n_bins).columns:
         n = grid[j].n_codes
         counts = sum(np.bincount(rows.codes.column(j), minlength=n) for rows in pooled)
         cuts[j] = equal_mass(np.asarray(counts, np.float64)[:-1], 0.0, n_bins) or cuts[j]

@@ -12,31 +12,17 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import base_grid
 from hedgerow.errors import SlotSpent
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates.base import Cuts
 from hedgerow.queries import ColumnCounts
-from hedgerow.schema import Schema
 
 EMPTY_DEVIATIONS = 1.5  # a cell with less than so many deviations of its noise counts as empty
 
 
-def counted_columns(schema: Schema, n_bins: int) -> list[int]:
-    """Ordered columns with more edges than cuts; the others take every edge unasked."""
-    return [
-        j for j, grid in enumerate(base_grid(schema)) if grid.ordered and len(grid.edges) >= n_bins
-    ]
-
-
-def counts_query(schema: Schema, n_bins: int) -> ColumnCounts:
-    """Rows by cell of every column that must be counted, all classes together."""
-    return ColumnCounts.of(schema, tuple(counted_columns(schema, n_bins)), together=True)
-
-
 def quantiles(gate: Gate, cuts: Cuts, n_bins: int) -> Cuts:
     """Cuts at equal noisy mass; the given ones where nothing can be told, or the slot was lost."""
-    query = counts_query(gate.schema, n_bins)
+    query = ColumnCounts.for_cuts(gate.schema, n_bins)
     try:
         release = gate.release(query)
     except SlotSpent:

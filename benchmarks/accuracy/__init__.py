@@ -1,0 +1,1 @@
+"""Parts of the accuracy benchmark: tables, methods, cells, report, requirements, pictures."""

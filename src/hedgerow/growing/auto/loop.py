@@ -1,0 +1,209 @@
+"""The default method as a program of sum queries: counts, main effects, tables, recalibration."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.binning import base_grid
+from hedgerow.errors import SettingsError, SlotSpent
+from hedgerow.gate import Gate
+from hedgerow.growing.auto.bins import bins_of, cell_cuts
+from hedgerow.growing.auto.calibration import SCORE_EDGES, recalibrate
+from hedgerow.growing.auto.mains import main_rounds
+from hedgerow.growing.auto.rule import COUNT_SHARE, MOST_ROUNDS, Rule, rule_for
+from hedgerow.growing.auto.start import (
+    LABEL_CELLS,
+    centre_and_spread,
+    class_rates,
+    known_classes,
+    known_numbers,
+)
+from hedgerow.growing.auto.state import Run, mu_of_a_row
+from hedgerow.growing.auto.table_rounds import table_rounds
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.tree import Tree, single_leaf
+from hedgerow.privacy.plan import Later, Plan, Wish
+from hedgerow.queries import ColumnSums, LabelSums, LeafSums, ScoreCounts
+from hedgerow.schema import Schema
+from hedgerow.settings import Settings
+
+Floats = NDArray[np.float64]
+MOST_BINS, MOST_CELLS, MOST_TABLE_NUMBERS = 66, 32, 2 * 16 * 216
+RETRY_SHARE = 0.15  # of mu^2: what a further attempt at a question may take
+
+
+def wishes(schema: Schema, settings: Settings) -> list[Wish]:
+    """The listed part of the plan: a noisy row count, unless the number of rows is public."""
+    _check_directions(schema, settings)
+    if settings.rows_hint:
+        return []
+    size = max(2, len(schema.label.classes))
+    return [Wish("row count", LabelSums.kind, COUNT_SHARE, size)]
+
+
+def later(schema: Schema, settings: Settings) -> Later:
+    """The part that is priced once the row count is known: everything else."""
+    task, classes = schema.label.task, len(schema.label.classes)
+    outputs = classes if task == "multiclass" else 1
+    cells = bins = 0
+    for grid in base_grid(schema):
+        n = (len(cell_cuts(grid, MOST_CELLS)) + 1 if grid.ordered else grid.n_cells) + 1
+        cells, bins = cells + n, bins + (min(n, MOST_BINS) if grid.ordered else n)
+    numbers = cells * max(2, classes) + 6 * bins * outputs + LABEL_CELLS + 4 * max(2, classes) + 64
+    if task != "multiclass":
+        numbers += 9 * (MOST_TABLE_NUMBERS + 2)
+    kinds = (ColumnSums.kind, LabelSums.kind, LeafSums.kind, ScoreCounts.kind)
+    share = 1.0 - (0.0 if settings.rows_hint else COUNT_SHARE)
+    slots = MOST_ROUNDS - (0 if settings.rows_hint else 1)
+    return Later(share, RETRY_SHARE, numbers, slots, kinds)
+
+
+def rule_of_plan(plan: Plan, schema: Schema) -> Rule | None:
+    """The settings of a plan before it is run, if it says how many rows there are."""
+    n_rows = plan.settings.rows_hint
+    if not n_rows:
+        return None
+    mu = mu_of_a_row(plan, schema, n_rows)
+    return rule_for(n_rows, len(schema.columns), mu, schema.label.task)
+
+
+def grow(gate: Gate) -> Ensemble:
+    """Run the plan through the gate and return the model.
+
+    A slot that an earlier process charged and lost is skipped; what it would have said is missing.
+    """
+    run = Run(gate)
+    n_rows, rate = _count(run)
+    run.settle(n_rows, rate)
+    _learn_label(run)
+    _learn_counts(run)
+    main_rounds(run)
+    table_rounds(run)
+    _recalibrate(run)
+    return _ensemble(run)
+
+
+def _check_directions(schema: Schema, settings: Settings) -> None:
+    """Refuse directions that a model could not keep."""
+    for name in settings.directions:
+        if name not in schema.names:
+            raise SettingsError(
+                f"monotone names the column {name!r}, which the schema does not have; it has "
+                f"{', '.join(schema.names)}"
+            )
+        if schema.columns[schema.names.index(name)].kind == "categorical":
+            raise SettingsError(
+                f"monotone names {name!r}, a column without order; make it ordinal in the schema, "
+                "or leave it out"
+            )
+    if settings.directions and schema.label.task == "multiclass":
+        raise SettingsError(
+            "monotone has no meaning for more than two classes; leave it out, or predict one "
+            "class against the rest"
+        )
+
+
+def _count(run: Run) -> tuple[float, float | None]:
+    """Rows, and the share of the second of two classes: noisy, unless the rows are public."""
+    hint, classes = run.gate.plan.settings.rows_hint, run.schema.label.classes
+    if hint:
+        return float(hint), None
+    try:
+        values = run.gate.release(LabelSums(len(classes)), name="row count").values
+    except SlotSpent:
+        return 1.0, None
+    n_rows = max(float(values.sum() if classes else values[0]), 1.0)
+    rate = min(max(float(values[1]) / n_rows, 0.02), 0.98) if len(classes) == 2 else None
+    return n_rows, rate
+
+
+def _learn_label(run: Run) -> None:
+    """Numbers: centre and spread from a noisy histogram of the label."""
+    if run.task != "regression":
+        return
+    release = run.release(LabelSums(0, LABEL_CELLS), run.rule.label_share, "label")
+    centre, run.spread = 0.5, 0.25
+    if release is not None:
+        centre, run.spread = centre_and_spread(release.values, release.unit)
+    if not run.gate.start:
+        run.shift(np.array([centre]))
+
+
+def _learn_counts(run: Run) -> None:
+    """Counts by class and cell of every column; bins, base rate and denominators follow."""
+    rule, classes = run.rule, len(run.schema.label.classes)
+    cuts = [cell_cuts(grid, rule.n_cells) for grid in run.grid]
+    if classes:
+        query = run.question(cuts, "averaging")
+    else:
+        query = run.question(cuts, "gradient", clip=rule.clip * run.spread)
+    release = run.release(query, rule.start_share, "counts")
+    noise = release.unit if release is not None else 1.0
+    size = sum(block.size for block in query.blocks)
+    cells = query.split(release.values if release is not None else np.zeros(size))
+    counts = [of.sum(axis=0) if classes else of[1] for of in cells]
+    of_count = noise * math.sqrt(classes) if classes else noise / query.bound.second_scale
+    run.bins = [
+        bins_of(grid, c, of, of_count, rule.n_bins, rule.heavy)
+        for grid, c, of in zip(run.grid, cuts, counts, strict=True)
+    ]
+    if classes:
+        rates = class_rates(cells)
+        run.known = known_classes(cells, run.bins, rates, noise, rule.floor)
+        start = np.array([math.log(rates[1] / rates[0])]) if classes == 2 else np.log(rates)
+    else:
+        run.known = known_numbers(cells, run.bins, noise / run.spread, of_count, run.spread)
+        start = np.zeros(1)
+    run.theta = [np.zeros_like(h) for h in run.known.hessians]
+    if run.gate.start and classes:  # what the run builds on knows the base rate and more
+        run.known = replace(run.known, z_noise=np.full_like(run.known.z_noise, np.inf))
+    else:
+        run.shift(start)
+
+
+def _recalibrate(run: Run) -> None:
+    """Clamped gradients bias probabilities; a few counts by score set slope and intercept."""
+    share = run.rule.final_share
+    if run.task == "binary":
+        counted = run.release(
+            ScoreCounts(2, SCORE_EDGES, run.gate.ensemble), share, "recalibration"
+        )
+        if counted is not None:
+            zeros, ones = counted.values.reshape(2, -1)
+            shift, run.slope = recalibrate(ones, zeros, counted.unit)
+            run.intercept = run.slope * run.intercept + shift
+        return
+    update = "gradient" if run.task == "regression" else "newton"
+    leaf = single_leaf(run.intercept).structure
+    clip = run.rule.clip * run.spread if run.task == "regression" else math.inf
+    query = LeafSums((leaf,), run.loss.name, run.gate.ensemble, update, clip)
+    release = run.release(query, share, "recalibration")
+    if release is not None:
+        bound, sums = query.bound, release.values
+        n = np.maximum(sums[bound.first :], 10 * release.unit / bound.second_scale)
+        run.intercept = run.intercept - sums[: bound.first] / n
+
+
+def _ensemble(run: Run) -> Ensemble:
+    """What the run builds on, one constant, one tree a column, and the tables."""
+    slope = np.float32(run.slope)
+    trees = [Tree(tree.structure, tree.values * slope) for tree in run.gate.start]
+    trees.append(single_leaf(run.intercept))
+    for j, scores in enumerate(run.theta):
+        if np.any(scores):
+            trees.append(run.step_tree(j, run.slope * scores))
+    trees += [Tree(tree.structure, tree.values * slope) for tree in run.tables]
+    plan, statement = run.gate.plan, run.gate.statement()
+    record = {
+        "method": plan.method,
+        "run": plan.run,
+        "plan": plan.hash,
+        "settings": plan.settings.to_dict(),
+        "rounds": statement.releases,
+        "strength": run.rule.strength,
+    }
+    return Ensemble(tuple(trees), run.schema, statement, False, record)

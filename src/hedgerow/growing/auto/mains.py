@@ -1,0 +1,99 @@
+"""Main effects: all columns at once, averaged over the rounds, stepping toward the average."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from hedgerow.growing.auto.smoothing import centred, column_weights, directed, smooth
+from hedgerow.growing.auto.state import Run
+
+Floats = NDArray[np.float64]
+INTERCEPT_STEP = 0.7
+
+
+class _Average:
+    """What the rounds say of every column's H theta: mean and precision (output, bin)."""
+
+    def __init__(self, run: Run) -> None:
+        known, self._run = run.known, run
+        weight = run.rule.start_weight
+        self.precision = [weight / (known.z_noise[:, None] * b.n_cells) for b in run.bins]
+        self.mean = [np.zeros_like(z) for z in known.z]
+        self.empty = not bool(np.isfinite(known.z_noise).all())
+        if not self.empty:
+            noise = np.repeat(known.z_noise[:, None], len(run.bins), axis=1)
+            self.mean, _ = self._centred(known.z, noise)
+
+    def add(self, sums: list[Floats], noise: Floats) -> Floats:
+        """One round's sums (output, bin) at the scores now; returns the intercept's shift."""
+        run = self._run
+        moved, shift = self._centred(sums, np.repeat(noise[None, :], len(sums[0]), axis=0))
+        for j, fresh in enumerate(moved):
+            z = fresh + run.known.hessians[j] * run.theta[j] / run.spread
+            old, new = run.rule.memory * self.precision[j], 1.0 / noise[j]
+            self.mean[j] = (old * self.mean[j] + new * z) / (old + new)
+            self.precision[j] = old + new
+        self.empty = False
+        return shift
+
+    def target(self) -> list[Floats]:
+        """Where the scores should be: the smoothed average, in units of the label."""
+        run = self._run
+        if self.empty:
+            return [np.zeros_like(t) for t in run.theta]
+        columns = zip(
+            self.mean, self.precision, run.known.hessians, run.grid, run.direction, strict=True
+        )
+        with threadpool_limits(1):  # many small matrices: waking threads costs more than they do
+            return [
+                run.spread
+                * np.stack(
+                    [
+                        directed(smooth(z, 1 / p, h, grid.ordered), h, sign)
+                        for z, p, h in zip(mean, precision, hessians, strict=True)
+                    ]
+                )
+                for mean, precision, hessians, grid, sign in columns
+            ]
+
+    def _centred(self, sums: list[Floats], noise: Floats) -> tuple[list[Floats], Floats]:
+        """`centred` for every output; noise is (output, column)."""
+        moved, shift = [np.zeros_like(s) for s in sums], np.zeros(len(noise))
+        for k in range(len(noise)):
+            hessians = [h[k] for h in self._run.known.hessians]
+            of_output, shift[k] = centred([s[k] for s in sums], noise[k], hessians)
+            for j, one in enumerate(of_output):
+                moved[j][k] = one
+        return moved, shift
+
+
+def main_rounds(run: Run) -> None:
+    """Gradient sums of all columns, round after round."""
+    rule, average = run.rule, _Average(run)
+    target = average.target()
+    step = [rule.first_step * t for t in target]
+    share = rule.main_share / rule.main_rounds
+    cuts = [b.cuts for b in run.bins]
+    for number in range(rule.main_rounds):
+        run.move(step)
+        weights = _weights(run, target)
+        query = run.question(cuts, "slope", weights, rule.clip * run.spread)
+        release = run.release(query, share, f"main effects {number + 1}")
+        if release is None:
+            step = [np.zeros_like(t) for t in run.theta]
+            continue
+        noise = (release.unit / weights / run.spread) ** 2  # (column,) variance of a sum
+        sums = [-part / run.spread for part in query.split(release.values)]
+        shift = average.add(sums, noise)
+        run.shift(INTERCEPT_STEP * run.spread * shift)
+        target = average.target()
+        step = [rule.eta * (t - now) for t, now in zip(target, run.theta, strict=True)]
+    run.move(step)
+
+
+def _weights(run: Run, target: list[Floats]) -> Floats:
+    """Columns that matter to any output get less noise."""
+    hessians = [h.ravel() for h in run.known.hessians]
+    return column_weights([t.ravel() for t in target], hessians, run.rule.uniform)

@@ -1,0 +1,129 @@
+"""One public rule: every setting of the default method from public facts and noisy class counts.
+
+S = n mu / sqrt(m) is what everything scales with: the number of rows over the noise of one count in
+a question about all m columns, if it had the whole budget. With rare classes less of it counts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+MOST_ROUNDS = 16  # questions in all
+COUNT_SHARE = 0.01  # of mu^2, for the noisy row count
+LOW, MIDDLE, HIGH = 40.0, 400.0, 1000.0  # S: noise rules below, hardly matters above
+RICH = 480.0  # effective S from which tables of several columns pay
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Settings of one run. Shares are parts of what is left of mu^2 after the row count."""
+
+    strength: float  # S
+    n_bins: int
+    n_cells: int  # half of the even cells that the first counts have
+    label_share: float  # numbers: the label's histogram
+    start_share: float  # counts by class and cell
+    table_share: float
+    final_share: float  # recalibration
+    main_rounds: int
+    table_rounds: int
+    n_tables: int  # a round
+    shapes: tuple[tuple[int, int], ...]  # columns and parts of each, by table
+    clip: float  # of gradients; for numbers in deviations of the label
+    eta: float
+    first_step: float
+    memory: float  # weight of earlier rounds in the average
+    start_weight: float  # weight of the first counts in the average
+    floor: float  # noise deviations under counts
+    heavy: bool  # heavy cells are bins of their own
+    uniform: float = 0.6
+    table_power: float = 0.5
+    overlap_gain: float = 1.2
+
+    @property
+    def main_share(self) -> float:
+        """What is left for the main rounds together."""
+        spent = self.start_share + self.label_share + self.final_share + self.table_share
+        return 1.0 - spent
+
+    @property
+    def n_rounds(self) -> int:
+        """Questions, the row count included."""
+        extra = (self.label_share > 0) + (self.final_share > 0)
+        return 2 + self.main_rounds + self.table_rounds + extra
+
+
+def rule_for(
+    n_rows: float, n_columns: int, mu: float, task: str, rate: float | None = None
+) -> Rule:
+    """Settings from a (noisy) row count, the number of columns, mu, the task and a base rate.
+
+    >>> rule_for(30_000, 14, 0.04, "binary").n_bins
+    14
+    """
+    s = max(n_rows, 1.0) * mu / math.sqrt(n_columns)
+    effective = s if rate is None else 4 * rate * (1 - rate) * s
+    numbers = task == "regression"
+    cells = min(max(math.floor(0.8 * math.sqrt(s)), 6), 32)
+    tables = _table_share(s, effective, task)
+    rich = effective >= RICH and task != "multiclass"
+    rule = Rule(
+        strength=s,
+        n_bins=cells if numbers else max(cells, 8),
+        n_cells=cells,
+        label_share=0.03 if numbers else 0.0,
+        start_share=0.15,
+        table_share=tables,
+        final_share=0.02,
+        main_rounds=4 if tables else 6,
+        table_rounds=9 if tables else 0,
+        n_tables=16 if rich else 12,
+        shapes=((3, 4), (2, 8), (4, 3), (3, 6)) if rich else ((3, 4), (4, 3)),
+        clip=(1.0 if s < 60 else 1.5) if numbers else (0.7 if s >= HIGH else 0.5),
+        eta=0.8 if s >= HIGH else 0.7,
+        first_step=0.15 if s < HIGH else 0.3,
+        memory=1.0 if s < MIDDLE else 0.8,
+        start_weight=1.0 if s < LOW else 0.5,
+        floor=2.0 if s < LOW else 1.0,
+        heavy=rich,
+    )
+    if numbers and s < 20:
+        rule = replace(rule, n_bins=4, n_cells=2, start_share=0.3)
+    other = rule.n_rounds - rule.table_rounds
+    return replace(rule, table_rounds=min(rule.table_rounds, MOST_ROUNDS - other))
+
+
+def _table_share(s: float, effective: float, task: str) -> float:
+    """A quarter of the budget where tables begin to pay, half where there is plenty."""
+    if task == "multiclass":
+        return 0.0
+    if effective >= RICH and task == "binary":
+        return min(max(0.25 + 0.1 * math.log2(effective / RICH), 0.25), 0.5)
+    mild = min(0.15 * math.log2(s / 250), 0.5) if s > 250 else 0.0
+    return mild if mild >= 0.1 else 0.0
+
+
+def reasons(rule: Rule) -> list[tuple[str, str, str]]:
+    """Every setting with its value and the reason for it, for people."""
+    shares = f"{rule.start_share:.2f} / {rule.main_share:.2f} / {rule.table_share:.2f}"
+    tables = f"{rule.table_rounds} rounds of {rule.n_tables}" if rule.table_rounds else "none"
+    return [
+        ("S", f"{rule.strength:.0f}", "rows times mu over the root of the columns"),
+        ("bins", str(rule.n_bins), "more signal carries more bins; below 8 a shape is lost, "
+         "above 32 nothing is won"),
+        ("first cells", str(2 * rule.n_cells), "the grid under the bins; fewer cells, less noise"),
+        ("shares", shares, "counts, main effects, tables"),
+        ("main rounds", str(rule.main_rounds), "what is learned is averaged over all of them"),
+        ("tables", tables, "pairs and more columns, where their cells rise above the noise"),
+        ("clip", f"{rule.clip:g}", "clamped gradients need less noise; with much signal their "
+         "bias costs more"),
+        ("eta", f"{rule.eta:g}", "columns overlap, so all of them at once step short of the goal"),
+        ("first step", f"{rule.first_step:g}", "effects of single columns add up too high"),
+        ("memory", f"{rule.memory:g}", "noise is averaged away; early rounds are biased"),
+        ("start weight", f"{rule.start_weight:g}", "counts know nothing of overlaps"),
+        ("floor", f"{rule.floor:g}", "noise deviations under a count that divides"),
+        ("heavy cells", "apart" if rule.heavy else "shared", "a value that many rows have"),
+        ("final share", f"{rule.final_share:g}", "clamping biases probabilities; a few counts "
+         "set slope and intercept"),
+    ]  # fmt: skip

@@ -1,0 +1,122 @@
+"""Empirical Bayes: noisy sums of a column's bins to scores that shrink, smooth and select.
+
+Pure functions of released values. With z ~ N(H theta, noise) and theta ~ N(0, tau^2 K), the mean
+of theta given z is averaged over kernels K and sizes tau by their marginal likelihood. tau = 0 is
+among them, so a column that is all noise gets scores of nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+LENGTHS = (3.0, 15.0)  # of the kernels over neighbouring bins, in bins
+TAUS = np.array([0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0])
+
+
+@lru_cache(maxsize=512)
+def kernels_of(n_bins: int, ordered: bool) -> tuple[Floats, ...]:
+    """Prior covariances of a column's scores, the last bin (missing) independent of the others.
+
+    Ordered bins resemble their neighbours (Ornstein-Uhlenbeck, two lengths) or lie on a line;
+    categories are exchangeable.
+    """
+    if not ordered or n_bins <= 3:
+        return (np.eye(n_bins),)
+    k = n_bins - 1
+    gap = np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
+    line = np.linspace(-1.7, 1.7, k)
+    inner = [np.exp(-gap / length) for length in LENGTHS]
+    inner.append(np.outer(line, line) + 1e-3 * np.eye(k))
+    return tuple(_with_missing(kernel) for kernel in inner)
+
+
+def _with_missing(kernel: Floats) -> Floats:
+    full = np.eye(kernel.shape[0] + 1)
+    full[:-1, :-1] = kernel
+    return full
+
+
+def smoothed(z: Floats, noise: Floats, hessian: Floats, kernels: Sequence[Floats]) -> Floats:
+    """Posterior mean of one column's scores (bin,), averaged over kernels and tau."""
+    root = 1.0 / np.sqrt(noise)
+    white, a = z * root, hessian * root
+    means, logs = [], []
+    for kernel in kernels:
+        values, vectors = np.linalg.eigh(a[:, None] * kernel * a)
+        spread = TAUS[:, None] ** 2 * np.maximum(values, 0.0) + 1.0  # (tau, eigenvector)
+        along = vectors.T @ white
+        back = (along / spread) @ vectors.T  # (tau, bin)
+        means.append(TAUS[:, None] ** 2 * ((back * a) @ kernel))
+        logs.append(-0.5 * np.sum(np.log(spread) + along**2 / spread, axis=1))
+    log_evidence = np.concatenate(logs)
+    weights = np.exp(log_evidence - log_evidence.max())
+    return np.asarray(weights @ np.concatenate(means) / weights.sum())
+
+
+def smoothed_levels(z: Floats, noise: Floats, hessian: Floats) -> Floats:
+    """The same for exchangeable bins, where no matrix is needed (hundreds of categories)."""
+    square = hessian**2 / noise  # (bin,)
+    spread = TAUS[:, None] ** 2 * square + 1.0  # (tau, bin)
+    means = TAUS[:, None] ** 2 * (hessian * z / noise) / spread
+    log_evidence = -0.5 * np.sum(np.log(spread) + z**2 / noise / spread, axis=1)
+    weights = np.exp(log_evidence - log_evidence.max())
+    return np.asarray(weights @ means / weights.sum())
+
+
+def smooth(z: Floats, noise: Floats, hessian: Floats, ordered: bool) -> Floats:
+    """Scores of one column from its sums: (bin,)."""
+    if not ordered or len(z) <= 3:
+        return smoothed_levels(z, noise, hessian)
+    return smoothed(z, noise, hessian, kernels_of(len(z), True))
+
+
+def directed(scores: Floats, hessian: Floats, sign: int) -> Floats:
+    """The nearest scores that only rise (sign 1) or fall (-1) over a column's bins.
+
+    The last bin, that of missing values, has no place in the order.
+    """
+    if sign == 0 or len(scores) < 3:
+        return scores
+    from scipy.optimize import isotonic_regression
+
+    found = isotonic_regression(scores[:-1], weights=hessian[:-1], increasing=sign > 0)
+    return np.append(found.x, scores[-1])
+
+
+def centred(
+    sums: list[Floats], noise: Floats, hessians: list[Floats]
+) -> tuple[list[Floats], float]:
+    """Take the common shift out of every column's sums and return it as an intercept's step.
+
+    Each column's total estimates the same number, with variance bins times `noise` (column,).
+    """
+    totals = np.array([s.sum() for s in sums])
+    weight = 1.0 / (noise * np.array([s.size for s in sums]))
+    total = float(totals @ weight / weight.sum())
+    moved = [s - s.sum() * h / h.sum() for s, h in zip(sums, hessians, strict=True)]
+    return moved, total / float(np.mean([h.sum() for h in hessians]))
+
+
+def importance(theta: list[Floats], hessians: list[Floats]) -> Floats:
+    """Variance of each column's scores over the rows, weighted by Hessians: (column,)."""
+    found = []
+    for scores, h in zip(theta, hessians, strict=True):
+        mean = float(scores @ h / h.sum())
+        found.append(float((scores - mean) ** 2 @ h / h.sum()))
+    return np.array(found)
+
+
+def column_weights(theta: list[Floats], hessians: list[Floats], uniform: float) -> Floats:
+    """Weights of the columns in a question, squares adding up to 1: (column,).
+
+    importance^(1/4), mixed with equal weights: columns that matter get less noise.
+    """
+    root = np.sqrt(np.maximum(importance(theta, hessians), 0.0))
+    if root.max() <= 0:
+        root = np.ones_like(root)
+    return np.asarray(np.sqrt(root / root.sum() * (1 - uniform) + uniform / root.size))

@@ -1,0 +1,89 @@
+"""What the first questions say: how many rows, the label, bins and denominators. Pure functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.growing.auto.bins import EMPTY, Bins
+
+Floats = NDArray[np.float64]
+LABEL_CELLS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Per column the counts of its bins, denominators and first sums z with their noise."""
+
+    counts: list[Floats]  # (bin,)
+    hessians: list[Floats]  # (output, bin)
+    z: list[Floats]  # (output, bin), sums of label minus base rate
+    z_noise: Floats  # (output,) variance of z in one cell
+
+
+def class_rates(counts: list[Floats], least: float = 0.005) -> Floats:
+    """Shares of the classes from noisy counts (class, cell) of every column: (class,).
+
+    Every column counts the same rows; the fewer cells it has, the less noise its total carries.
+    """
+    weight = np.array([1.0 / c.shape[1] for c in counts])
+    total = sum(w * c.sum(axis=1) for w, c in zip(weight, counts, strict=True)) / weight.sum()
+    rates = np.maximum(total, 0.0) / max(float(np.maximum(total, 0.0).sum()), 1.0)
+    rates = np.maximum(rates, least)
+    return np.asarray(rates / rates.sum())
+
+
+def known_classes(
+    cells: list[Floats], bins: list[Bins], rates: Floats, noise: float, floor: float
+) -> Known:
+    """Counts by class and cell to denominators n p (1 - p), p shrunk to the base rate."""
+    outputs = slice(1, 2) if len(rates) == 2 else slice(None)
+    base = rates[outputs, None]
+    counts, hessians, z = [], [], []
+    for of_cells, column in zip(cells, bins, strict=True):
+        by_class = column.add_up(of_cells)  # (class, bin)
+        chosen, total = by_class[outputs], by_class.sum(axis=0)
+        n = np.maximum(total, floor * noise)
+        p = (np.maximum(chosen, 0.0) + base * 3 * noise) / (n + 3 * noise + 1e-9)
+        p = np.clip(p, 0.2 * base, 1 - 0.2 * (1 - base))
+        counts.append(n)
+        hessians.append(n * p * (1 - p))
+        z.append(chosen - base * total)
+    r = rates[outputs]
+    return Known(counts, hessians, z, noise**2 * ((1 - r) ** 2 + (len(rates) - 1) * r**2))
+
+
+def known_numbers(
+    cells: list[Floats], bins: list[Bins], noise: float, count_noise: float, spread: float
+) -> Known:
+    """Sums of gradients and rows by cell, for numbers: every row has Hessian 1.
+
+    Noisy counts are pulled toward equal shares by how noisy they are.
+    """
+    counts, z = [], []
+    sums = [column.add_up(of) for of, column in zip(cells, bins, strict=True)]  # (g | n, bin)
+    weight = np.array([1.0 / of.shape[1] for of in cells])
+    totals = np.array([of[1].sum() for of in sums])
+    n_rows = max(float(totals @ weight / weight.sum()), 1.0)
+    for of, column in zip(sums, bins, strict=True):
+        share = n_rows / column.n_bins
+        trust = share**2 / (share**2 + count_noise**2 * column.n_cells)
+        calm = trust * of[1] + (1 - trust) * share
+        counts.append(np.maximum(calm, min(count_noise, share)))
+        z.append(-of[:1] / spread)
+    return Known(counts, [n[None, :] for n in counts], z, np.array([noise**2]))
+
+
+def centre_and_spread(histogram: Floats, noise: float) -> tuple[float, float]:
+    """Mean and deviation of a label between 0 and 1 from its noisy histogram, cells even."""
+    mass = np.where(histogram < EMPTY * noise, 0.0, histogram)
+    place = (np.arange(mass.size) + 0.5) / mass.size
+    total = float(mass.sum())
+    if total <= 0:
+        return 0.5, 0.25
+    mean = float(mass @ place) / total
+    spread = max(float(mass @ (place - mean) ** 2) / total, 0.05**2) ** 0.5
+    trust = total**2 / (total**2 + (3 * noise) ** 2)  # little is known: a wide guess
+    return trust * mean + (1 - trust) * 0.5, trust * spread + (1 - trust) * 0.2

@@ -1,0 +1,111 @@
+"""State of one run of the default method: what is known, the scores so far, and how it asks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.binning import base_grid
+from hedgerow.errors import SlotSpent
+from hedgerow.gate import Gate
+from hedgerow.growing.auto.bins import Bins
+from hedgerow.growing.auto.parts import Parts, structure_of
+from hedgerow.growing.auto.rule import Rule, rule_for
+from hedgerow.growing.auto.start import Known
+from hedgerow.losses import loss_for
+from hedgerow.model.tree import Tree, single_leaf
+from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.reservation import Release
+from hedgerow.queries import ColumnSums, SumQuery
+from hedgerow.schema import Schema
+
+Floats = NDArray[np.float64]
+
+
+def mu_of_a_row(plan: Plan, schema: Schema, n_rows: float) -> float:
+    """mu of all later questions for one row: less for persons of several, or without trust."""
+    assert plan.rest is not None
+    mu = plan.rest.mu / schema.unit.at_most
+    return mu / (2 * math.sqrt(max(n_rows, 1.0))) if plan.privacy.trust == "nobody" else mu
+
+
+@dataclass
+class Run:
+    """Everything here follows from the plan, the schema and releases."""
+
+    gate: Gate
+    rule: Rule = field(init=False)
+    known: Known = field(init=False)
+    bins: list[Bins] = field(init=False)
+    theta: list[Floats] = field(init=False)  # scores of a column: (output, bin)
+    intercept: Floats = field(init=False)  # (output,)
+    spread: float = 1.0  # of the label, for numbers: the unit of every score
+    tables: list[Tree] = field(default_factory=list)
+    slope: float = 1.0  # of all scores, by recalibration
+
+    def __post_init__(self) -> None:
+        schema, settings = self.gate.schema, self.gate.plan.settings
+        self.schema, self.grid = schema, base_grid(schema)
+        self.loss, self.task = loss_for(schema.label), schema.label.task
+        self.columns = tuple(range(len(schema.columns)))
+        self.intercept = np.zeros(self.loss.n_outputs)
+        signs = settings.directions
+        self.direction = [signs.get(name, 0) for name in schema.names]  # of each column, 0 = any
+
+    def settle(self, n_rows: float, rate: float | None) -> None:
+        """Fix the settings by the public rule."""
+        plan = self.gate.plan
+        mu = mu_of_a_row(plan, self.schema, n_rows)
+        self.rule = rule_for(n_rows, len(self.columns), mu, self.task, rate)
+        self.gate.expect(self.rule.n_rounds - bool(plan.settings.rows_hint))
+
+    def release(self, query: SumQuery, share: float, name: str) -> Release | None:
+        """One question at a share of the budget; None if its slot was lost earlier."""
+        rest = self.gate.plan.rest
+        assert rest is not None
+        try:
+            return self.gate.release(query, rest.mu * math.sqrt(share) * (1 - 1e-9), name)
+        except SlotSpent:
+            return None
+
+    def question(
+        self,
+        cuts: Sequence[tuple[int, ...]],
+        update: str,
+        weights: Floats | None = None,
+        clip: float = math.inf,
+    ) -> ColumnSums:
+        """Sums by bin of every column."""
+        n_bins = tuple(
+            (len(c) + 1 if grid.ordered else grid.n_cells) + 1
+            for c, grid in zip(cuts, self.grid, strict=True)
+        )
+        equal = np.ones(len(self.columns)) if weights is None else weights
+        return ColumnSums(
+            self.columns, tuple(cuts), n_bins, tuple(float(w) for w in equal),
+            self.loss.name, self.gate.ensemble, update, clip,
+        )  # fmt: skip
+
+    def move(self, step: list[Floats]) -> None:
+        """Add a step (output, bin) to every column's scores and let the parties know."""
+        for j, moved in enumerate(step):
+            if np.any(moved):
+                self.theta[j] = self.theta[j] + moved
+                self.gate.publish(self.step_tree(j, moved))
+
+    def shift(self, by: Floats) -> None:
+        """Add to the intercept (output,) and let the parties know."""
+        if np.any(by):
+            self.intercept = self.intercept + by
+            self.gate.publish(single_leaf(by))
+
+    def step_tree(self, column: int, scores: Floats) -> Tree:
+        """A column's scores (output, bin) as a tree with a leaf a bin."""
+        bins = self.bins[column]
+        parts = Parts(column, bins.cuts, np.arange(bins.n_bins))
+        structure, of_leaf = structure_of(self.schema, self.grid, [parts])
+        return Tree(structure, scores.T[of_leaf].astype(np.float32))

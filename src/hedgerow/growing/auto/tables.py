@@ -1,0 +1,82 @@
+"""Small tables over a few columns: which columns, where they are cut, what their cells weigh."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.growing.auto.smoothing import importance
+from hedgerow.rng import Generator
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+TAUS = np.array([0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 1.0])
+
+
+def gini(counts: Floats) -> float:
+    """1 - sum of squared shares of a column's bins: nothing for a column with one value."""
+    held = np.maximum(counts, 0.0)
+    share = held / max(float(held.sum()), 1e-9)
+    return float(1 - share @ share)
+
+
+def chances(theta: list[Floats], hessians: list[Floats], counts: list[Floats]) -> Floats:
+    """How often a column is drawn: the root of its importance times its Gini, a tenth by Gini."""
+    spread = np.array([gini(c) for c in counts]) + 1e-12
+    drawn = np.sqrt(np.maximum(importance(theta, hessians), 1e-12)) * spread
+    mixed = 0.9 * drawn / drawn.sum() + 0.1 * spread / spread.sum()
+    return np.asarray(mixed / mixed.sum())
+
+
+def draw_columns(rng: Generator, chance: Floats, size: int) -> Ints:
+    """Columns of one table, none twice."""
+    size = min(size, int(np.count_nonzero(chance)))
+    return np.asarray(rng.choice(chance.size, size, replace=False, p=chance), np.int64)
+
+
+def cut_parts(counts: Floats, n_parts: int, ordered: bool, theta: Floats, power: float) -> Ints:
+    """The part of each bin, by mass^power; categories are sorted by their scores first."""
+    mass = np.maximum(counts, 0.0) ** power
+    order = np.arange(counts.size) if ordered else np.argsort(theta, kind="stable")
+    centre = np.cumsum(mass[order]) - mass[order] / 2
+    place = np.clip(centre / max(float(mass.sum()), 1e-12) * n_parts, 0, n_parts - 1)
+    part = np.unique(place.astype(np.int64), return_inverse=True)[1]
+    out = np.empty(counts.size, np.int64)
+    out[order] = part
+    return out
+
+
+def overlap(chance: Floats, n_tables: int, depth: float) -> float:
+    """The part of a Newton step that each of several tables of one round may take.
+
+    Tables share columns, so their steps overlap; 1/sum(chance^2) columns are drawn effectively.
+    """
+    return min(1.0, 1.0 / float(np.sum(chance**2)) / (n_tables * depth))
+
+
+def line_factor(slope: float, curve: float, slope_noise: float, curve_noise: float) -> float:
+    """By how much the next steps should grow: 1 + what is left along the last one, less its noise.
+
+    With slope = -sum g u and curve = sum h u^2, the best multiple of a step already taken is
+    1 + slope / curve.
+    """
+    curve = max(curve, 2 * curve_noise)
+    trust = curve**2 / (curve**2 + 4 * slope_noise**2 + 1e-12)
+    return min(max(1.0 + trust * slope / curve, 0.6), 1.6)
+
+
+def cell_weights(
+    g: Floats, h: Floats, noise: float, share: float, log_tau: Floats, floor: float
+) -> tuple[Floats, Floats]:
+    """Weights of one table's cells, and how likely each tau is: empirical Bayes, averaged over tau.
+
+    tau^2 H G / (share noise^2 + H + tau^2 H^2), with g the sums of -gradients of the cells.
+    """
+    held = np.maximum(h, floor)
+    square = TAUS[:, None] ** 2 * held**2  # (tau, cell)
+    full = noise**2 + held + square
+    log_evidence = -0.5 * np.sum(np.log(full) + g**2 / full, axis=1) + log_tau
+    weight = np.exp(log_evidence - log_evidence.max())
+    weight /= weight.sum()
+    means = TAUS[:, None] ** 2 * held * g / (share * noise**2 + held + square)
+    return np.asarray(weight @ means), np.asarray(weight)

@@ -1,0 +1,64 @@
+"""How many rows of each class have a score between public edges: for recalibration."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.errors import FormatError
+from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
+from hedgerow.schema import Schema
+from hedgerow.tables import Rows
+
+MAX_EDGES = 1024
+
+
+@dataclass(frozen=True)
+class ScoreCounts:
+    """(class, score bin) of a model with one output, at the scores of `ensemble`."""
+
+    n_classes: int
+    edges: tuple[float, ...]
+    ensemble: EnsembleRef
+    kind: ClassVar[str] = "score-counts"
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        return (Block(self.n_classes * (len(self.edges) + 1)),)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        # A row has one class and one score, and adds 1 to one number.
+        return Sensitivity(l1=1.0, l2=1.0)
+
+    def check(self, schema: Schema) -> None:
+        if self.n_classes != 2 or len(schema.label.classes) != 2:
+            raise FormatError("score counts are for labels of two classes")
+        rising = all(a < b for a, b in zip(self.edges, self.edges[1:], strict=False))
+        if len(self.edges) > MAX_EDGES or not rising or not all(map(math.isfinite, self.edges)):
+            raise FormatError("score counts have edges that do not rise")
+
+    def answer(
+        self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
+    ) -> NDArray[np.int64]:
+        n_bins = len(self.edges) + 1
+        # numpy sorts NaN last: a score that is no number lies in the last bin.
+        place = np.searchsorted(np.array(self.edges), scores[:, 0], side="right")
+        group = rows.target.astype(np.int64) * n_bins + place
+        counts = np.bincount(group, minlength=self.n_classes * n_bins)
+        return counts.astype(np.int64) << bits
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        ensemble = [self.ensemble.length, self.ensemble.hash]
+        arrays: dict[str, NDArray[Any]] = {"edges": np.array(self.edges, np.float64)}
+        return {"n_classes": self.n_classes, "ensemble": ensemble}, arrays
+
+    @staticmethod
+    def from_parts(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ScoreCounts:
+        length, hash_ = values["ensemble"]
+        edges = tuple(float(edge) for edge in arrays["edges"])
+        return ScoreCounts(int(values["n_classes"]), edges, EnsembleRef(int(length), str(hash_)))

@@ -1,0 +1,151 @@
+"""The default method over any parties, and what one row can do to everything it releases."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hedgerow.federation.base import Federation
+from hedgerow.gate import Gate
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.presets import method_named, plan_for
+from hedgerow.privacy.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.verify import verify
+from hedgerow.queries import SumQuery
+from hedgerow.queries.noise import noise_for
+from hedgerow.schema import Schema
+from hedgerow.scores import RunningScores
+from hedgerow.settings import Privacy
+from hedgerow.tables import Rows, rows_of
+from hedgerow.testing import noise_off, seeded
+from tests.conftest import federation_of, split_rows
+from tests.oracle.runs import LABELS, schema_of, table_of
+
+HOLDERS = ((1, "coordinator"), (3, "coordinator"), (3, "parties"), (20, "parties"))
+SIZES = {1: (), 3: (100, 150), 20: (20,) * 19}
+
+
+def trained(
+    schema: Schema, rows: Rows, n_parties: int, trust: str, epsilon: float = 1.0, **settings: Any
+) -> tuple[Ensemble, Plan, Ledger, Federation]:
+    privacy = Privacy(epsilon, 1e-6, trust)  # type: ignore[arg-type]
+    ledger = Ledger.in_memory()
+    federation = federation_of(split_rows(rows, SIZES[n_parties]), schema, privacy, ledger)
+    plan = plan_for(schema, privacy, "auto", settings, seed=5)
+    model = method_named("auto").grow(Gate(federation, plan, ledger))
+    return model, plan, ledger, federation
+
+
+@pytest.mark.parametrize("loss", LABELS)
+@pytest.mark.parametrize("epsilon", [0.5, 200.0])  # without tables, and with them
+def test_any_number_of_parties_gives_the_same_model(loss: str, epsilon: float) -> None:
+    schema = schema_of(loss)
+    rows = rows_of(table_of(500, 1), schema)
+    with noise_off():
+        models = [
+            trained(schema, rows, n, trust, epsilon)[0]
+            for n, trust in (
+                (1, "coordinator"),
+                (3, "coordinator"),
+                (3, "parties"),
+                (20, "parties"),
+            )
+        ]
+    assert len(models[0].trees) > 1
+    assert all(model == models[0] for model in models[1:])
+
+
+@pytest.mark.parametrize("trust", ["coordinator", "parties", "nobody"])
+@pytest.mark.parametrize("loss", LABELS)
+def test_every_run_stays_within_its_plan(loss: str, trust: str) -> None:
+    schema = schema_of(loss)
+    rows = rows_of(table_of(300, 2), schema)
+    model, plan, ledger, _ = trained(schema, rows, 3, trust)
+    assert model.statement.guarantee == "epsilon-delta"
+    for owner in verify(ledger):
+        assert owner.charges == model.statement.releases
+    charges = ledger.lines(COORDINATOR, "charge")
+    assert math.sqrt(sum(line.values["mu"] ** 2 for line in charges)) <= plan.mu
+    assert math.sqrt(sum(line.values["mu"] ** 2 for line in charges)) >= 0.999 * plan.mu
+    assert len(charges) <= 16
+    assert model.record["rounds"] == len(charges)
+
+
+def test_a_declared_row_count_asks_no_count() -> None:
+    schema = schema_of("logistic")
+    rows = rows_of(table_of(300, 2), schema)
+    model, plan, _, federation = trained(schema, rows, 1, "coordinator", rows_hint=300)
+    assert not plan.slots
+    assert federation.rounds == model.statement.releases == model.record["rounds"]
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_a_direction_holds_for_every_row(loss: str) -> None:
+    schema = schema_of(loss)
+    table = table_of(3000, 3)
+    for sign in (1, -1):
+        model, *_ = trained(
+            schema, rows_of(table, schema), 1, "coordinator", 100.0, monotone={"age": sign}
+        )
+        assert any((tree.structure.feature == 0).any() for tree in model.trees)
+        some = {name: [values[i] for i in range(40)] for name, values in table.items()}
+        ages = np.arange(0, 101)
+        many = {
+            name: np.repeat(np.array(v, dtype=object), 101).tolist() for name, v in some.items()
+        }
+        many["age"] = np.tile(ages, 40).tolist()
+        scores = model.decision_function(many)[:, 0].reshape(40, 101)
+        assert (sign * np.diff(scores, axis=1) >= -1e-6).all()
+
+
+class _Kept(Gate):
+    """A gate that keeps every question with its price."""
+
+    def release(self, query: SumQuery, mu: float = 0.0, name: str = "") -> Any:
+        slot = self._plan.slots[self._cursor] if self._cursor < len(self._plan.slots) else None
+        self.__dict__.setdefault("asked", []).append((query, slot.mu if slot else mu))
+        return super().release(query, mu, name)
+
+    def publish(self, tree: Any) -> None:
+        self.__dict__.setdefault("told", []).append(tree)
+        super().publish(tree)
+
+
+@pytest.mark.parametrize("loss", LABELS)
+@pytest.mark.parametrize("epsilon", [1.0, 300.0])
+def test_a_canary_moves_everything_released_by_no_more_than_the_plan_says(
+    loss: str, epsilon: float
+) -> None:
+    """White box: whatever row is added, its part of every sum in units of the noise, squared and
+    added up over all questions, is at most the plan's mu squared; and no single one is beyond its
+    own price."""
+    schema = schema_of(loss)
+    table = table_of(400, 4)
+    rows = rows_of(table, schema)
+    privacy = Privacy(epsilon, 1e-6)
+    plan = plan_for(schema, privacy, "auto", seed=9)
+    with seeded(3):
+        ledger = Ledger.in_memory()
+        gate = _Kept(federation_of({"all": rows}, schema, privacy, ledger), plan, ledger)
+        method_named("auto").grow(gate)
+    canaries = rows_of(table_of(60, 11), schema)  # values out of bounds, missing ones, both labels
+    scores = RunningScores(canaries, schema)
+    total = np.zeros(canaries.n_rows)
+    for query, mu in gate.__dict__["asked"]:
+        assert scores.sync(query.ensemble, 0, gate.__dict__["told"][: query.ensemble.length])
+        noise = noise_for(query, mu, plan, schema)
+        sigma = np.concatenate(
+            [np.full(b.size, s) for b, s in zip(query.blocks, noise.sigmas, strict=True)]
+        )
+        at = scores.at(query.ensemble)
+        for i in range(canaries.n_rows):
+            one = query.answer(canaries.take(np.array([i])), at[i : i + 1], schema, noise.bits)
+            moved = float(np.sum((one / sigma) ** 2))
+            assert moved <= mu**2 * (1 + 1e-9)
+            total[i] += moved
+    assert total.max() <= plan.mu**2 * (1 + 1e-9)
+    assert total.max() > 0.05 * plan.mu**2  # the canaries do press against the bound

@@ -1,0 +1,343 @@
+"""The default method's parts, one by one: cells to bins, smoothing, tables, step trees."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+
+from hedgerow.binning import base_grid
+from hedgerow.errors import SettingsError
+from hedgerow.growing.auto import rule_for
+from hedgerow.growing.auto.bins import bins_of, cell_cuts, equal_mass
+from hedgerow.growing.auto.calibration import SCORE_EDGES, recalibrate
+from hedgerow.growing.auto.parts import Parts, structure_of
+from hedgerow.growing.auto.smoothing import (
+    TAUS,
+    column_weights,
+    directed,
+    kernels_of,
+    smooth,
+    smoothed,
+    smoothed_levels,
+)
+from hedgerow.growing.auto.start import centre_and_spread, class_rates
+from hedgerow.growing.auto.tables import TAUS as TABLE_TAUS
+from hedgerow.growing.auto.tables import cell_weights, cut_parts, draw_columns, overlap
+from hedgerow.model.routing import routes_of
+from hedgerow.model.tree import Tree
+from hedgerow.presets import plan_for
+from hedgerow.rng import stream
+from hedgerow.schema import Schema
+from hedgerow.settings import Privacy, Settings
+from hedgerow.tables import rows_of
+from tests.conftest import MIXED, mixed_table
+
+GRID = base_grid(MIXED)
+ROWS = rows_of(mixed_table(400, seed=2), MIXED)
+
+
+# Trees of several parts
+
+
+def routed(structure: Any, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    tree = Tree(structure, values.reshape(-1, 1).astype(np.float32))
+    tree.check(MIXED, 1)
+    scores = np.zeros((ROWS.n_rows, 1))
+    routes_of([structure], GRID).add_scores(ROWS.codes, scores, tree.values)
+    return scores[:, 0]
+
+
+def part_of_rows(parts: Parts) -> NDArray[np.int64]:
+    """The part of every row, computed from codes without any tree."""
+    grid, codes = GRID[parts.column], ROWS.codes.column(parts.column).astype(np.int64)
+    bins = np.searchsorted(np.array(parts.cuts, np.int64), codes) if parts.cuts else 0 * codes
+    bins = bins if grid.ordered else codes.copy()
+    bins[codes == grid.missing_code] = len(parts.part) - 1
+    return parts.part[bins]
+
+
+def some_parts(column: int, rng: np.random.Generator, own_missing: bool) -> Parts:
+    grid = GRID[column]
+    if grid.ordered:
+        n_cuts = int(rng.integers(0, min(6, len(grid.edges)) + 1))
+        cuts = tuple(sorted(rng.choice(len(grid.edges), n_cuts, replace=False).tolist()))
+        inner = np.cumsum(np.r_[0, rng.integers(0, 2, n_cuts)])
+    else:
+        cuts = ()
+        inner = np.unique(rng.integers(0, 4, grid.n_cells), return_inverse=True)[1]
+    last = inner.max() + 1 if own_missing else rng.integers(0, inner.max() + 1)
+    return Parts(column, cuts, np.append(inner, last).astype(np.int64))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_tree_of_parts_sends_every_row_to_its_cell(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    chosen = rng.choice(5, int(rng.integers(1, 4)), replace=False)
+    columns = [some_parts(int(j), rng, bool(rng.integers(2))) for j in chosen]
+    structure, of_leaf = structure_of(MIXED, GRID, columns)
+    cell = np.zeros(ROWS.n_rows, np.int64)
+    for parts in columns:
+        cell = cell * parts.n_parts + part_of_rows(parts)
+    assert np.array_equal(routed(structure, of_leaf.astype(np.float64)), cell)
+
+
+def test_a_column_without_edges_keeps_missing_values_in_its_bin() -> None:
+    schema = Schema.from_bounds({"x": (0, 1)}, classes=[0, 1])
+    grid = base_grid(schema)
+    bare = type(grid[0])(grid[0].column, grid[0].edges[:0], 1)
+    structure, of_leaf = structure_of(schema, [bare], [Parts(0, (), np.array([0, 1]))])
+    assert structure.n_leaves == 1
+    assert of_leaf.tolist() == [0]
+
+
+# Cells and bins
+
+
+@pytest.mark.parametrize("n_bins", [6, 12, 24, 32])
+def test_cells_are_a_refinement_of_even_and_log_spaced_edges(n_bins: int) -> None:
+    schema = Schema.from_bounds({"x": (0.0, 1000.0), "y": (-50.0, 20.0)}, classes=[0, 1])
+    for grid in base_grid(schema):
+        cuts = cell_cuts(grid, n_bins)
+        assert list(cuts) == sorted(set(cuts))
+        assert n_bins <= len(cuts) <= 2 * n_bins + 42
+    heavy = base_grid(schema)[0].edges[list(cell_cuts(base_grid(schema)[0], n_bins))]
+    assert heavy.min() < 1000 / 2**8  # values near zero are told apart
+
+
+def test_whole_numbers_of_a_small_range_have_a_cell_each() -> None:
+    assert cell_cuts(GRID[0], 32) == tuple(range(len(GRID[0].edges)))
+    assert cell_cuts(GRID[3], 32) == ()
+
+
+@given(
+    arrays(np.float64, st.integers(1, 80), elements=st.floats(0, 1e6)),
+    st.integers(1, 32),
+    st.booleans(),
+)
+def test_bins_are_in_order_and_not_too_many(
+    mass: NDArray[np.float64], n_bins: int, heavy: bool
+) -> None:
+    found = equal_mass(mass, n_bins, heavy)
+    assert found[0] == 0
+    assert set(np.diff(found).tolist()) <= {0, 1}
+    # Heavy cells cut the run of light bins they stand in: at most one more piece for each.
+    assert found[-1] + 1 <= (2 * n_bins if heavy else n_bins)
+
+
+def test_a_heavy_cell_is_a_bin_of_its_own() -> None:
+    mass = np.r_[np.full(10, 1.0), 500.0, np.full(10, 1.0)]
+    alone = equal_mass(mass, 6, True)
+    assert np.sum(alone == alone[10]) == 1
+    assert alone[-1] + 1 >= 6  # the light cells keep their bins
+    assert equal_mass(mass, 6, False)[-1] + 1 == 3  # without it, the heavy one takes them all
+
+
+def test_bins_add_up_to_their_cells() -> None:
+    rng = np.random.default_rng(0)
+    cuts = cell_cuts(GRID[1], 12)
+    counts = rng.uniform(0, 50, len(cuts) + 2)
+    bins = bins_of(GRID[1], cuts, counts, 1.0, 8, True)
+    assert bins.add_up(counts).sum() == pytest.approx(counts.sum())
+    assert set(bins.cuts) <= set(cuts)
+    assert bins.n_bins == len(bins.cuts) + 2
+    assert bins.n_cells.sum() == len(counts)
+    by_class = rng.uniform(0, 9, (3, len(counts)))
+    assert np.allclose(bins.add_up(by_class).sum(axis=1), by_class.sum(axis=1))
+
+
+def test_bins_of_noise_alone_still_are_bins() -> None:
+    cuts = cell_cuts(GRID[1], 12)
+    bins = bins_of(GRID[1], cuts, np.full(len(cuts) + 2, -5.0), 10.0, 8, True)
+    assert bins.n_bins == len(bins.cuts) + 2 >= 2
+
+
+# Smoothing
+
+
+def brute_force(
+    z: NDArray[np.float64], noise: NDArray[np.float64], h: NDArray[np.float64], kernels: Any
+) -> NDArray[np.float64]:
+    """The same posterior mean by plain Gaussian algebra."""
+    means, logs = [], []
+    for kernel in kernels:
+        for tau in TAUS:
+            cov = np.diag(h) @ (tau**2 * kernel) @ np.diag(h) + np.diag(noise)
+            sign, logdet = np.linalg.slogdet(cov)
+            solved = np.linalg.solve(cov, z)
+            assert sign > 0
+            means.append(tau**2 * kernel @ (h * solved))
+            logs.append(-0.5 * (logdet + z @ solved))
+    weights = np.exp(np.array(logs) - max(logs))
+    return np.asarray(weights @ np.array(means) / weights.sum())
+
+
+@pytest.mark.parametrize("n_bins", [2, 3, 4, 9, 21])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_smoothing_is_the_posterior_mean(n_bins: int, ordered: bool) -> None:
+    rng = np.random.default_rng(n_bins)
+    z, h = rng.normal(0, 30, n_bins), rng.uniform(1, 200, n_bins)
+    noise = rng.uniform(10, 400, n_bins)
+    expected = brute_force(z, noise, h, kernels_of(n_bins, ordered))
+    assert np.allclose(smooth(z, noise, h, ordered), expected, rtol=1e-8, atol=1e-10)
+    if not ordered or n_bins <= 3:
+        assert np.allclose(smoothed(z, noise, h, kernels_of(n_bins, ordered)), expected)
+        assert np.allclose(smoothed_levels(z, noise, h), expected)
+
+
+def test_noise_is_smoothed_away_and_a_strong_signal_is_kept() -> None:
+    rng = np.random.default_rng(1)
+    h, noise = np.full(12, 100.0), np.full(12, 900.0)
+    quiet = [np.abs(smooth(rng.normal(0, 30, 12), noise, h, True)).max() for _ in range(50)]
+    assert np.median(quiet) < 0.05
+    truth = np.linspace(-1, 1, 12)
+    loud = smooth(1000 * truth, noise, np.full(12, 1000.0), True)
+    assert np.allclose(loud, truth, atol=0.1)
+
+
+@given(
+    arrays(np.float64, 9, elements=st.floats(-5, 5)),
+    arrays(np.float64, 9, elements=st.floats(0.1, 100)),
+    st.sampled_from([1, -1]),
+)
+def test_a_direction_is_kept_and_missing_values_are_left_alone(
+    scores: NDArray[np.float64], h: NDArray[np.float64], sign: int
+) -> None:
+    found = directed(scores, h, sign)
+    assert (sign * np.diff(found[:-1]) >= -1e-12).all()
+    assert found[-1] == scores[-1]
+    assert np.allclose(directed(found, h, sign), found)
+    assert np.array_equal(directed(scores, h, 0), scores)
+
+
+@given(st.lists(st.integers(2, 8), min_size=1, max_size=6), st.integers(0, 2**31))
+def test_column_weights_are_a_unit_vector_without_zeros(sizes: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    theta = [rng.normal(0, rng.choice([0.0, 1.0]), n) for n in sizes]
+    weights = column_weights(theta, [rng.uniform(0.1, 9, n) for n in sizes], 0.3)
+    assert np.sum(weights**2) == pytest.approx(1.0)
+    assert weights.min() >= math.sqrt(0.3 / len(sizes)) - 1e-12
+
+
+# Tables
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("n_parts", [2, 4, 8])
+def test_parts_are_numbered_without_gaps(ordered: bool, n_parts: int) -> None:
+    rng = np.random.default_rng(n_parts)
+    counts, theta = rng.uniform(0, 100, 15), rng.normal(0, 1, 15)
+    part = cut_parts(counts, n_parts, ordered, theta, 1.0)
+    assert sorted(set(part.tolist())) == list(range(part.max() + 1))
+    assert part.max() < n_parts
+    order = np.arange(15) if ordered else np.argsort(theta)
+    assert (np.diff(part[order]) >= 0).all()
+
+
+def test_cell_weights_are_a_mean_over_tau_and_vanish_under_noise() -> None:
+    g, h = np.array([40.0, -60.0, 5.0]), np.array([50.0, 80.0, 20.0])
+    weights, likely = cell_weights(g, h, 2.0, 1.0, np.zeros(TABLE_TAUS.size), 1.0)
+    assert likely.sum() == pytest.approx(1.0)
+    assert (np.sign(weights) == np.sign(g)).all()
+    assert (np.abs(weights) < np.abs(g / h)).all()
+    drowned, _ = cell_weights(g, h, 2000.0, 1.0, np.zeros(TABLE_TAUS.size), 1.0)
+    assert np.abs(drowned).max() < 1e-3
+
+
+def test_tables_draw_no_column_twice_and_no_column_without_a_chance() -> None:
+    chance = np.array([0.5, 0.0, 0.3, 0.2])
+    for number in range(50):
+        drawn = draw_columns(stream(1, "tables", number), chance, 4)
+        assert len(set(drawn.tolist())) == len(drawn) == 3
+        assert 1 not in drawn
+    assert overlap(np.full(4, 0.25), 16, 3.0) == pytest.approx(4 / 48)
+
+
+# The start and the end
+
+
+def test_rates_are_shares_whatever_the_noise() -> None:
+    rng = np.random.default_rng(0)
+    cells = [rng.normal(0, 50, (3, n)) for n in (4, 9)]
+    rates = class_rates(cells)
+    assert rates.sum() == pytest.approx(1.0)
+    assert rates.min() > 0
+    exact = [np.array([[30.0, 10.0], [5.0, 5.0]]), np.array([[20.0, 20.0, 0.0], [4.0, 3.0, 3.0]])]
+    assert class_rates(exact) == pytest.approx([0.8, 0.2])
+
+
+def test_centre_and_spread_of_a_label() -> None:
+    histogram = np.zeros(64)
+    histogram[[20, 40]] = 500.0
+    centre, spread = centre_and_spread(histogram, 1.0)
+    assert centre == pytest.approx(30.5 / 64)
+    assert spread == pytest.approx(10 / 64)
+    assert centre_and_spread(np.full(64, -1.0), 5.0) == (0.5, 0.25)
+
+
+def test_recalibration_finds_a_wrong_slope() -> None:
+    rng = np.random.default_rng(3)
+    scores = rng.normal(-1, 1.5, 200_000)
+    labels = rng.random(200_000) < 1 / (1 + np.exp(-(0.4 + 1.6 * scores)))
+    place = np.searchsorted(SCORE_EDGES, scores)
+    ones = np.bincount(place[labels], minlength=16).astype(float)
+    zeros = np.bincount(place[~labels], minlength=16).astype(float)
+    shift, slope = recalibrate(ones, zeros, 5.0)
+    assert shift == pytest.approx(0.4, abs=0.1)
+    assert slope == pytest.approx(1.6, abs=0.15)
+    shift, slope = recalibrate(rng.normal(0, 9e6, 16), rng.normal(0, 9e6, 16), 9e6)
+    assert abs(shift) < 4
+    assert 0.4 <= slope <= 2.5
+
+
+# The rule
+
+
+@given(
+    st.floats(-1e6, 1e12),
+    st.integers(1, 5000),
+    st.floats(1e-6, 100),
+    st.sampled_from(["binary", "multiclass", "regression"]),
+    st.one_of(st.none(), st.floats(0.005, 0.995)),
+)
+def test_the_rule_spends_all_of_the_budget_and_no_more(
+    n_rows: float, n_columns: int, mu: float, task: str, rate: float | None
+) -> None:
+    rule = rule_for(n_rows, n_columns, mu, task, rate)
+    assert rule.n_rounds <= 16
+    shares = (rule.start_share, rule.label_share, rule.final_share, rule.table_share)
+    assert all(share >= 0 for share in shares)
+    assert rule.main_share > 0.2
+    assert (rule.table_share > 0) == (rule.table_rounds > 0)
+    assert 6 <= rule.n_bins <= 32
+    cells = max(size**parts for parts, size in rule.shapes)
+    assert rule.n_tables * cells <= 8192
+
+
+def test_directions_that_cannot_be_kept_are_refused() -> None:
+    def plan(schema: Schema, monotone: Any) -> None:
+        plan_for(schema, Privacy(1.0, 1e-6), settings={"monotone": monotone})
+
+    plan(MIXED, {"age": 1, "stage": -1})
+    with pytest.raises(SettingsError, match="which the schema does not have"):
+        plan(MIXED, {"height": 1})
+    with pytest.raises(SettingsError, match="without order"):
+        plan(MIXED, {"site": 1})
+    with pytest.raises(SettingsError, match="1 or -1"):
+        plan(MIXED, {"age": 2})
+    with pytest.raises(SettingsError, match="1 or -1"):
+        Settings(monotone="age")
+    several = Schema.from_bounds({"age": (0, 1)}, classes=[0, 1, 2])
+    with pytest.raises(SettingsError, match="more than two classes"):
+        plan(several, {"age": 1})
+
+
+def test_one_spelling_of_directions() -> None:
+    assert Settings(monotone={"b": 1, "a": -1}).monotone == '{"a": -1, "b": 1}'  # type: ignore[arg-type]
+    assert Settings(monotone='{"a":-1,"b":1}').directions == {"a": -1, "b": 1}
