@@ -28,7 +28,7 @@ check: setup
 
 bench: setup
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[benchmarks]'
-	$(BIN)/python benchmarks/totally_random.py
+	$(BIN)/python benchmarks/accuracy.py --quick
 
 soak: setup
 	$(BIN)/python benchmarks/soak.py

@@ -47,8 +47,9 @@ def main() -> int:
     if EBM in options.methods and limited:
         console.print(f"DP-EBM only in part on {', '.join(limited)} (--full-ebm: everywhere)")
     done, failed = run(
-        cells, Cache(options.cache), options.jobs, lambda text: console.print(text, markup=False)
-    )
+        cells, Cache(options.cache), options.jobs,
+        lambda text: console.print(text, markup=False), 60 * options.minutes,
+    )  # fmt: skip
     results = Results(done)
     note = f"{options.seeds} splits"
     for dataset in results.datasets:
@@ -81,6 +82,7 @@ def _options() -> argparse.Namespace:
     add("--no-ebm", nargs="*", choices=DATASETS, default=[], metavar="DATASET",
         help="leave DP-EBM out there")  # fmt: skip
     add("--full-ebm", action="store_true", help="DP-EBM on all of covtype too")
+    add("--minutes", type=float, default=1e9, help="start no fit after so long; report what is")
     add("--jobs", type=int, default=1, help="processes")
     add("--cache", type=Path, default=CACHE, help="finished cells")
     add("--out", type=Path, help="JSON; pictures go into a folder of that name")

@@ -12,7 +12,7 @@ import numpy as np
 from hedgerow.errors import HedgerowError, SchemaError, SettingsError, TableError
 
 PROMISE = ("--epsilon", "2", "--delta", "1e-5")
-SMALL = ("--trees", "3", "--depth", "2")
+SMALL = ("--method", "random-trees", "--trees", "3", "--depth", "2")
 TABLES = ("--data", "a.csv", "--data", "b.csv", "--data", "c.csv")
 TRAIN = ("train", "--schema", "schema.toml", "--out", "m.hedge", *SMALL)
 Prepare = Callable[[Path], object]

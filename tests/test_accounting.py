@@ -95,8 +95,8 @@ def test_tau_is_pinskers_bound_at_the_floor() -> None:
     sigma = 2.0**FLOOR
     assert tau_of(1) == pytest.approx(math.sqrt(1 / (576 * sigma**4) / 2), rel=1e-12)
     assert tau_of(400) == pytest.approx(20 * tau_of(1), rel=1e-12)
-    assert sigma_floor(EXACT_LIMIT, "exact") == FLOOR
-    assert sigma_floor(EXACT_LIMIT * 1.001, "exact") < FLOOR  # Renyi counts, without tau
+    assert sigma_floor(EXACT_LIMIT) == FLOOR
+    assert sigma_floor(EXACT_LIMIT * 1.001) < FLOOR  # Renyi counts, without tau
 
 
 def test_released_numbers_cost_something_when_delta_is_tiny() -> None:

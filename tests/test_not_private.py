@@ -26,6 +26,7 @@ from hedgerow.settings import Privacy, Settings
 from hedgerow.tables import rows_of
 
 NAME = "quantiles-not-private"
+METHOD = "random-trees"
 SCHEMA = Schema.from_bounds({"x": (0, 1000), "z": (-1, 1)}, classes=[0, 1], label="y")
 CHOSEN = {"candidates": NAME, "n_trees": 4, "max_depth": 2, "n_bins": 8}
 WORDS = "read from the rows without noise"
@@ -41,7 +42,7 @@ def fitted(**parameters: Any) -> PrivateBoostingClassifier:
     columns = table()
     frame = np.column_stack([columns["x"], columns["z"]])
     model = PrivateBoostingClassifier(
-        SCHEMA, epsilon=1.0, random_state=3, settings=CHOSEN, **parameters
+        SCHEMA, epsilon=1.0, method=METHOD, random_state=3, settings=CHOSEN, **parameters
     )
     return model.fit(frame, columns["y"])
 
@@ -92,7 +93,9 @@ def test_parties_of_one_process_are_pooled() -> None:
     columns = table()
     frame = np.column_stack([columns["x"], columns["z"]])
     alone = fitted()
-    several = PrivateBoostingClassifier(SCHEMA, epsilon=1.0, random_state=3, settings=CHOSEN)
+    several = PrivateBoostingClassifier(
+        SCHEMA, epsilon=1.0, method=METHOD, random_state=3, settings=CHOSEN
+    )
     several.fit(frame, columns["y"], parties=[f"p{i % 3}" for i in range(300)])
     assert several.plan_.settings.cuts == alone.plan_.settings.cuts
     assert several.statement_.guarantee == "not private"
@@ -100,10 +103,10 @@ def test_parties_of_one_process_are_pooled() -> None:
 
 def test_without_rows_there_is_no_plan() -> None:
     with pytest.raises(SettingsError, match=r"pooled rows of one process.*Nothing was asked"):
-        plan_for(SCHEMA, Privacy(1.0, 1e-5), settings=CHOSEN)
+        plan_for(SCHEMA, Privacy(1.0, 1e-5), METHOD, settings=CHOSEN)
     rows = rows_of(table(), SCHEMA)
     with pytest.raises(SettingsError, match="pooled rows of one process"):
-        PrivateBoostingClassifier(SCHEMA, settings=CHOSEN).fit_federation(
+        PrivateBoostingClassifier(SCHEMA, method=METHOD, settings=CHOSEN).fit_federation(
             local_federation({"all": rows}, SCHEMA)
         )
 
@@ -129,7 +132,7 @@ def test_private_candidates_read_nothing() -> None:
         raise AssertionError("rows were read")
 
     given = {"candidates": "quantiles"}
-    assert with_exact_cuts(SCHEMA, "auto", given, never) == given
+    assert with_exact_cuts(SCHEMA, METHOD, given, never) == given
 
 
 def run(*arguments: str) -> Any:
@@ -143,7 +146,7 @@ def test_the_commands_carry_it(tmp_path: Path) -> None:
     SCHEMA.write(schema)
     pandas.DataFrame(table()).to_csv(data, index=False)
     options = ["--schema", schema, "--epsilon", "1", "--delta", "1e-5", "--trees", "4"]
-    options += ["--set", f"candidates={NAME}", "--bins", "8"]
+    options += ["--method", METHOD, "--set", f"candidates={NAME}", "--bins", "8"]
     refused = run("plan", *options)
     assert refused.exit_code != 0
     assert "pooled rows" in str(refused.output) + str(refused.exception)

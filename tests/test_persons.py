@@ -25,7 +25,7 @@ from hedgerow.schema import Schema, Unit
 from hedgerow.settings import Privacy
 from hedgerow.tables import Rows, rows_of
 from tests.conftest import federation_of, split_rows
-from tests.contracts.attacks import ATTACKS, SCHEMAS, saturated
+from tests.contracts.attacks import ATTACKS, SCHEMAS, saturated, with_steps
 from tests.oracle.parts import kept_rows
 from tests.oracle.runs import LABELS, differences, expected_of, run, schema_of, table_of
 
@@ -149,9 +149,10 @@ def test_no_person_moves_an_answer_by_more_than_k_times_the_sensitivity(
 ) -> None:
     """Persons of eight rows that are all as bad as the worst single row, or mixed ones."""
     schema, bits = per_person(SCHEMAS[task], k), 24
-    worst, scores = saturated(schema)
+    worst, plain = saturated(schema)
     rng = np.random.default_rng(1)
     for query in ATTACKS[kind](schema):
+        scores = with_steps(query, plain)
         sizes = [
             norms(
                 query,

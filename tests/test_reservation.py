@@ -22,7 +22,7 @@ from tests.conftest import MIXED, mixed_rows, mixed_table
 
 def a_plan(epsilon: float = 1.0, run: str = "run-1", spare: int = 0) -> Plan:
     privacy = Privacy(epsilon, 1e-5, spare=spare)
-    return plan_for(MIXED, privacy, settings={"n_trees": 3}, seed=1, run=run)
+    return plan_for(MIXED, privacy, "random-trees", settings={"n_trees": 3}, seed=1, run=run)
 
 
 def test_threads_cannot_draw_one_spare_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_a_budget_used_up_between_check_and_reservation_still_holds() -> None:
 
 def test_a_plan_that_a_party_refuses_costs_the_coordinator_nothing() -> None:
     privacy = Privacy(1.0, 1e-5, "parties")
-    plan = plan_for(MIXED, privacy, settings={"n_trees": 1}, seed=1)
+    plan = plan_for(MIXED, privacy, "random-trees", settings={"n_trees": 1}, seed=1)
     rows = mixed_rows(mixed_table(9))
     strict = Limits(kinds=frozenset({"leaf-sums"}))
     federation = local_federation(dict.fromkeys("abc", rows), MIXED, limits=strict)
@@ -100,7 +100,7 @@ def test_a_plan_that_a_party_refuses_costs_the_coordinator_nothing() -> None:
 
 def test_a_plan_over_the_coordinators_budget_reaches_no_party() -> None:
     privacy, parties = Privacy(1.0, 1e-5, "parties"), Ledger.in_memory()
-    plan = plan_for(MIXED, privacy, settings={"n_trees": 1}, seed=1)
+    plan = plan_for(MIXED, privacy, "random-trees", settings={"n_trees": 1}, seed=1)
     rows = mixed_rows(mixed_table(9))
     federation = local_federation(dict.fromkeys("abc", rows), MIXED, parties)
     with pytest.raises(BudgetExceeded, match="No party was asked"):

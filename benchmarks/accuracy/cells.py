@@ -7,6 +7,7 @@ import ast
 import hashlib
 import json
 import multiprocessing
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -163,14 +164,18 @@ class Cache:
 
 
 def run(
-    cells: list[Cell], cache: Cache, jobs: int, say: Callable[[str], None]
+    cells: list[Cell], cache: Cache, jobs: int, say: Callable[[str], None], seconds: float
 ) -> tuple[dict[Cell, Found], list[str]]:
-    """Results of all cells, from the cache or run now; and the cells that failed."""
+    """Results of all cells, from the cache or run now; and the cells that failed.
+
+    No cell is started when so many seconds are over; what is left is said and not made up.
+    """
     done = {cell: found for cell in cells if (found := cache.get(cell)) is not None}
     _say_reused(done, cache, say)
     left = [cell for cell in cells if cell not in done]
+    stop = time.monotonic() + seconds
     failed: list[str] = []
-    for i, (cell, outcome) in enumerate(_outcomes(left, jobs), start=1):
+    for i, (cell, outcome) in enumerate(_outcomes(left, jobs, stop), start=1):
         if isinstance(outcome, str):
             failed.append(f"{cell}: {outcome.strip().splitlines()[-1]}")
             say(f"[{i}/{len(left)}] {cell}: FAILED\n{outcome}")
@@ -178,19 +183,27 @@ def run(
         done[cell] = cache.add(cell, outcome)
         figures = ", ".join(f"{name} {value:.4f}" for name, value in outcome["measures"].items())
         say(f"[{i}/{len(left)}] {cell}: {figures} ({outcome['seconds']:.1f} s)")
+    if missing := len(cells) - len(done) - len(failed):
+        say(f"{missing} of {len(cells)} cells were not run: the time was over")
     return done, failed
 
 
-def _outcomes(cells: list[Cell], jobs: int) -> Iterator[tuple[Cell, Found | str]]:
+def _outcomes(cells: list[Cell], jobs: int, stop: float) -> Iterator[tuple[Cell, Found | str]]:
     threads = max(1, numba.get_num_threads() // jobs)
     if jobs == 1 or len(cells) < 2:
-        yield from ((cell, outcome_of(cell, threads)) for cell in cells)
+        for cell in cells:
+            if time.monotonic() >= stop:
+                return
+            yield cell, outcome_of(cell, threads)
         return
     spawn, sources = multiprocessing.get_context("spawn"), (source_of(AUTO), rest_of_source())
     with ProcessPoolExecutor(jobs, spawn, check_source, sources) as pool:
         running = {pool.submit(outcome_of, cell, threads): cell for cell in cells}
         for future in as_completed(running):
-            yield running[future], future.result()
+            if time.monotonic() >= stop:
+                pool.shutdown(cancel_futures=True)
+            if not future.cancelled():
+                yield running[future], future.result()
 
 
 def check_source(auto: str, rest: str) -> None:

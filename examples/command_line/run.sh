@@ -14,7 +14,7 @@ say() { printf '\n$ %s\n' "$*"; "$@"; }
 say hedgerow schema check schema.toml --data north.csv --data east.csv --data harbour.csv
 
 # What a run would ask and cost. Nobody is asked.
-say hedgerow plan --schema schema.toml --epsilon 1 --delta 1e-6 --trees 50 --parties 3 --out plan.toml
+say hedgerow plan --schema schema.toml --epsilon 1 --delta 1e-6 --parties 3 --out plan.toml
 
 # One --data per party. The plan, the ledger and the model lie beside each other.
 say hedgerow train --schema schema.toml --plan plan.toml \

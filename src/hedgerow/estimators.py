@@ -44,6 +44,7 @@ class _PrivateBoosting(BaseEstimator):
     random_state: int | None
     monotone: Mapping[str, int] | None
     warm_start_from: Ensemble | str | None
+    warm_start_is_public: bool
     _start: Ensemble | None
 
     def fit(self, X: Any, y: Any = None, parties: Any = None) -> Self:
@@ -92,7 +93,8 @@ class _PrivateBoosting(BaseEstimator):
             if ledger is not self.ledger and ledger.path is not None:
                 ledger.close()  # opened here from a path, so free for the next fit
         if disclosures := self._disclosures():
-            statement = replace(self.model_.statement, disclosures=disclosures)
+            told = (*self.model_.statement.disclosures, *disclosures)
+            statement = replace(self.model_.statement, disclosures=told)
             self.model_ = replace(self.model_, statement=statement)
         self.plan_: Plan = plan
         self.statement_: Statement = self.model_.statement
@@ -129,13 +131,15 @@ class _PrivateBoosting(BaseEstimator):
         """What parameters of their own say of the settings `monotone` and `warm_start`."""
         if self.monotone is not None and "monotone" in further:
             raise SettingsError("'monotone' is given twice, as parameter and in settings")
-        if "warm_start" in further:
+        if {"warm_start", "warm_start_says"} & set(further):
             raise SettingsError("give the model itself: warm_start_from, not warm_start")
         start = self.warm_start_from
         self._start = Ensemble.load(start) if isinstance(start, (str, PathLike)) else start
         given: dict[str, Any] = {} if self.monotone is None else {"monotone": self.monotone}
         if self._start is not None:
             given["warm_start"] = self._start.hash
+            says = self._start.statement.promise()
+            given["warm_start_says"] = "public" if self.warm_start_is_public else says
         return given
 
     def _privacy(
@@ -209,6 +213,7 @@ class PrivateBoostingClassifier(ClassifierMixin, _PrivateBoosting):
     random_state : seeds the questions (which trees are tried), never the noise
     monotone : {column: 1 or -1} for effects that may only rise or fall; costs nothing
     warm_start_from : a model (or its file) to build on, made from public or already paid-for rows
+    warm_start_is_public : you declare that it was made from public rows
 
     Every `fit` spends its epsilon: `cross_val_score` with five folds spends five times, and a
     shared `Ledger` adds it up.
@@ -242,6 +247,7 @@ class PrivateBoostingClassifier(ClassifierMixin, _PrivateBoosting):
         random_state: int | None = None,
         monotone: Mapping[str, int] | None = None,
         warm_start_from: Ensemble | str | None = None,
+        warm_start_is_public: bool = False,
     ) -> None:
         self.schema = schema
         self.epsilon = epsilon
@@ -259,6 +265,7 @@ class PrivateBoostingClassifier(ClassifierMixin, _PrivateBoosting):
         self.random_state = random_state
         self.monotone = monotone
         self.warm_start_from = warm_start_from
+        self.warm_start_is_public = warm_start_is_public
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Log-odds of the second of two classes, or one score a class: (row,) or (row, class)."""
@@ -339,6 +346,7 @@ class PrivateBoostingRegressor(RegressorMixin, _PrivateBoosting):
         random_state: int | None = None,
         monotone: Mapping[str, int] | None = None,
         warm_start_from: Ensemble | str | None = None,
+        warm_start_is_public: bool = False,
     ) -> None:
         self.schema = schema
         self.epsilon = epsilon
@@ -356,6 +364,7 @@ class PrivateBoostingRegressor(RegressorMixin, _PrivateBoosting):
         self.random_state = random_state
         self.monotone = monotone
         self.warm_start_from = warm_start_from
+        self.warm_start_is_public = warm_start_is_public
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """The predicted number of each row, within the label's bounds."""

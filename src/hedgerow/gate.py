@@ -20,7 +20,7 @@ from hedgerow.privacy.reservation import Release, Reservation
 from hedgerow.queries import EnsembleRef, SumQuery, query_bytes, size_of
 from hedgerow.queries.noise import Noise, noise_for
 from hedgerow.schema import Schema
-from hedgerow.statement import Statement
+from hedgerow.statement import Disclosure, Statement
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Gate:
         self._sources: set[str] = set()
         self._releases = self.lost = 0
         self._expected = plan.n_slots
-        self.start = _start_trees(start, plan, federation.schema)
+        self.start = start_trees(start, plan, federation.schema)
         for tree in self.start:
             federation.publish(tree)
 
@@ -120,12 +120,18 @@ class Gate:
         neighbours = f"{change} one {unit.kind}"
         if unit.kind == "person":
             neighbours += f" with at most {unit.at_most} rows in each party"
+        disclosures: tuple[Disclosure, ...] = ()
+        if plan.settings.rows_hint:
+            what = f"the number of rows, {plan.settings.rows_hint}, declared public"
+            disclosures = (Disclosure("everyone", "all rows", what),)
         reasons = [f"Noise was {' and '.join(tested)} for a test."] if tested else []
         if plan.settings.candidates == "quantiles-not-private":
             reasons.append(
                 "Where columns may be cut was read from the rows without noise "
                 '(candidates = "quantiles-not-private"), for comparison only.'
             )
+        if plan.settings.warm_start_says == "not private":
+            reasons.append("It builds on a model that is not private.")
         return Statement(
             guarantee="not private" if reasons else "epsilon-delta",
             epsilon=privacy.epsilon,
@@ -142,6 +148,8 @@ class Gate:
             scope="this fit alone" if self._ledger.path is None else f"run {plan.run}",
             simulated=self._federation.engine.simulated,
             builds_on=plan.settings.warm_start,
+            builds_on_promise=plan.settings.warm_start_says,
+            disclosures=disclosures,
             reason=" ".join(reasons),
         )
 
@@ -214,7 +222,7 @@ class Gate:
         return Release(values.view(np.int64), noise.bits, sigmas, unit, source)
 
 
-def _start_trees(start: Ensemble | None, plan: Plan, schema: Schema) -> tuple[Tree, ...]:
+def start_trees(start: Ensemble | None, plan: Plan, schema: Schema) -> tuple[Tree, ...]:
     """The trees of the model that a run builds on: the one the plan names, and no other."""
     wanted = plan.settings.warm_start
     if start is None and not wanted:
@@ -224,6 +232,12 @@ def _start_trees(start: Ensemble | None, plan: Plan, schema: Schema) -> tuple[Tr
             f"the plan builds on the model {wanted[:12] or '(none)'} and was given "
             f"{start.hash[:12] if start else 'none'}. Nothing was asked. Give the same model, or "
             "make a new plan."
+        )
+    if plan.settings.warm_start_says not in ("public", start.statement.promise()):
+        raise PlanError(
+            "the plan says of the model it builds on that it promises "
+            f"{plan.settings.warm_start_says!r}, and the model says {start.statement.promise()!r}. "
+            "Nothing was asked. Make a new plan."
         )
     if start.schema.hash != schema.hash or start.averaged:
         raise PlanError(

@@ -147,8 +147,9 @@ def _row(
     else:
         _squared(scores[0], target, bits, out)
     if update != COUNT and update != AVERAGING:
+        most: Any = max(np.int64(clip), np.int64(0))  # a clip that wrapped lets nothing through
         for k in range(scores.shape[0]):
-            out[k] = min(max(out[k], -clip), clip)
+            out[k] = min(max(out[k], -most), most)
 
 
 @njit(cache=True, nogil=True, parallel=True)

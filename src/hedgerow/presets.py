@@ -19,7 +19,7 @@ from hedgerow.settings import Privacy, Settings, with_values
 from hedgerow.tables import Rows
 
 _ALL = frozenset(Settings.__dataclass_fields__)
-_AUTO = frozenset({"rows_hint", "monotone", "warm_start"})
+_AUTO = frozenset({"rows_hint", "monotone", "warm_start", "warm_start_says"})
 _BOOSTING = _ALL - _AUTO
 
 
@@ -117,7 +117,7 @@ METHODS: dict[str, Method] = {
         Method(
             "auto",
             "main effects of all columns at once, then small tables; settings by a public rule",
-            queries=("1", "m", "1"),
+            queries=("0", "0", "16"),
             uses=_AUTO,
             grower=auto,
         ),

@@ -66,6 +66,7 @@ class Settings:
     rows_hint: int = 0  # how many rows there are, if that is public; 0 = a noisy count is bought
     monotone: str = ""  # columns whose effect may only rise or fall: JSON such as {"age": 1}
     warm_start: str = ""  # hash of the model that a run builds on; set by `warm_start_from`
+    warm_start_says: str = ""  # its promise, or "public"; set by `warm_start_from`
     start_share: float = 0.02  # part of mu^2 that buys the base rate; 0 = start from one half
 
     def __post_init__(self) -> None:
@@ -80,7 +81,7 @@ class Settings:
             raise SettingsError("reuse_histogram must be true or false")
         object.__setattr__(self, "cuts", _cuts(self.cuts))
         object.__setattr__(self, "monotone", _monotone_text(self.monotone))
-        if not isinstance(self.warm_start, str):
+        if not isinstance(self.warm_start, str) or not isinstance(self.warm_start_says, str):
             raise SettingsError("warm_start is the hash of a model; use warm_start_from")
         self._check_combinations()
 

@@ -43,6 +43,7 @@ class Statement:
     disclosures: tuple[Disclosure, ...] = ()
     reason: str = ""
     builds_on: str = ""  # hash of a model that was there before
+    builds_on_promise: str = ""  # what that one promises, or "public"
     format: int = field(default=FORMAT)
 
     def words(self) -> str:
@@ -54,10 +55,7 @@ class Statement:
             )
         parts = [self._promise(), self._assumptions(), self._limits()]
         if self.builds_on:
-            parts.append(
-                f"It builds on another model ({self.builds_on[:12]}); what that one learned, and "
-                "from whom, its own statement says."
-            )
+            parts.append(self._beginning())
         parts += [f"Shown without an epsilon: {d.what} (to {d.seen_by})." for d in self.disclosures]
         return "\n".join(parts)
 
@@ -84,6 +82,23 @@ class Statement:
             f"every party adds its own share of the noise; no sum is over fewer than "
             f"{self.minimum_parties} parties."
         )
+
+    def _beginning(self) -> str:
+        before = f"It builds on another model ({self.builds_on[:12]})"
+        if self.builds_on_promise == "public":
+            return f"{before}, declared to be made from public rows; what is above is beyond it."
+        return (
+            f"{before}, which promises {self.builds_on_promise} for itself. What is above comes on "
+            "top: about rows that both have seen, the two promises add up."
+        )
+
+    def promise(self) -> str:
+        """The promise in a few words, for whoever builds on the model."""
+        if self.guarantee != "epsilon-delta":
+            return "not private"
+        own = f"epsilon = {self.epsilon:g}, delta = {self.delta:g}"
+        before = self.builds_on_promise
+        return own if before in ("", "public") else f"{own} beyond {before}"
 
     def _assumptions(self) -> str:
         text = "Assumed: the ledger is not rolled back"

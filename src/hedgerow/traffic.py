@@ -28,10 +28,12 @@ from hedgerow.privacy.plan import Plan, Rest, Slot
 from hedgerow.queries import (
     ColumnCounts,
     ColumnHessians,
+    ColumnSums,
     EnsembleRef,
     LabelSums,
     LeafSums,
     NodeHistograms,
+    ScoreCounts,
     SumQuery,
     query_bytes,
 )
@@ -84,7 +86,8 @@ def traffic(plan: Plan, schema: Schema, parties: int | Sequence[str]) -> Traffic
     digits of its noise and the category sets of its trees, which count as the schema's widest.
     Trees that learn their splits or cuts may stop early and then send less. A party that is lost
     costs the attempt that is asked again, at most `spare` times, and its opening and joining.
-    Slots that are priced during the run count with all numbers that the plan allows them.
+    Slots that are priced during the run count with all numbers that the plan allows them. A model
+    that the run builds on travels once, on top of it all.
 
     >>> from hedgerow.privacy.plan import Wish, make_plan
     >>> from hedgerow.settings import Privacy, Settings
@@ -226,13 +229,14 @@ class _Sizes:
     def later(self, rest: Rest, name: str) -> tuple[int, int]:
         """Bytes of the slots priced during the run: sent and received.
 
-        A released number is a bin or a cell of a tree; the tree has at most three nodes for it and
-        travels twice, in the question and then with its values.
+        A cell of a table is two numbers, and two nodes of a tree that travels twice: in the
+        question and then with its values. A bin is one number, and two nodes (three where missing
+        values need their own) of a tree that travels once.
         """
         bare = self.answer(Slot("later", "later", rest.mu, 0), name)
         label = LabelSums(len(self._schema.label.classes))
         question = self.question(Slot("later", label.kind, rest.mu, 2), 99, _Asked(99_999, 99_999))
-        tree = 6 * (21 + 8 * self._words) + 4 * self._n_outputs
+        tree = 3 * (21 + 8 * self._words) + 4 * self._n_outputs
         columns = 64 * len(self._schema.columns)
         received = rest.slots * (question + 4096 + columns) + rest.coordinates * tree
         return rest.slots * bare + 8 * rest.coordinates, received
@@ -285,6 +289,13 @@ class _Sizes:
             shapes = {**trees.shapes(self._words), "cuts": (sum(bins.values()) - len(bins),)}
             columns = (tuple(range(k)), ((),) * k, (0,) * k)
             return NodeHistograms(_ONE_LEAF.structure, *columns, loss, ensemble, update), shapes
+        if slot.kind == ColumnSums.kind:  # a bin is a number at least
+            m = len(self._schema.columns)
+            columns, weights = (tuple(range(m)), ((),) * m, (0,) * m), (1.0,) * m
+            query = ColumnSums(*columns, weights, loss, ensemble)
+            return query, {"cuts": (max(0, slot.coordinates - m),)}
+        if slot.kind == ScoreCounts.kind:
+            return ScoreCounts(2, (), ensemble), {"edges": (max(0, slot.coordinates // 2 - 1),)}
         raise PlanError(f"slot {slot.name!r} asks for {slot.kind!r}, whose size is not known")
 
 

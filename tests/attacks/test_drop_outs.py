@@ -15,12 +15,13 @@ from hedgerow.federation.local import LocalEngine
 from hedgerow.gate import Gate
 from hedgerow.growing.boost import grow
 from hedgerow.party import Party
-from hedgerow.presets import plan_for
+from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.verify import verify
+from hedgerow.queries import step_trees
 from hedgerow.settings import Privacy
 from hedgerow.testing import noise_off
-from hedgerow.wire import Message
+from hedgerow.wire import Ask, Message
 from tests.attacks.rig import SCHEMA, some_rows
 
 
@@ -140,6 +141,43 @@ def test_a_restarted_party_rejoins_with_a_new_key_and_rebuilds_its_scores() -> N
     sizes = [len(line.values["receipts"]) for line in ledger.lines(kind="release")]
     assert sizes == [4] * 7
     books(ledger, engine._ledger)
+
+
+class Forgetful(LocalEngine):
+    """A local engine in which a party forgets its scores before every question about trees."""
+
+    def __init__(self, inner: LocalEngine, forgets: bool) -> None:
+        super().__init__(inner.parties, inner._ledger)
+        self.forgets = forgets
+        self.steps = self.behind = 0  # questions about a step, and replies that ask for trees
+
+    def ask(self, names: Sequence[str], message: bytes, timeout_seconds: float) -> dict[str, Reply]:
+        read = Message.from_bytes(message)
+        if read.type == "ask":
+            self.steps += step_trees(Ask.from_body(read.body).query) > 0
+            if self.forgets and read.trees_from:
+                self.parties["party-1"]._scores.reset()
+        replies = super().ask(names, message, timeout_seconds)
+        for reply in replies.values():
+            assert reply.body is not None
+            self.behind += Message.from_bytes(reply.body).type == "need-trees"
+        return replies
+
+
+def test_a_party_that_forgets_its_scores_before_every_question_changes_nothing() -> None:
+    """Questions about a step need the scores before it as well; both are rebuilt from the trees."""
+    models = []
+    for forgets in (False, True):
+        federation, flaky, _ = make(3)
+        engine = Forgetful(flaky, forgets)
+        federation.engine = engine
+        plan = plan_for(SCHEMA, Privacy(500.0, 1e-6, "parties"), seed=3)
+        with noise_off():
+            gate = Gate(federation, plan, Ledger.in_memory())
+            models.append(method_named(plan.method).grow(gate))
+        assert engine.steps > 4
+        assert (engine.behind > 4) == forgets
+    assert models[0] == models[1]
 
 
 def test_too_few_parties_at_the_start_charge_nothing() -> None:

@@ -20,7 +20,8 @@ from hedgerow.schema import Schema
 from tests.cli.conftest import Call
 
 PROMISE = ("--epsilon", 2, "--delta", "1e-5")
-SMALL = (*PROMISE, "--trees", 3, "--depth", 2)
+TREES = (*PROMISE, "--method", "random-trees")
+SMALL = (*TREES, "--trees", 3, "--depth", 2)
 
 
 def test_a_plan_states_its_cost_and_can_be_read_back(call: Call, folder: Path) -> None:
@@ -58,7 +59,7 @@ def test_one_party_trusts_the_coordinator(call: Call) -> None:
         ((*PROMISE, "--set", "batch_size=many"), "must be a whole number"),
         ((*PROMISE, "--set", "batch_size"), "key=value"),
         ((*PROMISE, "--set", "epsilon=3"), "write --epsilon 3"),
-        ((*PROMISE, "--trees", 3, "--set", "n_trees=4"), "given twice"),
+        ((*TREES, "--trees", 3, "--set", "n_trees=4"), "given twice"),
         ((*PROMISE, "--method", "guess"), "no method called 'guess'"),
         ((*PROMISE, "--trust", "everyone"), "choose one of coordinator, parties"),
         ((*PROMISE, "--parties", 2), "at least 3 parties and there are 2"),
@@ -108,7 +109,7 @@ def test_flag_before_environment_before_plan_before_default(
     default: Any,
 ) -> None:
     by_flag, by_environment, by_plan = values
-    promise = {"--epsilon": 1.5, "--delta": "1e-5", "--trees": 2}
+    promise = {"--epsilon": 1.5, "--delta": "1e-5", "--trees": 2, "--method": "random-trees"}
     words = [word for pair in promise.items() for word in pair if pair[0] != flag]
     planned = ("plan", "--schema", "schema.toml", "--parties", 9, "--json")
 
@@ -170,7 +171,7 @@ def test_a_plan_for_another_schema_is_refused(call: Call, train: Call, folder: P
 
 
 def test_a_plan_bounds_the_bytes_that_its_run_counts(call: Call, train: Call) -> None:
-    words = (*PROMISE, "--trees", 20, "--depth", 5)
+    words = (*TREES, "--trees", 20, "--depth", 5)
     planned = json.loads(call("plan", "--schema", "schema.toml", *words, "--json").stdout)
     done = json.loads(train(*words, "--json").stdout)
     assert planned["rounds"] == done["rounds"] == 21
@@ -202,7 +203,8 @@ def test_methods_are_listed_with_their_rounds(call: Call) -> None:
     }
     assert listed["feverless"]["rounds"] == "T d"
     assert listed["dp-tr-batch-newton-ih-ebm"]["rounds"] == "T/B + s"
-    assert listed["auto"]["rounds"] == "T + 1"
+    assert listed["random-trees"]["rounds"] == "T + 1"
+    assert listed["auto"]["rounds"] == "at most 16"
     shown = call("methods").stdout
     assert "rounds" in shown
     assert "T/B + s" in shown

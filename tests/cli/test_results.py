@@ -28,7 +28,8 @@ from hedgerow.settings import Privacy, Settings
 from hedgerow.tables import read_table
 from tests.cli.conftest import Call
 
-SMALL = ("--epsilon", 2, "--delta", "1e-5", "--trees", 3, "--depth", 2)
+TREES = ("--method", "random-trees", "--trees", 3, "--depth", 2)
+SMALL = ("--epsilon", 2, "--delta", "1e-5", *TREES)
 
 
 @pytest.fixture
@@ -126,7 +127,7 @@ def test_the_run_that_the_ledger_says_will_fit_does(call: Call, train: Call) -> 
     total = json.loads(call("ledger", "show", "all.ledger", "--json").stdout)["totals"][0]
     most = total["next_run_epsilon"]
     assert most > total["left_epsilon"]
-    small = ("--delta", "1e-5", "--trees", 3, "--depth", 2, *ledger)
+    small = ("--delta", "1e-5", *TREES, *ledger)
     over = train("--epsilon", 1.001 * most, *small, "--out", "over.hedge")
     assert isinstance(over.exception, BudgetExceeded)
     assert train("--epsilon", 0.999 * most, *small, "--out", "next.hedge").exit_code == 0
@@ -165,7 +166,10 @@ def test_methods_are_listed(call: Call) -> None:
     told = json.loads(call("methods", "--json").stdout)
     assert told["methods"][0]["name"] == "auto"
     assert all(set(e["queries"]) == {"candidates", "splits", "weights"} for e in told["methods"])
-    assert all(entry["summary"] and "n_trees" in entry["settings"] for entry in told["methods"])
+    settings = {entry["name"]: entry["settings"] for entry in told["methods"]}
+    assert sorted(settings.pop("auto")) == ["monotone", "rows_hint", "warm_start"]
+    assert all("n_trees" in names for names in settings.values())
+    assert all(entry["summary"] for entry in told["methods"])
     shown = call("methods").stdout
     assert all(entry["name"] in shown for entry in told["methods"])
 

@@ -22,7 +22,9 @@ from hedgerow.privacy.ledger import Ledger
 from hedgerow.tables import read_table
 from tests.cli.conftest import Call
 
-SMALL = ("--epsilon", 2, "--delta", "1e-5", "--trees", 3, "--depth", 2)
+SMALL = (
+    "--epsilon", 2, "--delta", "1e-5", "--method", "random-trees", "--trees", 3, "--depth", 2,
+)  # fmt: skip
 
 
 def refused(found: Any, kind: type[HedgerowError], message: str) -> None:

@@ -13,16 +13,20 @@ from numpy.typing import NDArray
 from hedgerow.binning import base_grid, gather_codes
 from hedgerow.growing.candidates import CANDIDATES
 from hedgerow.growing.cart import GrowingTree
-from hedgerow.growing.splits.totally_random import draw_cut, totally_random
+from hedgerow.growing.splits.growth import cut_of
+from hedgerow.growing.splits.totally_random import totally_random
 from hedgerow.losses import UPDATES, loss_for
 from hedgerow.queries import (
     NO_TREES,
     ColumnCounts,
     ColumnHessians,
     ColumnSums,
+    EnsembleRef,
     LabelSums,
     LeafSums,
     NodeHistograms,
+    ScoreCounts,
+    step_trees,
 )
 from hedgerow.rng import stream
 from hedgerow.schema import Label, Schema
@@ -70,8 +74,9 @@ def node_histograms(schema: Schema) -> list[NodeHistograms]:
     loss, grid = loss_for(schema.label).name, base_grid(schema)
     cuts = CANDIDATES["uniform"](schema, 4)
     tree = GrowingTree()
-    _, right = tree.split(0, draw_cut(schema, cuts, 0, "subset", stream(1, "cut", 0)))
-    tree.split(right, draw_cut(schema, cuts, 4, "subset", stream(1, "cut", 1)))
+    bins = [NodeHistograms.bins_of(grid[j], cuts[j]) for j in (0, 4)]
+    _, right = tree.split(0, cut_of(schema, cuts, 0, np.arange(bins[0]) > 1))
+    tree.split(right, cut_of(schema, cuts, 4, np.arange(bins[1]) > 0))
 
     def over(grown: GrowingTree, columns: tuple[int, ...], update: str) -> NodeHistograms:
         chosen = tuple(cuts[j] for j in columns)
@@ -98,7 +103,7 @@ def column_sums(schema: Schema) -> list[ColumnSums]:
         bins = tuple(
             (len(cuts[j]) + 1 if grid[j].ordered else grid[j].n_cells) + 1 for j in columns
         )
-        weights = tuple(0.2 * (1 + j) for j in columns)
+        weights = tuple(0.5 * (1 + j) for j in columns)  # below 1 and above
         chosen = tuple(cuts[j] for j in columns)
         return ColumnSums(columns, chosen, bins, weights, loss, NO_TREES, update, clip)
 
@@ -106,6 +111,7 @@ def column_sums(schema: Schema) -> list[ColumnSums]:
     return [
         *(over((2,), "slope", clip) for clip in CLIPS),
         *(over((2,), "newton", clip) for clip in CLIPS[1:3]),
+        over((0,), "slope", math.inf),
         over((1, 4), "gradient", 0.3),
         over((0, 3), "count", math.inf),
         over(everything, "slope", 0.5),
@@ -113,9 +119,36 @@ def column_sums(schema: Schema) -> list[ColumnSums]:
     ]
 
 
+def stepped(schema: Schema) -> list[LeafSums]:
+    """Every update with one gradient and one Hessian, with a step, clamped and not."""
+    loss, trees = loss_for(schema.label), EnsembleRef(3, "x" * 64)
+    return [
+        replace(
+            leaf_sums_of(schema, update, n_trees), ensemble=trees, clip=clip,
+            step_trees=step_trees, step_scale=scale,
+        )
+        for update in UPDATES
+        if loss.bound(update).first == loss.bound(update).second == 1
+        for n_trees, clip, step_trees, scale in (
+            (1, math.inf, 1, 1.0), (3, 0.5, 3, 0.25), (1, 0.3, 2, 1e-3),
+        )
+    ]  # fmt: skip
+
+
+def score_counts(schema: Schema) -> list[ScoreCounts]:
+    """Few edges, none and many; questions that only two classes have."""
+    if len(schema.label.classes) != 2:
+        return []
+    many = tuple(np.linspace(-9, 9, 300).tolist())
+    return [ScoreCounts(2, edges, NO_TREES) for edges in ((-1.0, 0.0, 2.5), (), many)]
+
+
 # A kind of query and the questions it is attacked with.
 ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
-    LabelSums.kind: lambda schema: [LabelSums(len(schema.label.classes))],
+    LabelSums.kind: lambda schema: [
+        LabelSums(len(schema.label.classes)),
+        *(LabelSums(0, n_cells) for n_cells in (1, 64) if not schema.label.classes),
+    ],
     ColumnCounts.kind: lambda schema: [
         ColumnCounts.of(schema),
         ColumnCounts.of(schema, (4, 0)),
@@ -131,8 +164,16 @@ ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
             for n_trees in ((1, 7) if update == "newton" else (2,))
         ),
         *(replace(leaf_sums_of(schema, "newton", 1), clip=clip) for clip in CLIPS[1:]),
+        *stepped(schema),
     ],
+    ScoreCounts.kind: score_counts,
 }
+
+
+def with_steps(query: Any, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The scores a question gets: with steps beside them if it tries one."""
+    steps = np.resize([1.0, -1.0, 0.3, -7.0, 0.0, math.nan], len(scores))
+    return np.column_stack([scores, steps]) if step_trees(query) else scores
 
 
 def targets_of(schema: Schema) -> list[float]:

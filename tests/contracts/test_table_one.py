@@ -30,6 +30,7 @@ from hedgerow.testing import noise_off
 M, T, D, S = 4, 6, 2, 3  # columns, trees, depth, rounds of refined candidates
 SCHEMA = Schema.from_bounds({f"x{j}": (0, 1) for j in range(M)}, classes=[0, 1], label="y")
 KINDS = {"column-hessians": 0, "node-histograms": 1, "leaf-sums": 2}
+PUBLISHED = [name for name in METHODS if name != "auto"]  # Table 1 does not know the default
 ROW_BOUND = {"newton": 1.0, "gradient": math.sqrt(1.25), "averaging": 1.0}
 
 
@@ -52,8 +53,6 @@ class Drawn:
             width = len(getattr(query, "structures", ())) if columns is None else len(columns)
             component = KINDS[query.kind]
             settings = self.plan.settings
-            if query.kind == "leaf-sums" and settings.split == "totally-random":
-                width = 1  # a batch of trees is planned as one question, and each tree pays 1/B
             if query.kind == "leaf-sums" and settings.split == "partially-random":
                 k = settings.features_per_tree or M
                 component = 1 if width == k else 2
@@ -64,9 +63,9 @@ class Drawn:
 class _Counting(Gate):
     """A gate that keeps what it released."""
 
-    def release(self, query: SumQuery) -> Release:
+    def release(self, query: SumQuery, mu: float = 0.0, name: str = "") -> Release:
         mu = self.plan.slots[self._cursor].mu
-        release = super().release(query)
+        release = super().release(query, mu, name)
         self.__dict__.setdefault("drawn", []).append((query, release, mu))
         return release
 
@@ -100,19 +99,35 @@ def queries(text: str) -> int:
     return math.prod(letters[letter] for letter in text.split())
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", PUBLISHED)
 def test_every_method_draws_the_queries_that_it_lists(method: str) -> None:
     drawn = draw(method)
     settings = drawn.plan.settings
     expected = tuple(queries(text) for text in METHODS[method].queries)
-    rounds = math.ceil(settings.n_trees / settings.trees_per_round)
-    if settings.trees_per_round > 1:  # B trees share a question, and a refinement comes with each
-        weights = rounds
-        candidates = min(S, rounds) * M if expected[0] else 0
-        expected = (candidates, 0, weights)
     assert drawn.kappa == expected
     assert len(drawn.releases) == len(drawn.plan.slots)
+    if settings.split == "totally-random":
+        batches = math.ceil(settings.n_trees / settings.trees_per_round)
+        assert len(drawn.releases) == batches + (S if expected[0] else 0)
     assert math.fsum(mu**2 for *_, mu in drawn.releases) == pytest.approx(drawn.plan.mu**2)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 6])
+def test_batches_and_refined_cuts_cost_what_trees_one_by_one_cost(size: int) -> None:
+    """All s refinements come, however few the batches are, and every tree has the same noise."""
+    drawn = draw("dp-tr-newton-ih", batch_size=size)
+    assert drawn.kappa == (S * M, 0, T)
+    kinds = [query.kind for query, *_ in drawn.releases]
+    batches = math.ceil(T / size)
+    early = max(1, S - batches + 1)  # before the first batch; then one before each
+    assert kinds[: early + 1] == ["column-hessians"] * early + ["leaf-sums"]
+    assert kinds.count("column-hessians") == S
+    assert kinds.count("leaf-sums") == batches
+    for query, release, mu in drawn.releases:
+        n_trees = len(getattr(query, "structures", ())) or M
+        assert mu**2 == pytest.approx(n_trees * drawn.unit, rel=1e-9)
+        if query.kind == "leaf-sums":  # the noise of one tree's leaves, whatever its batch
+            assert release.unit == pytest.approx(1 / math.sqrt(drawn.unit), rel=1e-9)
 
 
 LEARNED = list(
@@ -125,7 +140,7 @@ def test_learned_trees_draw_the_queries_of_table_one(
     split: str, k: int, reuse: bool, update: str
 ) -> None:
     drawn = draw(
-        "auto", 5000.0 if update == "averaging" else 1.0, split=split,
+        "random-trees", 5000.0 if update == "averaging" else 1.0, split=split,
         features_per_tree=k % M, reuse_histogram=reuse, update=update,
         split_caution=0.0, shrinkage="none", floor_deviations=0.0, reg_lambda=0.0,
     )  # fmt: skip
@@ -179,14 +194,16 @@ def test_renyi_accounting_gives_the_papers_noise_and_exact_less(
         chosen = {} if "start_share" not in METHODS[method].uses else {"start_share": 0.0}
         plan = plan_for(SCHEMA, privacy, method, chosen, seed=1)
         settings = plan.settings
-        n_trees, rounds = settings.n_trees, len(plan.slots)
-        if settings.split == "histogram":
+        n_trees = settings.n_trees
+        if plan.rest is not None:
+            n_queries = 1  # however the whole of it is divided, it is as good as one question
+        elif settings.split == "histogram":
             n_queries = n_trees * M * settings.max_depth
         elif settings.candidates == "iterative-hessian":
             refining = sum(slot.kind == "column-hessians" for slot in plan.slots)
-            n_queries = (rounds - refining) + refining * M
+            n_queries = n_trees + refining * M
         else:
-            n_queries = rounds
+            n_queries = n_trees
         sigma[accounting] = math.sqrt(n_queries) / plan.mu
     expected = papers_sigma(n_queries, epsilon, delta)
     assert sigma["renyi"] == pytest.approx(expected, rel=1e-4)

@@ -33,11 +33,16 @@ def write_tables(folder: Path) -> list[str]:
     return arguments
 
 
-def command(folder: Path, out: str, spare: int, quiet: bool = True) -> list[str]:
+RANDOM_TREES = ("--method", "random-trees", "--trees", str(TREES), "--depth", "2")
+
+
+def command(
+    folder: Path, out: str, spare: int, quiet: bool = True, method: tuple[str, ...] = RANDOM_TREES
+) -> list[str]:
     """The same command, run again and again: only the environment differs."""
     program = ["-m", "tests.crashes.driver"] if quiet else ["-m", "hedgerow.cli.app"]
     tables = write_tables(folder)
-    options = ["--epsilon", "50", "--delta", "1e-6", "--trees", str(TREES), "--depth", "2"]
+    options = ["--epsilon", "50", "--delta", "1e-6", *method]
     options += ["--trust", "parties", "--seed", "3", "--set", f"spare={spare}"]
     return [sys.executable, *program, "train", *tables, *options, "--out", str(folder / out)]
 

@@ -68,6 +68,41 @@ def test_without_spares_a_lost_slot_makes_the_model_one_tree_shorter(tmp_path: P
     assert check_ledger(tmp_path / "model.hedge.ledger") == (TREES + 1, TREES)
 
 
+def of_the_default(folder: Path, spare: int) -> list[str]:
+    return command(folder, "model.hedge", spare, method=())
+
+
+def test_the_default_resumes_to_the_same_model_where_no_answer_was_lost(tmp_path: Path) -> None:
+    for name in ("whole", "killed"):
+        (tmp_path / name).mkdir()
+    done = run(of_the_default(tmp_path / "whole", 2))
+    assert done.returncode == 0, done.stderr
+    asked = check_ledger(tmp_path / "whole" / "model.hedge.ledger")
+    assert asked[0] == asked[1] > 8
+    arguments = of_the_default(tmp_path / "killed", 2)
+    for fail_at in ("reserve@1", "charge@1", "charge@9", "write-model@1"):
+        died = run(arguments, fail_at)
+        assert died.returncode == KILLED, (fail_at, died.returncode, died.stderr)
+        check_ledger(tmp_path / "killed" / "model.hedge.ledger")
+    assert run(arguments).returncode == 0
+    assert check_ledger(tmp_path / "killed" / "model.hedge.ledger") == asked
+    models = [Ensemble.load(tmp_path / name / "model.hedge") for name in ("whole", "killed")]
+    assert models[0] == models[1]
+
+
+@pytest.mark.parametrize("spare", [0, 2])
+def test_the_default_goes_on_after_lost_answers(tmp_path: Path, spare: int) -> None:
+    """With spares a lost slot is asked again at the price of one; without, it stays lost."""
+    arguments = of_the_default(tmp_path, spare)
+    for fail_at in ("noise@4", "store@3"):
+        assert run(arguments, fail_at).returncode == KILLED
+    done = run(arguments)
+    assert done.returncode == 0, done.stderr
+    charges, released = check_ledger(tmp_path / "model.hedge.ledger")
+    assert charges - released == 2
+    assert len(Ensemble.load(tmp_path / "model.hedge").trees) > 2
+
+
 def run_with_disk(arguments: list[str], limit: int) -> subprocess.CompletedProcess[str]:
     """Run with files limited to so many bytes: writing beyond fails as on a full disk."""
 

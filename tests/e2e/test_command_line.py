@@ -15,7 +15,8 @@ import pytest
 from tests.conftest import MIXED, mixed_table
 
 COMMAND = Path(sys.executable).with_name("hedgerow")
-SMALL = ("--epsilon", "2", "--delta", "1e-5", "--trees", "5", "--depth", "2")
+PROMISE = ("--epsilon", "2", "--delta", "1e-5", "--method", "random-trees")
+SMALL = (*PROMISE, "--trees", "5", "--depth", "2")
 
 
 class Shell:
@@ -87,7 +88,7 @@ def test_statement_and_ledger(shell: Shell, model: str) -> None:
 
 
 def test_ctrl_c_stops_between_releases_and_the_same_command_resumes(shell: Shell) -> None:
-    words = shell.train("stopped.hedge", "--epsilon", "2", "--delta", "1e-5", "--trees", "200")
+    words = shell.train("stopped.hedge", *PROMISE, "--trees", "200")
     process = shell.start(*words, "--verbose")
     assert process.stderr is not None
     for line in process.stderr:

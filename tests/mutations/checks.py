@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import Ledger, local_federation
+from hedgerow.errors import PlanError
 from hedgerow.gate import Gate
 from hedgerow.growing.boost import _structure
 from hedgerow.growing.candidates import uniform
@@ -16,7 +17,8 @@ from hedgerow.losses import loss_for
 from hedgerow.presets import plan_for
 from hedgerow.privacy.identity import Announcement, Identity
 from hedgerow.privacy.masks import Context, MaskKeys
-from hedgerow.privacy.plan import Wish, make_plan
+from hedgerow.privacy.plan import Later, Wish, make_plan
+from hedgerow.privacy.reservation import Reservation
 from hedgerow.privacy.verify import verify
 from hedgerow.queries import NO_TREES, ColumnCounts, LabelSums, LeafSums, size_of
 from hedgerow.schema import Schema
@@ -95,6 +97,22 @@ def every_release_was_charged() -> None:
     except Exception as error:
         raise AssertionError(str(error)) from error
     assert len(ledger.lines(kind="charge")) == len(ledger.lines(kind="release"))
+
+
+def later_slots_stop_at_what_was_planned() -> None:
+    later = Later(0.99, 0.1, 100, 5, (LabelSums.kind,))
+    privacy = Privacy(1.0, 1e-6)
+    plan = make_plan(SCHEMA.hash, "check", Settings(), privacy, [], seed=0, later=later)
+    assert plan.rest is not None
+    reservation = Reservation(Ledger.in_memory(), plan)
+    reservation.charge(0, "q", None, 0.8 * plan.rest.mu, 10)
+    reservation.charge(1, "q", None, 0.5 * plan.rest.mu, 10)
+    for mu, numbers in ((0.5 * plan.rest.mu, 10), (0.1 * plan.rest.mu, 90)):
+        try:
+            reservation.charge(2, "q", None, mu, numbers)
+        except PlanError:
+            continue
+        raise AssertionError("more was drawn than was planned")
 
 
 def _two_parties() -> tuple[MaskKeys, dict[str, Announcement], Context]:

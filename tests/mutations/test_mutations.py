@@ -16,7 +16,7 @@ from hedgerow import gate, kernels, losses, party
 from hedgerow.packing import canonical_json
 from hedgerow.privacy import mechanisms
 from hedgerow.privacy.masks import Context, MaskKeys
-from hedgerow.privacy.reservation import Reservation
+from hedgerow.privacy.reservation import Drawn, Reservation
 from hedgerow.queries import noise as query_noise
 from hedgerow.queries.leaf_sums import LeafSums
 from tests.mutations import checks
@@ -59,7 +59,13 @@ def inverted_scale(patch: pytest.MonkeyPatch) -> None:
 
 
 def missing_charge(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Reservation, "charge", lambda self, slot, request, attempt=None: 1)
+    patch.setattr(Reservation, "charge", lambda *_, **__: 1)
+
+
+def prices_not_added_up(patch: pytest.MonkeyPatch) -> None:
+    """Each price is compared with the whole, as if nothing had been drawn before."""
+    honest = Drawn.fits_with
+    patch.setattr(Drawn, "fits_with", lambda self, *price: honest(Drawn(0.0, 0), *price))
 
 
 def unbound_query(patch: pytest.MonkeyPatch) -> None:
@@ -106,13 +112,13 @@ def clipped_gradient_with_the_plain_bound(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(LeafSums, "answer", clipped)
     bound = losses.Logistic().bound("newton")
-    patch.setattr(losses.Logistic, "bound", lambda self, update: replace(bound, l2=0.5))
+    patch.setattr(losses.Logistic, "bound", lambda *_: replace(bound, l2=0.5))
 
 
 def larger_hessian_scale(patch: pytest.MonkeyPatch) -> None:
     bound = losses.Logistic().bound("newton")
     wider = replace(bound, second_scale=3.5)
-    patch.setattr(losses.Logistic, "bound", lambda self, update: wider)
+    patch.setattr(losses.Logistic, "bound", lambda *_: wider)
 
 
 MUTATIONS: dict[str, tuple[Plant, Callable[[], None]]] = {
@@ -121,6 +127,7 @@ MUTATIONS: dict[str, tuple[Plant, Callable[[], None]]] = {
     "noise to a copy": (noise_to_a_copy, checks.noise_at_the_gate_has_the_stated_variance),
     "inverted scale": (inverted_scale, checks.noise_at_the_gate_has_the_stated_variance),
     "missing charge": (missing_charge, checks.every_release_was_charged),
+    "prices not added up": (prices_not_added_up, checks.later_slots_stop_at_what_was_planned),
     "unbound query in the mask key": (unbound_query, checks.masks_depend_on_everything_asked),
     "one mask for all coordinates": (one_mask_for_all, checks.masks_differ_between_coordinates),
     "shares of shape 1/S": (shares_of_one_over_s, checks.shares_add_up_to_the_stated_variance),

@@ -136,7 +136,9 @@ def first_cuts(schema: Any, edges: Sequence[Any], name: str, n_bins: int) -> Cut
             found[j] = tuple(range(len(column.categories) - 1))
         elif column.kind == "numeric":
             low, high = column.lower, column.upper
-            points = [low + (high - low) * i / n_bins for i in range(1, n_bins)]
+            points = [low + (high - low) * i / (n_bins - 1) for i in range(n_bins - 1)]
+            if n_bins == 2:
+                points = [(low + high) / 2]
             if name == "log":
                 points = _log_points(low, high, n_bins - 1)
             found[j] = nearest(edges[j], points)

@@ -15,7 +15,7 @@ from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.verify import verify
-from hedgerow.queries import SumQuery
+from hedgerow.queries import SumQuery, step_trees
 from hedgerow.queries.noise import noise_for
 from hedgerow.schema import Schema
 from hedgerow.scores import RunningScores
@@ -136,12 +136,13 @@ def test_a_canary_moves_everything_released_by_no_more_than_the_plan_says(
     scores = RunningScores(canaries, schema)
     total = np.zeros(canaries.n_rows)
     for query, mu in gate.__dict__["asked"]:
-        assert scores.sync(query.ensemble, 0, gate.__dict__["told"][: query.ensemble.length])
+        told, step = gate.__dict__["told"][: query.ensemble.length], step_trees(query)
+        assert scores.sync(query.ensemble, 0, told, step)
         noise = noise_for(query, mu, plan, schema)
         sigma = np.concatenate(
             [np.full(b.size, s) for b, s in zip(query.blocks, noise.sigmas, strict=True)]
         )
-        at = scores.at(query.ensemble)
+        at = scores.at(query.ensemble, step)
         for i in range(canaries.n_rows):
             one = query.answer(canaries.take(np.array([i])), at[i : i + 1], schema, noise.bits)
             moved = float(np.sum((one / sigma) ** 2))

@@ -46,6 +46,7 @@ MEANINGS = {
     "rows_hint": "how many rows there are, if that is public; 0 = buy a noisy count",
     "monotone": 'columns whose effect may only rise or fall: {"age": 1, "dose": -1}',
     "warm_start": "hash of the model that a run builds on; set by --warm-start-from",
+    "warm_start_says": "what that model promises, or public; set by --warm-start-from",
     "start_share": "part of the budget (mu²) that buys the base rate; 0 = none",
 }
 

@@ -48,6 +48,9 @@ WarmStart = Annotated[
         help="Build on this model, made from public rows or from rows already paid for.",
     ),
 ]
+StartIsPublic = Annotated[
+    bool, typer.Option("--start-is-public", help="Declare that it was made from public rows.")
+]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Only go on with a run; refuse to start a new one.")
 ]
@@ -78,13 +81,14 @@ def train(
     further: options.Further = None,
     seed: options.Seed = None,
     warm_start_from: WarmStart = None,
+    start_is_public: StartIsPublic = False,
     json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Train a model. Running the same command again resumes a run that was stopped."""
     with nothing_spent():
         given, sources = options.given_values(context.params), party_sources(data)
-        start = _start_model(warm_start_from, given)
+        start = _start_model(warm_start_from, start_is_public, given)
     budget = (budget_epsilon, budget_delta)
     model, facts = _run(schema, sources, out, given, plan, ledger, budget, resume, start)
     if json:
@@ -107,6 +111,7 @@ def _run(
     """Everything that can fail is tried before the first charge."""
     from hedgerow.cli.files import check_writable
     from hedgerow.cli.planning import settle_plan, with_pooled_cuts
+    from hedgerow.gate import start_trees
     from hedgerow.privacy.ledger import Ledger
     from hedgerow.schema import Schema
 
@@ -117,6 +122,7 @@ def _run(
             _check_exists(beside, stored_in)
         given = with_pooled_cuts(public, given, sources)
         agreed = settle_plan(public, given, len(sources), plan, beside)
+        start_trees(start, agreed, public)  # refuses a model that the plan does not name
         tables = _checked_tables(sources, public)
         check_writable(out)
         opened = Ledger.open(stored_in)
@@ -128,16 +134,17 @@ def _run(
     return model, {**facts, "plan": str(beside)}
 
 
-def _start_model(path: Path | None, given: dict[str, Any]) -> Ensemble | None:
-    """The model that a run builds on; the plan names it by its hash."""
+def _start_model(path: Path | None, public: bool, given: dict[str, Any]) -> Ensemble | None:
+    """The model that a run builds on; the plan names it by its hash and what it promises."""
     from hedgerow.model.ensemble import Ensemble
 
-    if "warm_start" in given:
+    if {"warm_start", "warm_start_says"} & set(given):
         raise SettingsError("give the model itself: --warm-start-from, not --set warm_start")
     if path is None:
         return None
     start = Ensemble.load(path)
     given["warm_start"] = start.hash
+    given["warm_start_says"] = "public" if public else start.statement.promise()
     return start
 
 

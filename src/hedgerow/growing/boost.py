@@ -39,7 +39,11 @@ from hedgerow.settings import Settings
 
 
 def wishes(schema: Schema, settings: Settings) -> list[Wish]:
-    """What the loop will ask: the base rate, then each round its cuts (if refined) and trees."""
+    """What the loop will ask: the base rate, then each round its cuts (if refined) and trees.
+
+    A column of a question about cuts or splits costs as much as the leaves of one tree, and a
+    batch as much as its trees one by one.
+    """
     if settings.features_per_tree > len(schema.columns):
         raise SettingsError(
             f"features_per_tree is {settings.features_per_tree}, but the schema has "
@@ -48,20 +52,19 @@ def wishes(schema: Schema, settings: Settings) -> list[Wish]:
     if not columns_to_cut(schema, first_cuts(schema, settings)):
         raise PlanError("no column of the schema can be cut: widen a bound or list more categories")
     batches = _batches(settings)
-    question, rounds = _cut_question(schema, settings, len(batches))
+    question, rounds = _cut_question(schema, settings)
     trees = [_tree_wishes(schema, settings, len(batch)) for batch in batches]
     weight = sum(wish.share for wanted in trees for wish in wanted)
     start = settings.start_share if settings.update != "averaging" else 0.0
     cuts = settings.candidate_share if rounds else 0.0
     if start + cuts >= 1:
         raise SettingsError("start_share and candidate_share leave nothing for the trees")
-    scale = weight / (1 - start - cuts)  # all shares in units of one leaf question
+    scale = weight / (1 - start - cuts)  # all shares in units of the leaves of one tree
     wanted = [Wish("base rate", LabelSums.kind, start * scale, max(2, len(schema.label.classes)))]
     for number, tree in enumerate(trees):
-        if number < rounds:
-            share = cuts * scale / rounds if cuts else question.share
-            wanted.append(replace(question, share=share))
-        wanted += tree
+        share = cuts * scale / rounds if cuts else question.share
+        refining = _refining_before(number, rounds, len(batches))
+        wanted += [replace(question, share=share)] * refining + tree
     total = sum(wish.share for wish in wanted)
     return [replace(wish, share=wish.share / total) for wish in wanted]
 
@@ -71,16 +74,22 @@ def later(schema: Schema, settings: Settings) -> Later | None:
     return None
 
 
-def _cut_question(schema: Schema, settings: Settings, n_batches: int) -> tuple[Wish, int]:
+def _cut_question(schema: Schema, settings: Settings) -> tuple[Wish, int]:
     """What is asked about cuts, a column weighing as much as a tree, and in how many rounds."""
     if settings.candidates == "quantiles":
         query = ColumnCounts.for_cuts(schema, settings.n_bins)
         k = len(query.columns)
         return Wish("cuts", ColumnCounts.kind, float(k), size_of(query)), min(1, k)
     columns = refined_columns(schema)
-    rounds = min(settings.candidate_rounds, n_batches) if _asks_cuts(settings, schema) else 0
+    rounds = settings.candidate_rounds if _asks_cuts(settings, schema) else 0
     size = len(columns) * settings.n_bins
     return Wish("cuts", ColumnHessians.kind, float(len(columns)), size), rounds
+
+
+def _refining_before(batch: int, rounds: int, n_batches: int) -> int:
+    """Rounds about cuts before a batch: one while they last, the surplus before the first."""
+    surplus = max(0, rounds - n_batches) if batch == 0 else 0
+    return surplus + (batch < rounds)
 
 
 def _tree_wishes(schema: Schema, settings: Settings, size: int) -> list[Wish]:
@@ -88,7 +97,7 @@ def _tree_wishes(schema: Schema, settings: Settings, size: int) -> list[Wish]:
     grid = base_grid(schema)
     width, depth = loss_for(schema.label).bound(settings.update).width, settings.max_depth
     if settings.split == "totally-random":
-        return [Wish(f"batch of {size}", LeafSums.kind, 1.0, width * size * 2**depth)]
+        return [Wish(f"batch of {size}", LeafSums.kind, float(size), width * size * 2**depth)]
     usable = columns_to_cut(schema, first_cuts(schema, settings))
     k = min(settings.features_per_tree or len(usable), len(usable))
     wanted = []
@@ -119,12 +128,14 @@ def grow(gate: Gate) -> Ensemble:
     trees: list[Tree] = []
     if not averaged:
         trees += _start(gate, loss)
-    for number, batch in enumerate(_batches(settings)):
+    batches = _batches(settings)
+    for number, batch in enumerate(batches):
         if not averaged:  # a forest asks about labels, not about gradients at the trees so far
             for tree in trees[gate.ensemble.length :]:
                 gate.publish(tree)
-        if _asks_cuts(settings, schema) and number < settings.candidate_rounds:
-            cuts = refined(gate, cuts)
+        if _asks_cuts(settings, schema):
+            for _ in range(_refining_before(number, settings.candidate_rounds, len(batches))):
+                cuts = refined(gate, cuts)
         if number == 0 and _asks_counts(settings, schema):
             cuts = quantiles(gate, cuts, settings.n_bins)
         if settings.split == "totally-random":

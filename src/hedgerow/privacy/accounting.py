@@ -103,9 +103,12 @@ def mu_of(epsilon: float, delta: float, coordinates: int, accounting: str = "exa
     return low
 
 
-def sigma_floor(mu: float, accounting: str) -> int:
-    """log2 of the least sigma, in grid steps, that the accounting of a plan relies on."""
-    return FLOOR if accounting == "exact" and mu <= EXACT_LIMIT else 8
+def sigma_floor(mu: float) -> int:
+    """log2 of the least sigma, in grid steps, that is drawn for a plan of this mu.
+
+    It does not depend on the accounting: a ledger may add up plans of both kinds.
+    """
+    return FLOOR if mu <= EXACT_LIMIT else 8
 
 
 def _fits(mu: float, epsilon: float, delta: float, coordinates: int, accounting: str) -> bool:

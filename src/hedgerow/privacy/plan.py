@@ -159,7 +159,7 @@ class Plan:
 
     @property
     def floor(self) -> int:
-        return sigma_floor(self.mu, self.privacy.accounting)
+        return sigma_floor(self.mu)
 
     @cached_property
     def hash(self) -> str:
@@ -275,9 +275,11 @@ def _rest_from(entry: Mapping[str, Any]) -> Rest:
     known = ("mu", "retry", "coordinates", "slots", "kinds")
     if sorted(entry) != sorted(known):
         raise PlanError(f"rest must have exactly these keys: {', '.join(known)}")
-    kinds = tuple(str(kind) for kind in entry["kinds"])
-    numbers = (int(entry["coordinates"]), int(entry["slots"]))
-    return Rest(float(entry["mu"]), float(entry["retry"]), *numbers, kinds)
+    kinds, numbers = entry["kinds"], (entry["coordinates"], entry["slots"])
+    if not isinstance(kinds, (list, tuple)) or any(type(n) is not int for n in numbers):
+        raise PlanError("rest must list kinds, and count slots and coordinates in whole numbers")
+    mus = (float(entry["mu"]), float(entry["retry"]))
+    return Rest(*mus, *numbers, tuple(str(kind) for kind in kinds))
 
 
 def _plan_from(document: Mapping[str, Any]) -> Plan:

@@ -58,7 +58,7 @@ class Drawn:
         return (
             mu >= LEAST_MU
             and 1 <= numbers <= rest.coordinates - self.numbers
-            and math.hypot(self.mu, mu) <= rest.mu * (1 + 1e-9)
+            and math.hypot(self.mu, mu) <= rest.mu
         )
 
 
@@ -189,7 +189,7 @@ class Reservation:
             raise PlanError(f"the plan has no slot {slot}; nothing was asked")
         before = drawn_from_rest(self.ledger.lines(self.owner, "charge", plan.run), plan)
         if last:
-            fits = LEAST_MU <= mu <= rest.retry and numbers <= rest.coordinates
+            fits = LEAST_MU <= mu <= rest.retry and 1 <= numbers <= rest.coordinates
         else:
             fits = before.fits_with(mu, numbers, rest)
         if not fits:

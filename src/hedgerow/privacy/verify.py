@@ -74,6 +74,8 @@ def _check_charge(line: Line, plan: Plan | None, before: list[Line]) -> None:
             _wrong(line, "charges another price than its slot's")
         return
     assert rest is not None
+    if not isinstance(line.values.get("numbers"), int):
+        _wrong(line, "does not say how many numbers it released")
     if any(other.slot == line.slot for other in before):
         fits = mu <= rest.retry and line.values["numbers"] <= rest.coordinates
     else:

@@ -85,14 +85,18 @@ class SumQuery(Protocol):
 
 
 def check_clip(clip: float) -> None:
-    """Raise FormatError unless gradients can be clamped to it: above 0, or infinite for not."""
-    if not clip > 0 or (clip < 2.0**-12):
-        raise FormatError("a question clamps gradients to nothing")
+    """Raise FormatError unless gradients can be clamped to it: at most 1, or infinite for not.
+
+    Nothing else may reach the kernels. No gradient is longer than 1, so a larger clip asks for
+    nothing, and one beyond 64 bits would wrap there and let a row add more than its bound.
+    """
+    if not (clip == math.inf or 2.0**-12 <= clip <= 1.0):
+        raise FormatError("a question clamps gradients to nothing, or to more than they can be")
 
 
 def clip_steps(clip: float, bits: int) -> int:
     """A clip in whole steps of the grid, rounded down so that no row exceeds its bound."""
-    return kernels.NO_CLIP if math.isinf(clip) else math.floor(clip * 2.0**bits)
+    return math.floor(clip * 2.0**bits) if clip < 1.0 else kernels.NO_CLIP
 
 
 def step_trees(query: SumQuery) -> int:

@@ -76,8 +76,8 @@ class ColumnSums:
         if len(lengths) != 1:
             raise FormatError("column sums do not have the lengths they state")
         check_clip(self.clip)
-        most, least = max(self.weights), min(self.weights)
-        if not (1 / MAX_WEIGHT <= least <= most <= MAX_WEIGHT):
+        # One by one: neither max nor min sees a weight that is no number.
+        if not all(1 / MAX_WEIGHT <= weight <= MAX_WEIGHT for weight in self.weights):
             raise FormatError("column sums weigh a column by nothing, or by too much")
         for j, cuts, n_bins in zip(self.columns, self.cuts, self.n_bins, strict=True):
             if not 0 <= j < len(grid) or list(cuts) != sorted(set(cuts)):

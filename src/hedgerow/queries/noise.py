@@ -46,4 +46,5 @@ def noise_for(query: SumQuery, mu: float, plan: Plan, schema: Schema) -> Noise:
     bits = mechanisms.bits_for(unit * min(block.weight for block in query.blocks))
     sigmas = tuple(unit * block.weight * 2.0**bits for block in query.blocks)
     mechanisms.check_sigma(min(sigmas), plan.floor)
+    mechanisms.check_sigma(max(sigmas), plan.floor)
     return Noise(mu, bits, sigmas)

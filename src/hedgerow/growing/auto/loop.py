@@ -32,7 +32,7 @@ from hedgerow.schema import Schema
 from hedgerow.settings import Settings
 
 Floats = NDArray[np.float64]
-MOST_BINS, MOST_CELLS, MOST_TABLE_NUMBERS = 66, 32, 2 * 16 * 216
+MOST_BINS, MOST_CELLS, MOST_TABLE_NUMBERS = 66, 32, 2 * 12 * 625
 RETRY_SHARE = 0.15  # of mu^2: what a further attempt at a question may take
 
 
@@ -145,6 +145,9 @@ def _learn_counts(run: Run) -> None:
     noise = release.unit if release is not None else 1.0
     size = sum(block.size for block in query.blocks)
     cells = query.split(release.values if release is not None else np.zeros(size))
+    if classes == 2 and run.gate.plan.settings.rows_hint:  # no count has told the base rate yet
+        run.settle(float(run.gate.plan.settings.rows_hint), float(class_rates(cells)[1]))
+        rule = run.rule
     counts = [of.sum(axis=0) if classes else of[1] for of in cells]
     of_count = noise * math.sqrt(classes) if classes else noise / query.bound.second_scale
     run.bins = [

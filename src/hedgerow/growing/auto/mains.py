@@ -40,7 +40,7 @@ class _Average:
 
     def target(self) -> list[Floats]:
         """Where the scores should be: the smoothed average, in units of the label."""
-        run = self._run
+        run, caution = self._run, self._run.rule.caution
         if self.empty:
             return [np.zeros_like(t) for t in run.theta]
         columns = zip(
@@ -51,7 +51,7 @@ class _Average:
                 run.spread
                 * np.stack(
                     [
-                        directed(smooth(z, 1 / p, h, grid.ordered), h, sign)
+                        directed(smooth(z, 1 / p, h, grid.ordered, caution), h, sign)
                         for z, p, h in zip(mean, precision, hessians, strict=True)
                     ]
                 )

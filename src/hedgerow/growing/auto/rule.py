@@ -11,8 +11,11 @@ from dataclasses import dataclass, replace
 
 MOST_ROUNDS = 16  # questions in all
 COUNT_SHARE = 0.01  # of mu^2, for the noisy row count
+NOTHING = 15.0  # S below which columns of noise add up to more than any signal
+MANY_COLUMNS = 125
 LOW, MIDDLE, HIGH = 40.0, 400.0, 1000.0  # S: noise rules below, hardly matters above
 RICH = 480.0  # effective S from which tables of several columns pay
+HUGE, MANY_ROWS = 4000.0, 200_000  # S and rows that fill cells of 5^4 and 8^3
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Rule:
     start_weight: float  # weight of the first counts in the average
     floor: float  # noise deviations under counts
     heavy: bool  # heavy cells are bins of their own
+    caution: float = 0.0  # log weight of "this column says nothing", beforehand
     uniform: float = 0.6
     table_power: float = 0.5
     overlap_gain: float = 1.2
@@ -68,18 +72,19 @@ def rule_for(
     cells = min(max(math.floor(0.8 * math.sqrt(s)), 6), 32)
     tables = _table_share(s, effective, task)
     rich = effective >= RICH and task != "multiclass"
+    huge = rich and s >= HUGE and n_rows >= MANY_ROWS
     rule = Rule(
         strength=s,
-        n_bins=cells if numbers else max(cells, 8),
+        n_bins=cells,
         n_cells=cells,
         label_share=0.03 if numbers else 0.0,
-        start_share=0.15,
+        start_share=0.30 if s < 100 else 0.15,
         table_share=tables,
         final_share=0.02,
         main_rounds=4 if tables else 6,
         table_rounds=9 if tables else 0,
-        n_tables=16 if rich else 12,
-        shapes=((3, 4), (2, 8), (4, 3), (3, 6)) if rich else ((3, 4), (4, 3)),
+        n_tables=16 if rich and not huge else 12,
+        shapes=_shapes(rich, huge),
         clip=(1.0 if s < 60 else 1.5) if numbers else (0.7 if s >= HIGH else 0.5),
         eta=0.8 if s >= HIGH else 0.7,
         first_step=0.15 if s < HIGH else 0.3,
@@ -87,11 +92,25 @@ def rule_for(
         start_weight=1.0 if s < LOW else 0.5,
         floor=2.0 if s < LOW else 1.0,
         heavy=rich,
+        caution=_caution(s, n_columns),
     )
     if numbers and s < 20:
         rule = replace(rule, n_bins=4, n_cells=2, start_share=0.3)
     other = rule.n_rounds - rule.table_rounds
     return replace(rule, table_rounds=min(rule.table_rounds, MOST_ROUNDS - other))
+
+
+def _caution(s: float, n_columns: int) -> float:
+    """Columns of pure noise add up, and many of them sooner: each must then prove itself."""
+    nothing = NOTHING * max(1.0, math.sqrt(n_columns / MANY_COLUMNS))
+    return max(0.0, 4 * math.log2(nothing / max(s, 1e-9)))
+
+
+def _shapes(rich: bool, huge: bool) -> tuple[tuple[int, int], ...]:
+    """Columns and parts of each, by table: large cells where there are rows to fill them."""
+    if huge:
+        return ((4, 5), (3, 8))
+    return ((3, 4), (2, 8), (4, 3), (3, 6)) if rich else ((3, 4), (4, 3))
 
 
 def _table_share(s: float, effective: float, task: str) -> float:
@@ -110,7 +129,7 @@ def reasons(rule: Rule) -> list[tuple[str, str, str]]:
     tables = f"{rule.table_rounds} rounds of {rule.n_tables}" if rule.table_rounds else "none"
     return [
         ("S", f"{rule.strength:.0f}", "rows times mu over the root of the columns"),
-        ("bins", str(rule.n_bins), "more signal carries more bins; below 8 a shape is lost, "
+        ("bins", str(rule.n_bins), "more signal carries more bins; below 6 a shape is lost, "
          "above 32 nothing is won"),
         ("first cells", str(2 * rule.n_cells), "the grid under the bins; fewer cells, less noise"),
         ("shares", shares, "counts, main effects, tables"),
@@ -122,6 +141,8 @@ def reasons(rule: Rule) -> list[tuple[str, str, str]]:
         ("first step", f"{rule.first_step:g}", "effects of single columns add up too high"),
         ("memory", f"{rule.memory:g}", "noise is averaged away; early rounds are biased"),
         ("start weight", f"{rule.start_weight:g}", "counts know nothing of overlaps"),
+        ("caution", f"{rule.caution:.1f}", "with next to no signal a column must prove that it "
+         "says something"),
         ("floor", f"{rule.floor:g}", "noise deviations under a count that divides"),
         ("heavy cells", "apart" if rule.heavy else "shared", "a value that many rows have"),
         ("final share", f"{rule.final_share:g}", "clamping biases probabilities; a few counts "

@@ -41,7 +41,16 @@ def _with_missing(kernel: Floats) -> Floats:
     return full
 
 
-def smoothed(z: Floats, noise: Floats, hessian: Floats, kernels: Sequence[Floats]) -> Floats:
+def _prior(caution: float) -> Floats:
+    """Log weights of TAUS beforehand: `caution` speaks for tau = 0."""
+    weights = np.zeros(TAUS.size)
+    weights[0] = caution
+    return weights
+
+
+def smoothed(
+    z: Floats, noise: Floats, hessian: Floats, kernels: Sequence[Floats], caution: float = 0.0
+) -> Floats:
     """Posterior mean of one column's scores (bin,), averaged over kernels and tau."""
     root = 1.0 / np.sqrt(noise)
     white, a = z * root, hessian * root
@@ -52,27 +61,30 @@ def smoothed(z: Floats, noise: Floats, hessian: Floats, kernels: Sequence[Floats
         along = vectors.T @ white
         back = (along / spread) @ vectors.T  # (tau, bin)
         means.append(TAUS[:, None] ** 2 * ((back * a) @ kernel))
-        logs.append(-0.5 * np.sum(np.log(spread) + along**2 / spread, axis=1))
+        logs.append(_prior(caution) - 0.5 * np.sum(np.log(spread) + along**2 / spread, axis=1))
     log_evidence = np.concatenate(logs)
     weights = np.exp(log_evidence - log_evidence.max())
     return np.asarray(weights @ np.concatenate(means) / weights.sum())
 
 
-def smoothed_levels(z: Floats, noise: Floats, hessian: Floats) -> Floats:
+def smoothed_levels(z: Floats, noise: Floats, hessian: Floats, caution: float = 0.0) -> Floats:
     """The same for exchangeable bins, where no matrix is needed (hundreds of categories)."""
     square = hessian**2 / noise  # (bin,)
     spread = TAUS[:, None] ** 2 * square + 1.0  # (tau, bin)
     means = TAUS[:, None] ** 2 * (hessian * z / noise) / spread
-    log_evidence = -0.5 * np.sum(np.log(spread) + z**2 / noise / spread, axis=1)
+    squares = np.sum(np.log(spread) + z**2 / noise / spread, axis=1)
+    log_evidence = _prior(caution) - 0.5 * squares
     weights = np.exp(log_evidence - log_evidence.max())
     return np.asarray(weights @ means / weights.sum())
 
 
-def smooth(z: Floats, noise: Floats, hessian: Floats, ordered: bool) -> Floats:
+def smooth(
+    z: Floats, noise: Floats, hessian: Floats, ordered: bool, caution: float = 0.0
+) -> Floats:
     """Scores of one column from its sums: (bin,)."""
     if not ordered or len(z) <= 3:
-        return smoothed_levels(z, noise, hessian)
-    return smoothed(z, noise, hessian, kernels_of(len(z), True))
+        return smoothed_levels(z, noise, hessian, caution)
+    return smoothed(z, noise, hessian, kernels_of(len(z), True), caution)
 
 
 def directed(scores: Floats, hessian: Floats, sign: int) -> Floats:

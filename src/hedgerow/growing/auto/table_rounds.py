@@ -24,7 +24,7 @@ from hedgerow.queries import LeafSums
 from hedgerow.rng import stream
 
 Floats = NDArray[np.float64]
-MOST_STEP = 2.0  # what one round may add to a score at most, in units of the label
+MOST_STEP = 3.0  # what one round may add to a score at most, in units of the label
 
 
 @dataclass

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from hedgerow.binning import base_grid
+from hedgerow.binning import ColumnGrid, base_grid
 from hedgerow.growing.candidates.base import Cuts
-from hedgerow.schema import Schema
+from hedgerow.schema import Numeric, Schema
 
 
 def uniform(schema: Schema, n_bins: int) -> Cuts:
-    """Evenly spaced cuts of every ordered column."""
-    return [
-        tuple(int(k) for k in grid.uniform_edges(n_bins)) if grid.ordered else ()
-        for grid in base_grid(schema)
-    ]
+    """At most n_bins - 1 evenly spaced cuts of every ordered column.
+
+    Those of a numeric column begin just above its lower bound (Maddock et al. 2022: at
+    a + q (b - a) / (Q - 1), q from 0), so that rows at the bound itself, often many, can be parted
+    from the others.
+
+    >>> schema = Schema.from_bounds({"children": (0, 16)}, classes=[0, 1])
+    >>> base_grid(schema)[0].edges[list(uniform(schema, 5)[0])].round(3).tolist()
+    [0.0, 4.0, 8.0, 12.0]
+    """
+    return [_evenly(grid, n_bins) if grid.ordered else () for grid in base_grid(schema)]
+
+
+def _evenly(grid: ColumnGrid, n_bins: int) -> tuple[int, ...]:
+    if isinstance(grid.column, Numeric) and n_bins > 2 and len(grid.edges):
+        return tuple(sorted({0, *(int(k) for k in grid.uniform_edges(n_bins - 1))}))
+    return tuple(int(k) for k in grid.uniform_edges(n_bins))  # one cut is best in the middle
 
 
 def log(schema: Schema, n_bins: int) -> Cuts:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.growing.cart import GrowingTree
+from hedgerow.growing.splits.drawing import can_be_cut, drawn_sides
 from hedgerow.growing.splits.growth import Growth, Known, Offer, cut_of
 from hedgerow.queries import LeafSums
 from hedgerow.schema import Categorical
@@ -109,18 +110,8 @@ class OneColumn:
 
 def _draw(growth: Growth, known: Known, place: int) -> Bools | None:
     """A random cut with rows possible on both sides, as bins that go right; or None."""
-    possible, rng = known.possible[place], growth.rng
-    inside = np.flatnonzero(possible[:-1])
-    if len(inside) < 2:
+    possible, column = known.possible[place], growth.schema.columns[growth.columns[place]]
+    if not can_be_cut(possible):
         return None
-    right = np.zeros(len(possible), np.bool_)
-    right[-1] = rng.integers(2)  # missing values go to a random side
-    if not isinstance(growth.schema.columns[growth.columns[place]], Categorical):
-        right[rng.choice(inside[1:]) : -1] = True
-        return right
-    right[rng.choice(inside)] = True
-    if growth.settings.category_split == "subset":
-        right[inside] |= rng.integers(2, size=len(inside)).astype(np.bool_)
-    if right[inside].all():
-        right[rng.choice(inside)] = False
-    return right
+    ordered, categories = not isinstance(column, Categorical), growth.settings.category_split
+    return drawn_sides(possible, ordered, categories, growth.rng)

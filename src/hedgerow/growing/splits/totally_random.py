@@ -8,10 +8,15 @@ import numpy as np
 
 from hedgerow.binning import base_grid
 from hedgerow.growing.candidates import Cuts
-from hedgerow.growing.cart import Cut, GrowingTree, member_set
+from hedgerow.growing.cart import GrowingTree
+from hedgerow.growing.splits.drawing import Bools, can_be_cut, drawn_sides
+from hedgerow.growing.splits.growth import cut_of
 from hedgerow.model.tree import Structure
+from hedgerow.queries import NodeHistograms
 from hedgerow.rng import Generator
 from hedgerow.schema import Categorical, Schema
+
+Left = dict[int, Bools]  # of columns cut above a node: which bins can still hold rows
 
 
 def totally_random(
@@ -22,11 +27,35 @@ def totally_random(
     category_split: str,
     rng: Generator,
 ) -> Structure:
-    """A complete tree of the given depth over some columns, each of which can be cut."""
-    tree = GrowingTree()
-    for node in range(2**depth - 1):  # level by level
-        tree.split(node, draw_cut(schema, cuts, int(rng.choice(columns)), category_split, rng))
+    """A tree over some columns, whose every cut parts what the cuts above it leave of a column.
+
+    A column with nothing left to part is not drawn, and a node without any other is a leaf; the
+    rest of the tree has the given depth. No row decides here, and no release but through `cuts`.
+    """
+    tree, full = GrowingTree(), _all_bins(schema, cuts, columns)
+    level: list[tuple[int, Left]] = [(0, {})]
+    for _ in range(depth):
+        below: list[tuple[int, Left]] = []
+        for node, left in level:
+            usable = [j for j in full if j not in left or can_be_cut(left[j])]
+            if not usable:
+                continue
+            column = int(rng.choice(usable))
+            possible = left.get(column, full[column])
+            ordered = not isinstance(schema.columns[column], Categorical)
+            right = drawn_sides(possible, ordered, category_split, rng)
+            children = tree.split(node, cut_of(schema, cuts, column, right))
+            for child, side in zip(children, (~right, right), strict=True):
+                below.append((child, {**left, column: possible & side}))
+        level = below
     return tree.structure()
+
+
+def _all_bins(schema: Schema, cuts: Cuts, columns: Sequence[int]) -> Left:
+    """Bins of the columns that a tree can cut, before any cut: every one may hold rows."""
+    grid = base_grid(schema)
+    bins = {j: np.ones(NodeHistograms.bins_of(grid[j], cuts[j]), np.bool_) for j in columns}
+    return {j: possible for j, possible in bins.items() if can_be_cut(possible)}
 
 
 def columns_to_cut(schema: Schema, cuts: Cuts) -> list[int]:
@@ -46,28 +75,3 @@ def columns_of_tree(
     if order == "random":
         return sorted(int(j) for j in rng.choice(columns, size=k, replace=False))
     return sorted(columns[(tree * k + i) % n] for i in range(k))
-
-
-def draw_cut(schema: Schema, cuts: Cuts, column: int, category_split: str, rng: Generator) -> Cut:
-    """A random cut of one column; missing values go to a random side."""
-    description = schema.columns[column]
-    missing_left = bool(rng.integers(2))
-    if isinstance(description, Categorical):
-        right = _categories(description, category_split, rng)
-        return Cut(column, 0.0, member_set(schema, column, right), missing_left)
-    edge = base_grid(schema)[column].edges[rng.choice(cuts[column])]
-    return Cut(column, float(edge), np.zeros(0, np.uint64), missing_left)
-
-
-def _categories(
-    column: Categorical, category_split: str, rng: Generator
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """The set that goes right: one category, or about half of them; never none, never all."""
-    n = len(column.categories) + (column.other == "category")
-    chosen = np.zeros(n, np.bool_)
-    chosen[rng.integers(n)] = True
-    if category_split == "subset":
-        chosen |= rng.integers(2, size=n).astype(np.bool_)
-    if n > 1 and chosen.all():
-        chosen[rng.integers(n)] = False
-    return chosen

@@ -1,0 +1,1 @@
+"""Parts of `maddock_tables.py`: the published tables and figures, rerun."""

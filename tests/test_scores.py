@@ -1,0 +1,125 @@
+"""Running scores: whatever a party has lost, it answers as one that has lost nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hedgerow.growing.candidates import uniform
+from hedgerow.growing.splits.totally_random import totally_random
+from hedgerow.model.tree import Tree
+from hedgerow.queries import NO_TREES, EnsembleRef, LeafSums
+from hedgerow.rng import stream
+from hedgerow.scores import RunningScores
+from tests.attacks.rig import SCHEMA, some_rows
+
+ROWS = some_rows(300, 1)
+
+
+def some_tree(number: int) -> Tree:
+    rng = stream(7, "tree", number)
+    structure = totally_random(SCHEMA, uniform(SCHEMA, 16), [0, 1], 2, "equality", rng)
+    return Tree(structure, rng.normal(0, 0.7, (structure.n_leaves, 1)).astype(np.float32))
+
+
+TREES = [some_tree(number) for number in range(8)]
+
+
+def ref(length: int) -> EnsembleRef:
+    found = NO_TREES
+    for tree in TREES[:length]:
+        found = found.then(tree.to_bytes())
+    return found
+
+
+def kept(*lengths: int) -> RunningScores:
+    """Scores that have seen every tree as it came."""
+    scores, before = RunningScores(ROWS, SCHEMA), 0
+    for length in lengths:
+        assert scores.sync(ref(length), before, TREES[before:length])
+        before = length
+    return scores
+
+
+def question(length: int, step_trees: int) -> LeafSums:
+    return LeafSums(
+        (TREES[-1].structure,), "logistic", ref(length), clip=0.5, step_trees=step_trees,
+        step_scale=4.0,
+    )  # fmt: skip
+
+
+def answer(scores: RunningScores, query: LeafSums) -> NDArray[np.int64]:
+    at = scores.at(query.ensemble, query.step_trees)
+    return query.answer(ROWS, at, SCHEMA, 26)
+
+
+@pytest.mark.parametrize(("length", "step_trees"), [(5, 2), (5, 5), (7, 1), (3, 3)])
+def test_a_step_is_the_same_for_a_party_that_lost_its_scores(length: int, step_trees: int) -> None:
+    query, begin = question(length, step_trees), length - step_trees
+    there = kept(*([begin] if begin else []))
+    assert there.sync(query.ensemble, begin, TREES[begin:length], step_trees)
+    expected = answer(there, query)
+    assert np.any(expected[-2:])
+    lost = RunningScores(ROWS, SCHEMA)
+    if begin:
+        assert not lost.sync(query.ensemble, begin, TREES[begin:length], step_trees)
+        assert lost.ref == NO_TREES
+    assert lost.sync(query.ensemble, 0, TREES[:length], step_trees)
+    assert np.array_equal(answer(lost, query), expected)
+    # Another attempt at the same question finds both ready.
+    for scores in (there, lost):
+        assert scores.sync(query.ensemble, length, [], step_trees)
+        assert np.array_equal(answer(scores, query), expected)
+
+
+def test_a_step_is_what_its_trees_add() -> None:
+    scores = kept(3)
+    assert scores.sync(ref(5), 3, TREES[3:5], 2)
+    at = scores.at(ref(5), 2)
+    assert np.array_equal(at[:, 0], kept(5).at(ref(5))[:, 0])
+    moved = kept(5).at(ref(5))[:, 0] - kept(3).at(ref(3))[:, 0]
+    assert np.array_equal(at[:, 1], moved)
+    query = question(5, 2)
+    sums, wider = answer(scores, query), answer(scores, replace(query, step_scale=8.0))
+    assert np.array_equal(wider[:-2], sums[:-2])
+    assert wider[-2:] / sums[-2:] == pytest.approx([1 / 2, 1 / 4], rel=1e-3)
+
+
+@pytest.mark.parametrize("step_trees", [1, 3])
+def test_a_step_that_was_not_kept_apart_asks_for_the_trees_again(step_trees: int) -> None:
+    """The scores are there, and what they were before the step is not."""
+    query, scores = question(5, step_trees), kept(2, 5)
+    assert not scores.sync(query.ensemble, 5, [], step_trees)
+    assert scores.sync(query.ensemble, 0, TREES[:5], step_trees)
+    fresh = RunningScores(ROWS, SCHEMA)
+    assert fresh.sync(query.ensemble, 0, TREES[:5], step_trees)
+    assert np.array_equal(answer(scores, query), answer(fresh, query))
+
+
+def test_a_step_of_another_length_is_not_taken_for_the_one_kept() -> None:
+    scores = kept(2)
+    assert scores.sync(ref(5), 2, TREES[2:5], 3)
+    assert not scores.sync(ref(5), 5, [], 2)
+    assert scores.sync(ref(5), 0, TREES[:5], 2)
+    assert np.array_equal(answer(scores, question(5, 2)), answer(_fresh(5, 2), question(5, 2)))
+
+
+def _fresh(length: int, step_trees: int) -> RunningScores:
+    scores = RunningScores(ROWS, SCHEMA)
+    assert scores.sync(ref(length), 0, TREES[:length], step_trees)
+    return scores
+
+
+def test_scores_beyond_the_beginning_of_a_step_are_rebuilt_at_once() -> None:
+    scores = kept(2, 4)
+    assert scores.sync(ref(5), 0, TREES[:5], 3)
+    assert np.array_equal(answer(scores, question(5, 3)), answer(_fresh(5, 3), question(5, 3)))
+
+
+def test_trees_that_are_not_the_ones_named_are_not_kept() -> None:
+    scores = kept(2)
+    assert not scores.sync(ref(4), 2, [TREES[3], TREES[2]], 1)
+    assert scores.ref == NO_TREES
