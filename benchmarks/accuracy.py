@@ -145,7 +145,7 @@ def _write(
     packages = ("hedgerow", "numpy", "numba", "opendp", "scikit-learn", "xgboost-cpu",
                 "interpret-core")  # fmt: skip
     document = {
-        "command": " ".join(["python", "benchmarks/accuracy.py", *sys.argv[1:]]),
+        "command": " ".join(["python", "benchmarks/accuracy.py", *_without_paths(sys.argv[1:])]),
         "date_utc": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "versions": {name: version(name) for name in packages},
@@ -162,6 +162,13 @@ def _write(
     }  # fmt: skip
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def _without_paths(arguments: list[str]) -> list[str]:
+    """Where files lie on one machine says nothing to others."""
+    places = [i for i, word in enumerate(arguments) if word in ("--cache", "--out")]
+    left_out = {*places, *(i + 1 for i in places)}
+    return [word for i, word in enumerate(arguments) if i not in left_out]
 
 
 def _entries(results: Results, dataset: str) -> list[dict[str, Any]]:

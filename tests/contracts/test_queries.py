@@ -59,9 +59,9 @@ def test_no_cell_exceeds_the_stated_sensitivity(kind: str, task: str) -> None:
     [
         (kind, task, bits)
         for kind, task in ALL
-        for bits in range(16, 32)
-        # Every fineness where few rows say all; some for the long vectors of many classes.
-        if task in ("binary", "softmax-3", "number") or bits in (16, 23, 31)
+        for bits in (16, 17, 20, 26, 31)
+        # Several fineness where few rows say all; two for the long vectors of many classes.
+        if task in ("binary", "softmax-3", "number") or bits in (16, 31)
     ],
 )
 def test_no_saturated_score_exceeds_the_stated_sensitivity(kind: str, task: str, bits: int) -> None:
