@@ -167,7 +167,12 @@ def test_methods_are_listed(call: Call) -> None:
     assert told["methods"][0]["name"] == "auto"
     assert all(set(e["queries"]) == {"candidates", "splits", "weights"} for e in told["methods"])
     settings = {entry["name"]: entry["settings"] for entry in told["methods"]}
-    assert sorted(settings.pop("auto")) == ["monotone", "rows_hint", "warm_start"]
+    assert sorted(settings.pop("auto")) == [
+        "monotone",
+        "rows_hint",
+        "warm_start",
+        "warm_start_says",
+    ]
     assert all("n_trees" in names for names in settings.values())
     assert all(entry["summary"] for entry in told["methods"])
     shown = call("methods").stdout

@@ -11,7 +11,7 @@ import pytest
 from hedgerow import Ledger, local_federation
 from hedgerow.errors import SettingsError
 from hedgerow.gate import Gate
-from hedgerow.losses import UPDATES
+from hedgerow.losses import TREE_UPDATES
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import METHODS, method_named, plan_for
 from hedgerow.privacy.verify import verify
@@ -51,6 +51,9 @@ def table(task: str, n: int = 150) -> tuple[Schema, dict[str, Any]]:
     return Schema(COLUMNS, LABELS[task]), values
 
 
+WITH_TREES = [name for name in METHODS if "n_trees" in METHODS[name].uses]  # not auto
+
+
 def train(
     task: str,
     method: str,
@@ -72,7 +75,7 @@ def train(
 
 
 @pytest.mark.parametrize("task", LABELS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", WITH_TREES)
 def test_every_method_gives_the_same_model_whatever_the_parties(method: str, task: str) -> None:
     with noise_off():
         one = train(task, method, 1, "coordinator")
@@ -81,7 +84,9 @@ def test_every_method_gives_the_same_model_whatever_the_parties(method: str, tas
     assert len(one.trees) >= 2 or method in ("dp-gbm", "feverless")
 
 
-LEARNED = list(itertools.product(("histogram", "partially-random"), UPDATES, (0.0, 2.0), (0, 1)))
+LEARNED = list(
+    itertools.product(("histogram", "partially-random"), TREE_UPDATES, (0.0, 2.0), (0, 1))
+)
 
 
 @pytest.mark.parametrize("task", LABELS)
@@ -95,8 +100,8 @@ def test_every_learned_tree_gives_the_same_model_whatever_the_parties(
         "reuse_histogram": caution > 0,
     }  # fmt: skip
     with noise_off():
-        one = train(task, "auto", 1, "coordinator", epsilon=100.0, **chosen)
-        assert train(task, "auto", 5, "parties", epsilon=100.0, **chosen) == one
+        one = train(task, "random-trees", 1, "coordinator", epsilon=100.0, **chosen)
+        assert train(task, "random-trees", 5, "parties", epsilon=100.0, **chosen) == one
     assert one.averaged == (update == "averaging")
     assert any(tree.structure.n_leaves > 2 for tree in one.trees)
 
@@ -108,7 +113,7 @@ def test_leaves_of_learned_forests_are_the_shares_of_their_rows(task: str, split
     schema, values = table(task)
     chosen = {"split": split, "update": "averaging", "n_trees": 3, "split_caution": 0.0}
     with noise_off():
-        model = train(task, "auto", 1, "coordinator", epsilon=1e5, **chosen)
+        model = train(task, "random-trees", 1, "coordinator", epsilon=1e5, **chosen)
     rows = rows_of_table({name: list(column) for name, column in values.items()})
     classes = list(schema.label.classes)
     for tree in model.trees:
@@ -134,7 +139,7 @@ def test_no_cut_is_offered_where_cuts_above_left_no_row() -> None:
     for split, seed in itertools.product(("histogram", "partially-random"), range(6)):
         schema, _ = table("binary")
         model = train(
-            "binary", "auto", 1, "coordinator", epsilon=0.05, seed=seed, split=split,
+            "binary", "random-trees", 1, "coordinator", epsilon=0.05, seed=seed, split=split,
             split_caution=0.0, n_trees=4, max_depth=5, n_bins=4, shrinkage="none",
         )  # fmt: skip
         for tree in model.trees:
@@ -163,14 +168,20 @@ def check_ranges(structure: Any, schema: Schema, node: int, seen: dict[int, Any]
         check_ranges(structure, schema, child, {**seen, j: side})
 
 
-@pytest.mark.parametrize("method", ["feverless", "dp-tr-newton-ih", "dp-rf"])
-def test_fifty_parties(method: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "task"),
+    [
+        *((method, "binary") for method in WITH_TREES),
+        *((m, task) for m in ("feverless", "dp-rf") for task in ("multiclass", "regression")),
+    ],
+)
+def test_fifty_parties(method: str, task: str) -> None:
     with noise_off():
-        one = train("binary", method, 1, "coordinator")
-        assert train("binary", method, 50, "parties") == one
+        one = train(task, method, 1, "coordinator")
+        assert train(task, method, 50, "parties") == one
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", WITH_TREES)
 def test_every_method_spends_at_most_its_plan_and_verifies(method: str) -> None:
     ledger = Ledger.in_memory()
     train("binary", method, 3, "parties", ledger)
@@ -255,7 +266,7 @@ def test_a_histogram_tree_is_the_greedy_tree() -> None:
     ("method", "chosen", "words"),
     [
         ("feverless", {"batch_size": 5}, "does not use 'batch_size'"),
-        ("auto", {"split": "histogram", "batch_size": 5}, "one tree a round"),
+        ("random-trees", {"split": "histogram", "batch_size": 5}, "one tree a round"),
         (
             "feverless",
             {"update": "gradient", "candidates": "iterative-hessian"},
@@ -263,16 +274,20 @@ def test_a_histogram_tree_is_the_greedy_tree() -> None:
         ),
         ("dp-gbm", {"candidates": "iterative-hessian"}, "'gradient' has none"),
         (
-            "auto",
+            "random-trees",
             {"split": "histogram", "update": "averaging", "candidates": "iterative-hessian"},
             "'averaging' has none",
         ),
-        ("auto", {"split": "partially-random", "batch_fraction": 0.5}, "one tree a round"),
+        ("random-trees", {"split": "partially-random", "batch_fraction": 0.5}, "one tree a round"),
         ("dp-tr-batch-newton-ih-ebm", {"batch_fraction": -0.25}, "at least 0"),
-        ("auto", {"cuts": [[1, 2]]}, "leave them out"),
-        ("auto", {"candidates": "quantiles-not-private"}, 'or set candidates = "quantiles"'),
+        ("random-trees", {"cuts": [[1, 2]]}, "leave them out"),
         (
-            "auto",
+            "random-trees",
+            {"candidates": "quantiles-not-private"},
+            'or set candidates = "quantiles"',
+        ),
+        (
+            "random-trees",
             {"candidates": "quantiles-not-private", "cuts": [[1], [2]]},
             "do not fit the 4 columns",
         ),
