@@ -26,6 +26,7 @@ from hedgerow.queries import (
     LeafSums,
     NodeHistograms,
     ScoreCounts,
+    n_bins_of,
     step_trees,
 )
 from hedgerow.rng import stream
@@ -74,13 +75,13 @@ def node_histograms(schema: Schema) -> list[NodeHistograms]:
     loss, grid = loss_for(schema.label).name, base_grid(schema)
     cuts = CANDIDATES["uniform"](schema, 4)
     tree = GrowingTree()
-    bins = [NodeHistograms.bins_of(grid[j], cuts[j]) for j in (0, 4)]
+    bins = [n_bins_of(grid[j], cuts[j]) for j in (0, 4)]
     _, right = tree.split(0, cut_of(schema, cuts, 0, np.arange(bins[0]) > 1))
     tree.split(right, cut_of(schema, cuts, 4, np.arange(bins[1]) > 0))
 
     def over(grown: GrowingTree, columns: tuple[int, ...], update: str) -> NodeHistograms:
         chosen = tuple(cuts[j] for j in columns)
-        bins = tuple(NodeHistograms.bins_of(grid[j], cuts[j]) for j in columns)
+        bins = tuple(n_bins_of(grid[j], cuts[j]) for j in columns)
         return NodeHistograms(grown.structure(), columns, chosen, bins, loss, NO_TREES, update)
 
     everything = tuple(range(len(schema.columns)))

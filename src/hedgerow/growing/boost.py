@@ -31,6 +31,7 @@ from hedgerow.queries import (
     LabelSums,
     LeafSums,
     NodeHistograms,
+    n_bins_of,
     size_of,
 )
 from hedgerow.rng import Generator, stream
@@ -248,7 +249,7 @@ def _cuts_from_root(
     if settings.candidates != "iterative-hessian" or grown.root is None:
         return cuts
     grid, first = base_grid(schema), loss_for(schema.label).bound(settings.update).first
-    ends = np.cumsum([NodeHistograms.bins_of(grid[j], cuts[j]) for j in columns])
+    ends = np.cumsum([n_bins_of(grid[j], cuts[j]) for j in columns])
     fresh = list(cuts)
     for j, part in zip(columns, np.split(grown.root, ends[:-1], axis=1), strict=True):
         if j in refined_columns(schema):

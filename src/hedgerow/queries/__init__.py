@@ -18,6 +18,7 @@ from hedgerow.queries.base import (
 from hedgerow.queries.column_counts import ColumnCounts
 from hedgerow.queries.column_hessians import ColumnHessians
 from hedgerow.queries.column_sums import ColumnSums
+from hedgerow.queries.cuts import n_bins_of
 from hedgerow.queries.label_sums import LabelSums
 from hedgerow.queries.leaf_sums import LeafSums
 from hedgerow.queries.node_histograms import NodeHistograms
@@ -50,6 +51,7 @@ __all__ = [
     "ScoreCounts",
     "Sensitivity",
     "SumQuery",
+    "n_bins_of",
     "query_bytes",
     "query_from_bytes",
     "size_of",

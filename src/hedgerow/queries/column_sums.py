@@ -21,6 +21,7 @@ from hedgerow.queries.base import (
     check_clip,
     clip_steps,
 )
+from hedgerow.queries.cuts import bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
 
@@ -70,42 +71,27 @@ class ColumnSums:
         grid = base_grid(schema)
         if self.loss != loss_for(schema.label).name:
             raise FormatError("column sums ask for a loss that does not belong to the label")
-        if not self.columns or len(set(self.columns)) != len(self.columns):
-            raise FormatError("column sums name a column twice, or none")
-        lengths = {len(self.columns), len(self.cuts), len(self.n_bins), len(self.weights)}
-        if len(lengths) != 1:
+        check_cuts(grid, self.columns, self.cuts, "column sums")
+        n_bins = tuple(n_bins_of(grid[j], c) for j, c in zip(self.columns, self.cuts, strict=True))
+        if self.n_bins != n_bins or len(self.weights) != len(n_bins):
             raise FormatError("column sums do not have the lengths they state")
         check_clip(self.clip)
         # One by one: neither max nor min sees a weight that is no number.
         if not all(1 / MAX_WEIGHT <= weight <= MAX_WEIGHT for weight in self.weights):
             raise FormatError("column sums weigh a column by nothing, or by too much")
-        for j, cuts, n_bins in zip(self.columns, self.cuts, self.n_bins, strict=True):
-            if not 0 <= j < len(grid) or list(cuts) != sorted(set(cuts)):
-                raise FormatError("column sums do not match the schema's base grid")
-            inside = not cuts or (cuts[0] >= 0 and cuts[-1] < len(grid[j].edges))
-            bins = (len(cuts) + 1 if grid[j].ordered else grid[j].n_cells) + 1
-            if not inside or (cuts and not grid[j].ordered) or n_bins != bins:
-                raise FormatError("column sums do not match the schema's base grid")
 
     def answer(
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
         grid, loss = base_grid(schema), loss_named(self.loss)
-        offsets = np.concatenate([[0], np.cumsum(self.n_bins)])
-        widest = max(grid[j].n_codes for j in self.columns)
-        bins = np.zeros((len(self.columns), widest), np.int32)  # (column, code) -> bin of all
-        for i, (j, cuts) in enumerate(zip(self.columns, self.cuts, strict=True)):
-            codes = np.arange(grid[j].n_codes)
-            inner = np.searchsorted(np.array(cuts, np.int64), codes) if grid[j].ordered else codes
-            inner[grid[j].missing_code] = self.n_bins[i] - 1
-            bins[i, : len(codes)] = inner + offsets[i]
+        bins, ends = bin_of_codes(grid, self.columns, self.cuts)
         kernels.use_threads_for(rows.n_rows)
         total: NDArray[np.int64] = kernels.column_sums(
             rows.codes.narrow, rows.codes.wide, scores, rows.target, bits, loss.code,
             UPDATES[self.update], clip_steps(self.clip, bits), self.bound.width,
-            code_places(grid)[list(self.columns)], bins, int(offsets[-1]),
+            code_places(grid)[list(self.columns)], bins, int(ends[-1]),
         )  # fmt: skip
-        return np.concatenate([part.ravel() for part in np.split(total, offsets[1:-1], axis=1)])
+        return np.concatenate([part.ravel() for part in np.split(total, ends[:-1], axis=1)])
 
     def split(self, values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """Released values as one array (number, bin) a column."""
@@ -115,9 +101,7 @@ class ColumnSums:
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays: dict[str, NDArray[Any]] = {
-            "columns": np.array(self.columns, np.int32),
-            "n_cuts": np.array([len(cuts) for cuts in self.cuts], np.int32),
-            "cuts": np.array([c for cuts in self.cuts for c in cuts], np.int32),
+            **pack_cuts(self.columns, self.cuts),
             "n_bins": np.array(self.n_bins, np.int32),
             "weights": np.array(self.weights, np.float64),
         }
@@ -131,17 +115,14 @@ class ColumnSums:
 
     @staticmethod
     def from_parts(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ColumnSums:
-        ends = np.cumsum(arrays["n_cuts"])
-        if bool((arrays["n_cuts"] < 0).any()) or (len(ends) and ends[-1] != len(arrays["cuts"])):
-            raise FormatError("column sums do not have the lengths they state")
-        parts = np.split(arrays["cuts"], ends[:-1]) if len(ends) else []
+        columns, cuts = unpack_cuts(arrays, "column sums")
         length, hash_ = values["ensemble"]
         if values["update"] not in UPDATES:
             raise FormatError(f"unknown update {values['update']!r}")
         loss_named(values["loss"])
         return ColumnSums(
-            tuple(int(j) for j in arrays["columns"]),
-            tuple(tuple(int(c) for c in part) for part in parts),
+            columns,
+            cuts,
             tuple(int(n) for n in arrays["n_bins"]),
             tuple(float(w) for w in arrays["weights"]),
             values["loss"],

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.binning import ColumnGrid, base_grid, code_places
+from hedgerow.binning import base_grid, code_places
 from hedgerow.errors import FormatError
 from hedgerow.losses import UPDATES, RowBound, loss_for, loss_named
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Structure, stack, unstack
 from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
+from hedgerow.queries.cuts import bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
 
@@ -37,10 +38,6 @@ class NodeHistograms:
     ensemble: EnsembleRef
     update: str = "newton"
     kind: ClassVar[str] = "node-histograms"
-
-    @staticmethod
-    def bins_of(grid: ColumnGrid, cuts: tuple[int, ...]) -> int:
-        return (len(cuts) + 1 if grid.ordered else grid.n_cells) + 1
 
     @cached_property
     def bound(self) -> RowBound:
@@ -64,20 +61,10 @@ class NodeHistograms:
         grid = base_grid(schema)
         if self.loss != loss_for(schema.label).name:
             raise FormatError("node histograms ask for a loss that does not belong to the label")
-        if not self.columns or len(set(self.columns)) != len(self.columns):
-            raise FormatError("node histograms name a column twice, or none")
-        if not len(self.columns) == len(self.cuts) == len(self.n_bins):
+        check_cuts(grid, self.columns, self.cuts, "node histograms")
+        n_bins = tuple(n_bins_of(grid[j], c) for j, c in zip(self.columns, self.cuts, strict=True))
+        if self.n_bins != n_bins:
             raise FormatError("node histograms do not have the lengths they state")
-        for j, cuts, n_bins in zip(self.columns, self.cuts, self.n_bins, strict=True):
-            if not 0 <= j < len(grid) or list(cuts) != sorted(set(cuts)):
-                raise FormatError("node histograms do not match the schema's base grid")
-            inside = not cuts or (cuts[0] >= 0 and cuts[-1] < len(grid[j].edges))
-            if (
-                not inside
-                or (cuts and not grid[j].ordered)
-                or n_bins != self.bins_of(grid[j], cuts)
-            ):
-                raise FormatError("node histograms do not match the schema's base grid")
         self.structure.check(schema)
         routes_of([self.structure], grid)
 
@@ -85,29 +72,20 @@ class NodeHistograms:
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
         grid, loss = base_grid(schema), loss_named(self.loss)
-        offsets = np.concatenate([[0], np.cumsum(self.n_bins)])
-        widest = max(grid[j].n_codes for j in self.columns)
-        bins = np.zeros((len(self.columns), widest), np.int32)  # (column, code) -> bin of all
-        for i, (j, cuts) in enumerate(zip(self.columns, self.cuts, strict=True)):
-            codes = np.arange(grid[j].n_codes)
-            inner = np.searchsorted(np.array(cuts, np.int64), codes) if grid[j].ordered else codes
-            inner[grid[j].missing_code] = self.n_bins[i] - 1
-            bins[i, : len(codes)] = inner + offsets[i]
+        bins, ends = bin_of_codes(grid, self.columns, self.cuts)
         routes = routes_of([self.structure], grid)
         kernels.use_threads_for(rows.n_rows)
         total: NDArray[np.int64] = kernels.node_histograms(
             rows.codes.narrow, rows.codes.wide, scores, rows.target, bits, loss.code,
             UPDATES[self.update], kernels.NO_CLIP, self.bound.width, routes.place, routes.child,
             routes.start, routes.words, routes.leaf, routes.n_leaves,
-            code_places(grid)[list(self.columns)], bins, int(offsets[-1]),
+            code_places(grid)[list(self.columns)], bins, int(ends[-1]),
         )  # fmt: skip
         return total.ravel()
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays = {
-            "columns": np.array(self.columns, np.int32),
-            "n_cuts": np.array([len(cuts) for cuts in self.cuts], np.int32),
-            "cuts": np.array([c for cuts in self.cuts for c in cuts], np.int32),
+            **pack_cuts(self.columns, self.cuts),
             "n_bins": np.array(self.n_bins, np.int32),
             **stack([self.structure]),
         }
@@ -116,10 +94,7 @@ class NodeHistograms:
 
     @staticmethod
     def from_parts(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> NodeHistograms:
-        ends = np.cumsum(arrays["n_cuts"])
-        if bool((arrays["n_cuts"] < 0).any()) or (len(ends) and ends[-1] != len(arrays["cuts"])):
-            raise FormatError("node histograms do not have the lengths they state")
-        parts = np.split(arrays["cuts"], ends[:-1]) if len(ends) else []
+        columns, cuts = unpack_cuts(arrays, "node histograms")
         structures = unstack(arrays)
         length, hash_ = values["ensemble"]
         if len(structures) != 1 or values["update"] not in UPDATES:
@@ -127,8 +102,8 @@ class NodeHistograms:
         loss_named(values["loss"])
         return NodeHistograms(
             structures[0],
-            tuple(int(j) for j in arrays["columns"]),
-            tuple(tuple(int(c) for c in part) for part in parts),
+            columns,
+            cuts,
             tuple(int(n) for n in arrays["n_bins"]),
             values["loss"],
             EnsembleRef(int(length), str(hash_)),

@@ -27,7 +27,7 @@ from hedgerow.growing.auto.table_rounds import table_rounds
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree, single_leaf
 from hedgerow.privacy.plan import Later, Plan, Wish
-from hedgerow.queries import ColumnSums, LabelSums, LeafSums, ScoreCounts
+from hedgerow.queries import ColumnSums, LabelSums, LeafSums, ScoreCounts, n_bins_of
 from hedgerow.schema import Schema
 from hedgerow.settings import Settings
 
@@ -51,7 +51,7 @@ def later(schema: Schema, settings: Settings) -> Later:
     outputs = classes if task == "multiclass" else 1
     cells = bins = 0
     for grid in base_grid(schema):
-        n = (len(cell_cuts(grid, MOST_CELLS)) + 1 if grid.ordered else grid.n_cells) + 1
+        n = n_bins_of(grid, cell_cuts(grid, MOST_CELLS))
         cells, bins = cells + n, bins + (min(n, MOST_BINS) if grid.ordered else n)
     numbers = cells * max(2, classes) + 6 * bins * outputs + LABEL_CELLS + 4 * max(2, classes) + 64
     if task != "multiclass":

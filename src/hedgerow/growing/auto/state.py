@@ -20,7 +20,7 @@ from hedgerow.losses import loss_for
 from hedgerow.model.tree import Tree, single_leaf
 from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.reservation import Release
-from hedgerow.queries import ColumnSums, SumQuery
+from hedgerow.queries import ColumnSums, SumQuery, n_bins_of
 from hedgerow.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -80,10 +80,7 @@ class Run:
         clip: float = math.inf,
     ) -> ColumnSums:
         """Sums by bin of every column."""
-        n_bins = tuple(
-            (len(c) + 1 if grid.ordered else grid.n_cells) + 1
-            for c, grid in zip(cuts, self.grid, strict=True)
-        )
+        n_bins = tuple(n_bins_of(grid, c) for c, grid in zip(cuts, self.grid, strict=True))
         equal = np.ones(len(self.columns)) if weights is None else weights
         return ColumnSums(
             self.columns, tuple(cuts), n_bins, tuple(float(w) for w in equal),

@@ -16,7 +16,7 @@ from hedgerow.gate import Gate
 from hedgerow.growing.candidates import Cuts
 from hedgerow.growing.cart import Cut, GrowingTree, member_set
 from hedgerow.losses import RowBound, loss_for
-from hedgerow.queries import NodeHistograms
+from hedgerow.queries import n_bins_of
 from hedgerow.rng import Generator
 from hedgerow.schema import Categorical, Schema
 from hedgerow.settings import Settings
@@ -81,7 +81,7 @@ class Growth:
         self.gate, self.schema, self.settings = gate, gate.schema, settings
         self.cuts, self.columns, self.rng = cuts, columns, rng
         grid = base_grid(gate.schema)
-        self.n_bins = tuple(NodeHistograms.bins_of(grid[j], cuts[j]) for j in columns)
+        self.n_bins = tuple(n_bins_of(grid[j], cuts[j]) for j in columns)
         self.bound: RowBound = loss_for(gate.schema.label).bound(settings.update)
         bins = zip(columns, self.n_bins, strict=True)
         possible = tuple(possible_bins(self.schema, j, n_bins) for j, n_bins in bins)

@@ -12,7 +12,7 @@ from hedgerow.growing.cart import GrowingTree
 from hedgerow.growing.splits.drawing import Bools, can_be_cut, drawn_sides
 from hedgerow.growing.splits.growth import cut_of
 from hedgerow.model.tree import Structure
-from hedgerow.queries import NodeHistograms
+from hedgerow.queries import n_bins_of
 from hedgerow.rng import Generator
 from hedgerow.schema import Categorical, Schema
 
@@ -54,7 +54,7 @@ def totally_random(
 def _all_bins(schema: Schema, cuts: Cuts, columns: Sequence[int]) -> Left:
     """Bins of the columns that a tree can cut, before any cut: every one may hold rows."""
     grid = base_grid(schema)
-    bins = {j: np.ones(NodeHistograms.bins_of(grid[j], cuts[j]), np.bool_) for j in columns}
+    bins = {j: np.ones(n_bins_of(grid[j], cuts[j]), np.bool_) for j in columns}
     return {j: possible for j, possible in bins.items() if can_be_cut(possible)}
 
 
