@@ -21,6 +21,7 @@ from hedgerow.queries import NO_TREES, LeafSums, size_of
 from hedgerow.rng import stream
 from hedgerow.settings import Privacy, Settings
 from hedgerow.testing import noise_off
+from tests.attacks.test_drop_outs import Flaky
 from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table, split_rows
 from tests.statistical.measures import mean_fits, unrelated, variance_fits
 
@@ -85,6 +86,31 @@ def test_the_measured_variance_is_the_promised_one(
     assert mean_fits(gradients.ravel(), sigma)
     assert mean_fits(hessians.ravel(), sigma / 3.33)
     assert all(s == pytest.approx((sigma, sigma / 3.33), rel=1e-9) for s in stated)
+
+
+def test_the_variance_is_the_promised_one_after_a_party_dropped_out() -> None:
+    privacy = Privacy(1.0, DELTA, "parties", minimum_parties=3, spare=1)
+    wish = Wish("measure", QUERY.kind, 1.0, size_of(QUERY), repeat=3)
+    plan = make_plan(MIXED.hash, "measure", Settings(), privacy, [wish], seed=0)
+    ledger, parts = Ledger.in_memory(), split_rows(ROWS, [10, 10, 10])
+    federation = federation_of(parts, MIXED, privacy, ledger)
+    engine = Flaky(federation.engine)  # type: ignore[arg-type]
+    federation.engine, gone = engine, sorted(federation.names)[-1]
+    engine.lose = {2: {gone}}  # in the middle of the second release
+    gate = Gate(federation, plan, ledger)
+    found = [gate.release(QUERY) for _ in range(3)]
+    stayed = {name: rows for name, rows in parts.items() if name != gone}
+    expected = ((parts, 4 / 3), (stayed, 3 / 2), (stayed, 3 / 2))
+    for release, (there, factor) in zip(found, expected, strict=True):
+        exact = sum(
+            QUERY.answer(rows, np.zeros((rows.n_rows, 1)), MIXED, release.bits)
+            for rows in there.values()
+        )
+        gradients, hessians = blocks_of((release.total - exact) / 2.0**release.bits)
+        sigma = math.sqrt(8) / plan.slots[0].mu * math.sqrt(factor)
+        assert variance_fits(gradients, sigma)
+        assert variance_fits(hessians, sigma / 3.33)
+        assert release.sigmas == pytest.approx((sigma, sigma / 3.33), rel=1e-9)
 
 
 @pytest.mark.parametrize("wrong", [0.0, 0.5, 0.8, 1.25])
