@@ -18,13 +18,8 @@ from hedgerow.gate import Gate
 from hedgerow.presets import plan_for
 from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger
 from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.reservation import (
-    Release,
-    Reservation,
-    budget_of,
-    set_budget,
-    spending,
-)
+from hedgerow.privacy.reservation import Release, Reservation
+from hedgerow.privacy.spending import budget_of, set_budget, spending
 from hedgerow.queries import LabelSums
 from hedgerow.settings import Privacy
 from tests.conftest import MIXED
@@ -252,7 +247,7 @@ def test_an_older_format_is_migrated_after_a_copy(
 def test_threads_cannot_overspend_together() -> None:
     import threading
 
-    from hedgerow.privacy.reservation import set_budget, spending
+    from hedgerow.privacy.spending import set_budget, spending
 
     ledger = Ledger.in_memory()
     set_budget(ledger, Budget(1.5, 1e-6))
@@ -276,7 +271,7 @@ def test_threads_cannot_overspend_together() -> None:
 
 
 def test_a_recorded_budget_holds_beside_another_limit() -> None:
-    from hedgerow.privacy.reservation import set_budget
+    from hedgerow.privacy.spending import set_budget
 
     ledger = Ledger.in_memory()
     set_budget(ledger, Budget(0.1, 1e-6))

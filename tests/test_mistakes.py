@@ -21,7 +21,7 @@ from hedgerow.cli.running import Watch
 from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Progress
-from hedgerow.party import Limits
+from hedgerow.limits import Limits
 from hedgerow.privacy.ledger import Budget, Ledger
 from hedgerow.schema import Categorical, Label, Numeric, Schema
 from hedgerow.tables import rows_of

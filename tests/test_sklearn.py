@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor
 from hedgerow.errors import BudgetExceeded, TableError
 from hedgerow.privacy.ledger import Budget, Ledger
-from hedgerow.privacy.reservation import set_budget, spending
+from hedgerow.privacy.spending import set_budget, spending
 
 Numbers = tuple[NDArray[np.float64], NDArray[np.int64]]
 NOISE = "two fits never have the same noise, whatever the random_state"
@@ -33,8 +33,10 @@ EXPECTED: dict[str, dict[str, str]] = {
         "check_supervised_y_no_nan": "infinite labels are clipped to their public bounds",
     },
 }
+# Compares two noisy fits of one classifier: rows between two classes may fall either way.
+CHANCE = {"PrivateBoostingClassifier": {"check_supervised_y_2d": NOISE}}
 STRONG: dict[str, Any] = {
-    "method": "random-trees", "bounds": (-10, 10), "epsilon": 1e6, "n_trees": 30,
+    "method": "random-trees", "bounds": (-10, 10), "epsilon": 1e7, "n_trees": 30,
     "max_depth": 4, "learning_rate": 1.0, "random_state": 0, "settings": {"candidates": "log"},
 }  # fmt: skip
 ESTIMATORS = [
@@ -46,14 +48,16 @@ ESTIMATORS = [
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_the_checks_of_scikit_learn_pass_but_for_those_with_a_reason(estimator: Any) -> None:
-    expected = EXPECTED[type(estimator).__name__]
+    name = type(estimator).__name__
+    expected, chance = EXPECTED[name], CHANCE.get(name, {})
     results = check_estimator(
-        estimator, on_skip=None, on_fail=None, expected_failed_checks=expected
+        estimator, on_skip=None, on_fail=None, expected_failed_checks={**expected, **chance}
     )
     failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
     assert failed == {}
     # A reason that no longer holds is taken off the list.
-    assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(expected)
+    found = {r["check_name"] for r in results if r["status"] == "xfail"}
+    assert found - set(chance) == set(expected)
     assert sum(r["status"] == "passed" for r in results) > 35
 
 

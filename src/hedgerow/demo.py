@@ -29,7 +29,7 @@ from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.reservation import spending
+from hedgerow.privacy.spending import spending
 from hedgerow.rng import stream
 from hedgerow.schema import Numeric, Schema
 from hedgerow.settings import Privacy

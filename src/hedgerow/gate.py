@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hedgerow.errors import PlanError, SlotSpent
 from hedgerow.failpoints import fail_point
-from hedgerow.federation.base import Federation, PartiesLost, Total
+from hedgerow.federation.base import Federation, PartiesLost, RefusedBy, Total
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree
 from hedgerow.packing import digest
@@ -169,9 +170,20 @@ class Gate:
 
     def _open(self) -> None:
         # Opening asks nothing about rows: a plan that a party refuses costs no reservation here.
-        self._federation.open(self._plan)
+        with self._recording_refusals():
+            self._federation.open(self._plan)
         self._reservation.reserve()
         self._opened = True
+
+    @contextmanager
+    def _recording_refusals(self) -> Iterator[None]:
+        """A party's refusal is a line here too; it says nothing about rows and costs nothing."""
+        try:
+            yield
+        except RefusedBy as refused:
+            values = {"party": refused.party, "word": refused.word}
+            self._ledger.append(COORDINATOR, "refuse", self._plan.run, values=values)
+            raise
 
     def _ask(self, query: SumQuery, request: str, index: int, slot: Slot) -> Release:
         query.check(self.schema)
@@ -180,8 +192,8 @@ class Gate:
         if not self._opened:
             self._open()
         while True:
-            self._federation.refresh()
-            self._federation.check_enough()
+            with self._recording_refusals():
+                self._federation.gather()
             if index >= len(self._plan.slots) and self._reservation.last_attempt(index):
                 assert self._plan.rest is not None
                 mu = min(slot.mu, self._plan.rest.retry)  # a further attempt is paid by a spare
@@ -192,7 +204,8 @@ class Gate:
                 self.lost += 1
                 raise
             try:
-                total = self._federation.sum(query, noise, index, attempt)
+                with self._recording_refusals():
+                    total = self._federation.sum(query, noise, index, attempt)
             except PartiesLost:
                 continue  # the attempt is abandoned and charged; the rest are asked again
             release = self._noisy(query, total, noise)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,13 +25,15 @@ from hedgerow.errors import (
     SlotSpent,
 )
 from hedgerow.failpoints import fail_point
+from hedgerow.limits import Approvals, Event, Limits, least_parties
 from hedgerow.persons import rows_per_person
 from hedgerow.privacy import mechanisms
-from hedgerow.privacy.accounting import epsilon_of
-from hedgerow.privacy.identity import Announcement, Identity, Roster, signed_by
-from hedgerow.privacy.ledger import Budget, Ledger
+from hedgerow.privacy.identity import Announcement, Identity, Roster
+from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.masks import Context, MaskKeys
+from hedgerow.privacy.peers import Peers
 from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.refusals import Refusals
 from hedgerow.privacy.reservation import Reservation
 from hedgerow.queries import size_of, step_trees
 from hedgerow.queries.noise import noise_for
@@ -39,31 +43,6 @@ from hedgerow.tables import Rows
 from hedgerow.wire import Ask, Message, Refusal
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a party allows, whatever a plan says."""
-
-    budget: Budget | None = None  # ceiling over all runs on this party's ledger
-    per_run: Budget | None = None  # ceiling of each run, counted at the party's own delta
-    least_parties: int = 1
-    kinds: frozenset[str] | None = None  # of queries; None = all
-
-    def allow(self, plan: Plan, roster: Roster) -> bool:
-        """Whether a plan fits, its total budget aside (that is the ledger's to say)."""
-        if self.per_run is not None:
-            cost = epsilon_of(plan.mu, self.per_run.delta, plan.coordinates)
-            if cost > self.per_run.epsilon * (1 + 1e-9):
-                return False
-        if self.kinds is not None and not plan.kinds() <= self.kinds:
-            return False
-        return least_parties(roster) >= self.least_parties
-
-
-def least_parties(roster: Roster) -> int:
-    """The smallest set that may be summed: the roster's minimum, and more than half of it."""
-    return max(roster.minimum, roster.colluding + 1, len(roster.parties) // 2 + 1)
 
 
 @dataclass
@@ -85,6 +64,8 @@ class Party:
     schema : the public schema all parties agreed on
     ledger : where this party's charges go; in-process parties may share one
     limits : what the party allows, whatever a plan says
+    approvals : where plans wait for a person; without it none is approved, if the limits ask
+    watch : called with an `Event` after everything that the party did
     """
 
     def __init__(
@@ -95,18 +76,23 @@ class Party:
         ledger: Ledger | None = None,
         identity: Identity | None = None,
         limits: Limits | None = None,
+        approvals: Approvals | None = None,
+        watch: Callable[[Event], None] | None = None,
     ) -> None:
         self.name, self.schema = name, schema
         self.identity = identity or Identity()
         self.roster: Roster | None = None
         self._rows, self._limits = rows_per_person(rows, schema), limits or Limits()
         self._ledger = ledger or Ledger.in_memory()
+        self._approvals, self._watch = approvals, watch
+        self._peers, self._refusals = Peers(self._ledger, name), Refusals(self._ledger, name)
         self._keys = MaskKeys()
         self._boot = len(self._ledger.lines(name, "boot")) + 1
         self._ledger.append(name, "boot", values={"boot": self._boot})
         self._runs: dict[str, _Run] = {}
         self._scores = RunningScores(self._rows, schema)
         self._lock = threading.Lock()
+        self._closed = self._unwritten = False
 
     def pin(self, roster: Roster) -> None:
         """Accept a roster. Whoever runs the party does this, never the coordinator."""
@@ -114,30 +100,34 @@ class Party:
             raise HedgerowError(f"the roster has another key for {self.name!r}; do not pin it")
         self.roster = roster
 
+    def close(self) -> None:
+        """Wait for the question under way, then answer nothing more."""
+        with self._lock:
+            self._closed = True
+
     def handle(self, message: bytes) -> bytes:
         """Answer one message. A refusal uses a fixed vocabulary and says nothing about rows."""
         with self._lock:
+            asked: Message | None = None
             try:
-                reply = self._dispatch(Message.from_bytes(message))
-            except Refusal as refused:
-                log.warning("party %s refused: %s", self.name, refused.word)
-                reply = wire.refusal(refused.word)
-            except LedgerWriteFailed:
-                log.error("party %s could not write its ledger and answers nothing", self.name)
-                reply = wire.refusal("failed")
-            except HedgerowError as error:
-                log.warning("party %s could not use a message: %s", self.name, type(error).__name__)
-                reply = wire.refusal("bad-message")
+                asked = self._read(message)
+                self._recover()
+                reply = self._dispatch(asked)
             except Exception as error:  # whatever went wrong, nothing about it may leave
-                log.error("party %s failed inside: %s", self.name, type(error).__name__)
-                reply = wire.refusal("failed")
+                reply = self._refuse(error, asked)
             return reply.signed(self.identity).to_bytes()
 
-    def _dispatch(self, message: Message) -> Message:
+    def _read(self, data: bytes) -> Message:
+        message = Message.from_bytes(data)
+        if self._closed:
+            raise Refusal("failed")
         if self.roster is None:
             raise Refusal("other-roster")
         if not message.is_signed_by(self.roster.coordinator):
             raise Refusal("bad-signature")
+        return message
+
+    def _dispatch(self, message: Message) -> Message:
         if message.type == "ask":
             return self._ask(message)
         handlers = {"ready": self._ready, "open": self._open, "join": self._join}
@@ -145,9 +135,41 @@ class Party:
             raise Refusal("bad-message")
         return handlers[message.type](wire.values_of(message))
 
+    def _recover(self) -> None:
+        """After a line did not reach the disk: take part again only once one does.
+
+        Otherwise every probe would bring the party back, and every attempt with it be lost.
+        """
+        if self._unwritten:
+            self._ledger.append(self.name, "recover")
+            self._unwritten = False
+
+    def _refuse(self, error: Exception, asked: Message | None) -> Message:
+        """One word of the vocabulary; on record if the pinned coordinator signed what was asked."""
+        word = _word_of(error)
+        self._unwritten |= isinstance(error, LedgerWriteFailed)
+        with suppress(Exception):  # the record and the log may be on a full disk
+            level = logging.INFO if asked is not None and self._watch else logging.WARNING
+            log.log(level, "party %s refused: %s (%s)", self.name, word, type(error).__name__)
+            if asked is not None:  # anyone else could fill the disk
+                self._note(word, *wire.about(asked), isinstance(error, LedgerWriteFailed))
+        return wire.refusal(word)
+
+    def _note(self, word: str, run: str, slot: int, unwritten: bool) -> None:
+        if unwritten:
+            self._tell(Event("unwritten", run, slot))
+        elif self._refusals.record(run, word, slot):
+            self._tell(Event("refused", run, slot, word=word))
+
+    def _tell(self, event: Event) -> None:
+        if self._watch is not None:
+            with suppress(Exception):  # a screen that fails does not keep an answer back
+                self._watch(event)
+
     def _ready(self, values: dict[str, Any]) -> Message:
         """The uncharged probe: is the party there, and does it still hold this run?"""
-        return wire.plain("ready", {"joined": str(values.get("run")) in self._runs})
+        run = self._runs.get(str(values.get("run")))
+        return wire.plain("ready", {"joined": run is not None and bool(run.announcements)})
 
     def _open(self, values: dict[str, Any]) -> Message:
         """Check plan, schema, roster and budget, and announce this process's key."""
@@ -161,68 +183,61 @@ class Party:
         agreed = (roster.trust, roster.colluding, roster.minimum)
         if (asked.trust, asked.colluding, asked.minimum_parties) != agreed:
             raise Refusal("other-roster")
-        if not self._limits.allow(plan, roster):
-            raise Refusal("over-limits")
+        limits = self._limits
+        limits.check_plan(plan, roster)
         try:
             reservation = Reservation(
-                self._ledger, plan, self.name, self._limits.budget, at_once=False
+                self._ledger, plan, self.name, limits.budget, False, limits.per_month
             )
         except BudgetExceeded as error:
             raise Refusal("over-limits") from error
         except HedgerowError as error:
             raise Refusal("other-plan") from error
+        self._check_approved(plan)
         known = self._runs.get(plan.run)
         self._runs[plan.run] = _Run(plan, reservation, known.announcements if known else {})
-        mine = Announcement(
-            self.name, self._boot, self._keys.public, plan.hash, self.schema.hash, roster.hash
-        )
-        return wire.plain("opened", {"announcement": mine.signed(self.identity).to_dict()})
+        mine = self._announcement(plan, roster).signed(self.identity)
+        return wire.plain("opened", {"announcement": mine.to_dict()})
+
+    def _check_approved(self, plan: Plan) -> None:
+        """Where a person must approve each plan: refuse until that happened, then record it."""
+        if not self._limits.approve:
+            return
+        lines = self._ledger.lines(self.name, "approve", plan.run)
+        if any(line.values["hash"] == plan.hash for line in lines):
+            return
+        if self._approvals is None or not self._approvals.is_approved(plan):
+            if self._approvals is not None:
+                self._approvals.keep(plan)
+            raise Refusal("not-approved")
+        self._ledger.append(self.name, "approve", plan.run, values={"hash": plan.hash})
+
+    def _announcement(self, plan: Plan, roster: Roster) -> Announcement:
+        hashes = (plan.hash, self.schema.hash, roster.hash)
+        return Announcement(self.name, self._boot, self._keys.public, *hashes)
 
     def _join(self, values: dict[str, Any]) -> Message:
         """Take the others' mask keys, each signed by its pinned key and never older; reserve."""
         run = self._run(values.get("run"))
         roster = self.roster
         assert roster is not None
-        fresh: dict[str, Announcement] = {}
-        for entry in values.get("announcements", []):
-            announced = Announcement.from_dict(entry)
-            public = roster.keys.get(announced.name)
-            expected = (run.plan.hash, self.schema.hash, roster.hash)
-            if (
-                public is None
-                or (announced.plan, announced.schema, announced.roster) != expected
-                or not signed_by(public, announced.message(), announced.signature)
-                or self._is_old(announced)
-            ):
-                raise Refusal("bad-announcement")
-            fresh[announced.name] = announced
-        mine = fresh.get(self.name)
-        if mine is None or mine.key != self._keys.public:
+        mine = self._announcement(run.plan, roster)
+        fresh = self._peers.read(values.get("announcements", []), mine, roster)
+        if fresh is None:
             raise Refusal("bad-announcement")
         for announced in fresh.values():
             self._keys.agree(announced.key)  # a key that is no key is refused before any charge
         for announced in fresh.values():
-            self._remember(announced)
+            self._peers.remember(announced)
+        new = not self._ledger.has_reserved(self.name, run.plan.run)
         try:
             run.reservation.reserve()  # all others have accepted, or nobody could join
         except BudgetExceeded as error:
             raise Refusal("over-limits") from error
         run.announcements = fresh
+        if new:
+            self._tell(Event("reserved", run.plan.run, plan=run.plan))
         return wire.plain("joined", {"run": run.plan.run})
-
-    def _is_old(self, announced: Announcement) -> bool:
-        """A boot counter may not fall, and one counter belongs to one key."""
-        for line in self._ledger.lines(self.name, "peer", announced.name)[-1:]:
-            boot, key = line.values["boot"], line.values["key"]
-            if announced.boot < boot or (announced.boot == boot and announced.key != key):
-                return True
-        return False
-
-    def _remember(self, announced: Announcement) -> None:
-        lines = self._ledger.lines(self.name, "peer", announced.name)
-        if not lines or lines[-1].values["boot"] < announced.boot:
-            values = {"boot": announced.boot, "key": announced.key}
-            self._ledger.append(self.name, "peer", announced.name, values=values)
 
     def _ask(self, message: Message) -> Message:
         ask = Ask.from_body(message.body)
@@ -241,15 +256,16 @@ class Party:
         if not self._is_charged(ask):
             self._charge(ask, run, message.hash)  # on disk before anything is computed
         elif not exact:
-            raise Refusal(
-                "old-attempt"
-            )  # charged, and it failed: whether it would again is not free
+            # Charged, and it failed: whether it would again is not free.
+            raise Refusal("old-attempt")
         reply = self._answer(ask, run, message.hash)
         fail_point("answer")
         if not exact:
             body = {"body": np.frombuffer(reply.body, np.uint8)}
             values = {"request": message.hash}
             self._ledger.append(self.name, "answer", ask.run, ask.slot, ask.attempt, values, body)
+        told = Event("answered", ask.run, ask.slot, ask.query.kind, ask.noise.mu, plan=run.plan)
+        self._tell(told)
         return reply
 
     def _is_charged(self, ask: Ask) -> bool:
@@ -275,6 +291,7 @@ class Party:
             raise Refusal("unknown-party")
         if not set(ask.parties) <= set(roster.names):
             raise Refusal("unknown-party")
+        self._limits.check_set(ask.parties, roster)
         if ask.noise != noise_for(ask.query, slot.mu, plan, self.schema):
             raise Refusal("too-little-noise")
         if plan.privacy.trust == "parties":
@@ -301,7 +318,11 @@ class Party:
     def _charge(self, ask: Ask, run: _Run, request: str) -> None:
         try:
             numbers = size_of(ask.query)
-            run.reservation.charge(ask.slot, request, ask.attempt, ask.noise.mu, numbers)
+            run.reservation.charge(
+                ask.slot, request, ask.attempt, ask.noise.mu, numbers, ask.query.kind
+            )
+        except LedgerWriteFailed:
+            raise  # a full disk is not a used attempt
         except PlanError as error:
             raise Refusal("not-in-plan") from error
         except SlotSpent as error:
@@ -330,3 +351,10 @@ class Party:
         # Row counts are public under `nobody` and never leave under the other trusts.
         n_rows = self._rows.n_rows if trust == "nobody" else 0
         return wire.answer(request, self.name, source, total, n_rows)
+
+
+def _word_of(error: Exception) -> str:
+    if isinstance(error, Refusal):
+        return error.word
+    unreadable = isinstance(error, HedgerowError) and not isinstance(error, LedgerWriteFailed)
+    return "bad-message" if unreadable else "failed"

@@ -37,6 +37,8 @@ REFUSALS = {
     "old-attempt": "a later attempt was answered before",
     "no-attempts-left": "slots and spare attempts of the plan are used up",
     "over-limits": "the plan exceeds the party's own limits",
+    "not-allowed": "the party's own limits do not allow this coordinator or one of the parties",
+    "not-approved": "a person at the party has to approve the plan first",
     "failed": "the party failed inside",
 }
 
@@ -157,6 +159,18 @@ def plain(type_: str, values: dict[str, Any]) -> Message:
 
 def values_of(message: Message) -> dict[str, Any]:
     return unpack(message.body)[0]
+
+
+def about(message: Message) -> tuple[str, int]:
+    """The run and slot that a message names, for the record; "" and -1 where it names none."""
+    try:
+        values = values_of(message)
+        plan = values.get("plan")
+        run = values.get("run") or (plan.get("run") if isinstance(plan, dict) else "")
+        slot = values.get("slot", -1)
+    except FormatError:
+        return "", -1
+    return (run if isinstance(run, str) else ""), (slot if isinstance(slot, int) else -1)
 
 
 def answer(

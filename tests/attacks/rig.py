@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from hedgerow import wire
-from hedgerow.party import Limits, Party
+from hedgerow.limits import Limits
+from hedgerow.party import Party
 from hedgerow.presets import plan_for
 from hedgerow.privacy.identity import Identity, Roster
 from hedgerow.privacy.ledger import Ledger

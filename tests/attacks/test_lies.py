@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from hedgerow import wire
+from hedgerow.limits import Limits
 from hedgerow.packing import pack, unpack
-from hedgerow.party import Limits, Party
+from hedgerow.party import Party
 from hedgerow.presets import plan_for
 from hedgerow.privacy.identity import Announcement, Identity, Roster
 from hedgerow.privacy.ledger import Budget

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.cli.train import party_sources
+from hedgerow.cli.parties import party_sources
 from hedgerow.errors import (
     BudgetExceeded,
     HedgerowError,

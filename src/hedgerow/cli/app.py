@@ -13,14 +13,18 @@ import typer
 
 from hedgerow import __version__
 from hedgerow.cli import (
+    coordinator,
     demo,
     draft,
     evaluate,
+    federation,
     ledger,
     methods,
     options,
+    party,
     plan,
     predict,
+    runs,
     statement,
     train,
 )
@@ -64,6 +68,7 @@ for group, name, command, example in (
     (app, "evaluate", evaluate.evaluate, "hedgerow evaluate model.hedge --data test.csv"),
     (app, "statement", statement.statement, "hedgerow statement model.hedge"),
     (app, "methods", methods.methods, "hedgerow methods --json"),
+    (app, "runs", runs.runs, "hedgerow runs trial/coordinator"),
     (
         schema_app,
         "check",
@@ -83,6 +88,9 @@ for group, name, command, example in (
     group.command(name, epilog=f"Example: {example}")(command)
 app.add_typer(schema_app, name="schema")
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(federation.federation_app, name="federation")
+app.add_typer(coordinator.coordinator_app, name="coordinator")
+app.add_typer(party.party_app, name="party")
 
 
 def _version(value: bool) -> None:

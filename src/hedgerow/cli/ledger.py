@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,8 +13,7 @@ from hedgerow.cli.screen import print_json, results, table
 from hedgerow.cli.screen import show as say
 
 if TYPE_CHECKING:
-    from hedgerow.privacy.ledger import Budget, Ledger, Line
-    from hedgerow.privacy.reservation import Spending
+    from hedgerow.privacy.ledger import Ledger, Line
 
 LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="A .ledger file.")]
 
@@ -98,7 +96,7 @@ def _run(line: Line, ledger: Ledger) -> dict[str, Any]:
 
 
 def _total(ledger: Ledger, owner: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
-    from hedgerow.privacy.reservation import budget_of, spending
+    from hedgerow.privacy.spending import budget_of, spending
 
     budget, spent = budget_of(ledger, owner), spending(ledger, owner)
     deltas = [run["delta"] for run in runs if run["owner"] == owner]
@@ -111,17 +109,5 @@ def _total(ledger: Ledger, owner: str, runs: list[dict[str, Any]]) -> dict[str, 
         "delta": delta,
         "budget_epsilon": budget.epsilon if budget else None,
         "left_epsilon": max(0.0, budget.epsilon - epsilon) if budget else None,
-        "next_run_epsilon": _fits(budget, spent) if budget else None,
+        "next_run_epsilon": spent.room(budget) if budget else None,
     }
-
-
-def _fits(budget: Budget, spent: Spending) -> float:
-    """The epsilon of the dearest run that fits into what is left, at the budget's own delta.
-
-    Runs compose by the squares of their mu, so it is more than the difference of two epsilons.
-    """
-    from hedgerow.privacy.accounting import epsilon_of, mu_of
-
-    ceiling = mu_of(budget.epsilon, budget.delta, spent.coordinates)
-    left = math.sqrt(max(0.0, ceiling**2 - spent.mu**2))
-    return epsilon_of(left, budget.delta, spent.coordinates)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -83,8 +84,9 @@ class _Stderr(logging.Handler):
     """Writes to the standard error of the moment, also while a progress bar is shown."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        sys.stderr.write(self.format(record) + "\n")
-        sys.stderr.flush()
+        with suppress(OSError):  # a log on a full disk does not end a run
+            sys.stderr.write(self.format(record) + "\n")
+            sys.stderr.flush()
 
 
 def start_logging(verbose: bool) -> None:

@@ -1,9 +1,8 @@
-"""`hedgerow train`: a model over several tables, one per party, in this process."""
+"""`hedgerow train`: a model over several parties, in this process or in other houses."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hedgerow.cli import options
+from hedgerow.cli.parties import Parties, Patience, parties_of
 from hedgerow.cli.screen import print_json, results, show, size_text, table, tell
 from hedgerow.errors import HedgerowError, PlanError, SettingsError
 
@@ -20,13 +20,35 @@ if TYPE_CHECKING:
     from hedgerow.privacy.ledger import Ledger
     from hedgerow.privacy.plan import Plan
     from hedgerow.schema import Schema
-    from hedgerow.tables import Rows
 
 
 DataFiles = Annotated[
-    list[str],
+    list[str] | None,
     typer.Option(
         "--data", metavar="[NAME=]PATH", help="A party's table, Parquet or CSV; repeatable."
+    ),
+]
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        envvar="HEDGEROW_ENGINE",
+        help="local (tables of this machine) or nvflare (parties in other houses).",
+    ),
+]
+KitFolder = Annotated[
+    Path | None, typer.Option("--kit", help="The coordinator's kit, with --engine nvflare.")
+]
+ReplySeconds = Annotated[
+    float,
+    typer.Option(
+        "--timeout-seconds", help="With nvflare: how long one reply may take before it counts lost."
+    ),
+]
+GoneSeconds = Annotated[
+    float,
+    typer.Option(
+        "--wait-seconds", help="With nvflare: how long to wait for parties when too few are left."
     ),
 ]
 ModelOut = Annotated[Path, typer.Option("--out", help="Where the model goes (.hedge).")]
@@ -59,8 +81,12 @@ Resume = Annotated[
 def train(
     context: typer.Context,
     schema: options.SchemaFile,
-    data: DataFiles,
     out: ModelOut,
+    data: DataFiles = None,
+    engine: EngineName = "local",
+    kit: KitFolder = None,
+    timeout_seconds: ReplySeconds = 60.0,
+    wait_seconds: GoneSeconds = 0.0,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     plan: PlanIn = None,
@@ -87,10 +113,11 @@ def train(
 ) -> None:
     """Train a model. Running the same command again resumes a run that was stopped."""
     with nothing_spent():
-        given, sources = options.given_values(context.params), party_sources(data)
+        given = options.given_values(context.params)
+        parties = parties_of(engine, data, kit, Patience(timeout_seconds, wait_seconds))
         start = _start_model(warm_start_from, start_is_public, given)
     budget = (budget_epsilon, budget_delta)
-    model, facts = _run(schema, sources, out, given, plan, ledger, budget, resume, start)
+    model, facts = _run(schema, parties, out, given, plan, ledger, budget, resume, start)
     if json:
         print_json({**facts, "statement": model.statement.to_dict()})
     else:
@@ -99,7 +126,7 @@ def train(
 
 def _run(
     schema: Path,
-    sources: dict[str, Path],
+    parties: Parties,
     out: Path,
     given: dict[str, Any],
     plan: Path | None,
@@ -110,27 +137,28 @@ def _run(
 ) -> tuple[Ensemble, dict[str, Any]]:
     """Everything that can fail is tried before the first charge."""
     from hedgerow.cli.files import check_writable
-    from hedgerow.cli.planning import settle_plan, with_pooled_cuts
+    from hedgerow.cli.planning import settle_plan
     from hedgerow.gate import start_trees
     from hedgerow.privacy.ledger import Ledger
     from hedgerow.schema import Schema
 
     with nothing_spent():
-        beside, stored_in = _beside(out, ".plan.toml"), ledger or _beside(out, ".ledger")
+        beside = _beside(out, ".plan.toml")
+        stored_in = ledger or parties.ledger_path(_beside(out, ".ledger"))
         public = Schema.read(schema)
         if resume:
             _check_exists(beside, stored_in)
-        given = with_pooled_cuts(public, given, sources)
-        agreed = settle_plan(public, given, len(sources), plan, beside)
+        given = parties.settled(public, given)
+        agreed = settle_plan(public, given, len(parties.names), plan, beside)
         start_trees(start, agreed, public)  # refuses a model that the plan does not name
-        tables = _checked_tables(sources, public)
+        parties.check(public)
         check_writable(out)
         opened = Ledger.open(stored_in)
     with opened, _plan_file(beside, agreed, opened):
         with nothing_spent():
-            _check_parties(opened, agreed, sources, beside, resume)
-            _record_budget(opened, *budget, agreed, sources)
-        model, facts = _grow(public, tables, agreed, opened, out, start)
+            _check_parties(opened, agreed, parties.names, beside, resume)
+            _record_budget(opened, *budget, agreed, parties.owners)
+        model, facts = _grow(public, parties, agreed, opened, out, start)
     return model, {**facts, "plan": str(beside)}
 
 
@@ -177,43 +205,10 @@ def _plan_file(beside: Path, plan: Plan, ledger: Ledger) -> Iterator[None]:
         raise
 
 
-def party_sources(data: Sequence[str]) -> dict[str, Path]:
-    """Tables by party name: the text before "=", else the file's stem.
-
-    >>> party_sources(["north=a.csv", "South Ward_2.parquet"])
-    {'north': PosixPath('a.csv'), 'south-ward-2': PosixPath('South Ward_2.parquet')}
-    """
-    sources: dict[str, Path] = {}
-    for text in data:
-        name, equals, path = text.partition("=")
-        if not equals or Path(text).is_file():
-            path = text
-            name = re.sub(r"[^a-z0-9-]+", "-", Path(text).stem.lower()).strip("-")[:40]
-        if not re.fullmatch(r"[a-z0-9-]{1,40}", name) or name == "coordinator":
-            raise SettingsError(
-                f"{name!r} is not a party name; write --data name=path with 1 to 40 of a-z, 0-9 "
-                'and hyphens in the name (and not "coordinator")'
-            )
-        if name in sources:
-            raise SettingsError(
-                f"two tables belong to the party {name!r}; write --data name=path to tell "
-                "them apart, or put the rows of one party into one file"
-            )
-        sources[name] = Path(path)
-    return sources
-
-
 def _beside(out: Path, suffix: str) -> Path:
     if out.is_dir():
         raise SettingsError(f"{out} is a folder; name a file for the model in it")
     return out.with_name(out.name + suffix)
-
-
-def _checked_tables(sources: dict[str, Path], schema: Schema) -> dict[str, Rows]:
-    """Every table is checked before anything is reserved."""
-    from hedgerow.tables import rows_of
-
-    return {name: rows_of(path, schema) for name, path in sources.items()}
 
 
 def _check_exists(beside: Path, stored_in: Path) -> None:
@@ -227,7 +222,7 @@ def _check_exists(beside: Path, stored_in: Path) -> None:
 
 
 def _check_parties(
-    ledger: Ledger, plan: Plan, sources: dict[str, Path], beside: Path, resume: bool
+    ledger: Ledger, plan: Plan, names: tuple[str, ...], beside: Path, resume: bool
 ) -> None:
     """A resumed run has the parties it was started with."""
     from hedgerow.privacy.ledger import COORDINATOR
@@ -239,10 +234,10 @@ def _check_parties(
             f"{beside} plans. Nothing was asked. Leave out --resume to start it."
         )
     started = sorted(owners - {COORDINATOR})
-    if started and started != sorted(sources):
+    if started and started != sorted(names):
         raise PlanError(
             f"run {plan.run} of {beside} was started by the parties {', '.join(started)}, and now "
-            f"there are {', '.join(sorted(sources))}. Nothing was asked. Give the same tables, or "
+            f"there are {', '.join(sorted(names))}. Nothing was asked. Give the same tables, or "
             "choose another --out for a new run."
         )
 
@@ -252,7 +247,7 @@ def _record_budget(
 ) -> None:
     """One ceiling for everybody who writes to this ledger."""
     from hedgerow.privacy.ledger import COORDINATOR, Budget
-    from hedgerow.privacy.reservation import set_budget
+    from hedgerow.privacy.spending import set_budget
     from hedgerow.settings import Privacy
 
     if epsilon is None:
@@ -267,25 +262,23 @@ def _record_budget(
 
 def _grow(
     schema: Schema,
-    tables: dict[str, Rows],
+    parties: Parties,
     plan: Plan,
     ledger: Ledger,
     out: Path,
     start: Ensemble | None,
 ) -> tuple[Ensemble, dict[str, Any]]:
     from hedgerow.cli.running import watching
-    from hedgerow.federation.local import local_federation
     from hedgerow.gate import Gate
     from hedgerow.presets import method_named
 
-    privacy = plan.privacy
-    federation = local_federation(
-        tables, schema, ledger, privacy.colluding, privacy.minimum_parties, privacy.trust
-    )
-    with watching(str(ledger.path)) as watch:
+    with (
+        parties.federation(schema, plan, ledger) as federation,
+        watching(str(ledger.path)) as watch,
+    ):
         gate = Gate(federation, plan, ledger, observe=watch.observe, start=start)
         model = method_named(plan.method).grow(gate)
-    model.save(out)
+        model.save(out)
     facts = {
         "model": str(out),
         "ledger": str(ledger.path),
@@ -298,7 +291,7 @@ def _grow(
 
 
 def _facts(plan: Plan, ledger: Ledger, federation: Federation) -> dict[str, Any]:
-    from hedgerow.privacy.reservation import spending
+    from hedgerow.privacy.spending import spending
 
     total = spending(ledger)
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,18 +15,32 @@ from numpy.typing import NDArray
 from hedgerow import wire
 from hedgerow.errors import FormatError, HedgerowError, Refused, SumFailed
 from hedgerow.failpoints import fail_point
+from hedgerow.limits import least_parties
 from hedgerow.model.tree import Tree
 from hedgerow.packing import unpack
-from hedgerow.party import least_parties
 from hedgerow.privacy.identity import Identity, Roster
 from hedgerow.privacy.masks import add_modulo
 from hedgerow.privacy.plan import Plan
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, size_of
 from hedgerow.queries.noise import Noise
 from hedgerow.schema import Schema
-from hedgerow.wire import Ask, Message
+from hedgerow.wire import REFUSALS, Ask, Message
 
 log = logging.getLogger(__name__)
+_PROBE_SECONDS = 5.0  # a lost party is probed before every sum, and may not hold it up
+_PAUSE_SECONDS = 1.0
+
+
+class RefusedBy(Refused):
+    """A party's refusal, with its name and the word it gave."""
+
+    def __init__(self, party: str, word: str) -> None:
+        reason = REFUSALS.get(word, "it gave no known reason")
+        super().__init__(
+            f"{party} refused ({word}): {reason}. Nothing was released by it; what was reserved "
+            f"and charged before stays so. Settle it with {party}, then run the same command again."
+        )
+        self.party, self.word = party, word
 
 
 class PartiesLost(HedgerowError):
@@ -83,15 +98,18 @@ class Federation:
         roster: Roster,
         coordinator: Identity,
         timeout_seconds: float = 60.0,
+        wait_seconds: float = 0.0,
     ) -> None:
         self.engine, self.schema, self.roster = engine, schema, roster
-        self.timeout_seconds = timeout_seconds
+        self.timeout_seconds = timeout_seconds  # for one message and its reply
+        self.wait_seconds = wait_seconds  # for parties to come back when too few are left
         self.rounds = 0  # sums that were answered
         self.exchanges = 0  # messages with their replies: opening, joining and repeats as well
         self.received, self.sent = Counter[str](), Counter[str]()  # bytes of each party
         self._identity = coordinator
         self._plan: Plan | None = None
-        self._active: tuple[str, ...] = ()
+        self._active: tuple[str, ...] = ()  # parties that have joined the run
+        self._there: tuple[str, ...] = ()  # those that answered last, if too few to join
         self._trees: list[Tree] = []
         self._refs: list[EnsembleRef] = [NO_TREES]
         self._known: dict[str, int] = {}
@@ -128,18 +146,46 @@ class Federation:
             raise Refused("the plan was made for another schema. Nothing was asked.")
         self._plan = plan
         self._connect(self.names)
+        self.gather()
 
-    def refresh(self) -> None:
-        """Probe parties that were lost, free of charge, and take back those that returned."""
-        plan = self._opened()
-        lost = tuple(name for name in self.names if name not in self._active)
-        if lost:
-            probe = wire.plain("ready", {"run": plan.run})
-            back = [
-                name for name, reply in self._send(lost, probe).items() if reply.type == "ready"
-            ]
-            if back:
-                self._connect(tuple(sorted({*self._active, *back})))
+    def gather(self) -> None:
+        """Take back parties that returned; wait a while where too few are left, then refuse.
+
+        Refuses a sum over fewer parties than the roster allows before anything is charged.
+        """
+        deadline = time.monotonic() + self.wait_seconds
+        self._refresh()
+        while len(self._active) < self._least() and time.monotonic() < deadline:
+            time.sleep(_PAUSE_SECONDS)
+            self._refresh()
+        if len(self._active) < self._least():
+            there = self._active or self._there
+            missing = [name for name in self.names if name not in there]
+            raise SumFailed(
+                f"only {len(there)} of {len(self.names)} parties are there and a sum needs "
+                f"{self._least()}; missing: {', '.join(missing) or 'none'}. What was released is "
+                "stored. Run the same command again when they are back."
+            )
+
+    def _refresh(self) -> None:
+        """Probe parties free of charge: drop those that left, take back those that returned.
+
+        Between houses everyone is probed: an attempt lost to a party that was restarted since the
+        last sum would be charged, a probe is not.
+        """
+        plan, apart = self._opened(), not self.engine.simulated
+        asked = tuple(name for name in self.names if apart or name not in self._active)
+        if not asked:
+            return
+        probe = wire.plain("ready", {"run": plan.run})
+        replies = self._send(asked, probe, _PROBE_SECONDS)
+        there = {name: wire.values_of(r) for name, r in replies.items() if r.type == "ready"}
+        if apart:
+            joined = [name for name, values in there.items() if values.get("joined") is True]
+            self._active = tuple(name for name in self._active if name in joined)
+        back = [name for name in there if name not in self._active]
+        if back:
+            self._connect(tuple(sorted({*self._active, *back})))
 
     def sum(self, query: SumQuery, noise: Noise, slot: int, attempt: int) -> Total:
         """Sum one question over the active parties; raises PartiesLost if one is missing."""
@@ -151,7 +197,7 @@ class Federation:
         replies = self._send_with_trees(parties, message, query.ensemble)
         lost = [name for name in parties if name not in replies]
         if lost:
-            self._active = tuple(name for name in parties if name not in lost)
+            self._active = self._there = tuple(name for name in parties if name not in lost)
             raise PartiesLost(lost)
         answers = [self._vector(name, replies[name], message, query) for name in parties]
         total = add_modulo([answer.vector for answer in answers])
@@ -169,17 +215,9 @@ class Federation:
             {name: replies[name].signature for name in parties},
         )
 
-    def check_enough(self) -> None:
-        """Refuse a sum over fewer parties than the roster allows, before anything is charged."""
-        plan, parties = self._opened(), self._active
-        least = least_parties(self.roster) if plan.privacy.trust == "parties" else 1
-        if len(parties) < least:
-            missing = [name for name in self.names if name not in parties]
-            raise SumFailed(
-                f"only {len(parties)} of {len(self.names)} parties are there and a sum needs "
-                f"{least}; missing: {', '.join(missing) or 'none'}. What was released is stored. "
-                "Run the same command again when they are back."
-            )
+    def _least(self) -> int:
+        trust = self._opened().privacy.trust
+        return least_parties(self.roster) if trust == "parties" else 1
 
     def _opened(self) -> Plan:
         if self._plan is None:
@@ -191,13 +229,15 @@ class Federation:
         opening = wire.plain("open", {"plan": plan.to_dict(), "roster": self.roster.hash})
         opened = self._send(names, opening)
         self._raise_refusals(opened)
+        if len(opened) < self._least():  # joining reserves: nobody pays for a set too small
+            self._active, self._there = (), tuple(opened)
+            return
         announcements = [wire.values_of(reply)["announcement"] for reply in opened.values()]
         joining = wire.plain("join", {"run": plan.run, "announcements": announcements})
         joined = self._send(tuple(opened), joining)
         self._raise_refusals(joined)
-        self._active = tuple(sorted(joined))
+        self._active = self._there = tuple(sorted(joined))
         self._known = {name: self._known.get(name, 0) for name in self._active}
-        self.check_enough()
 
     def _send_with_trees(
         self, names: tuple[str, ...], message: Message, ensemble: EnsembleRef
@@ -221,13 +261,15 @@ class Federation:
         trees = tuple(self._trees[first:stop])
         return Message(message.type, message.body, "", first, trees)
 
-    def _send(self, names: Sequence[str], message: Message) -> dict[str, Message]:
+    def _send(
+        self, names: Sequence[str], message: Message, seconds: float | None = None
+    ) -> dict[str, Message]:
         """Send one signed message to some parties; keep the replies that are really theirs."""
         data = message.signed(self._identity).to_bytes()
         self.exchanges += 1
         self.received.update(dict.fromkeys(names, len(data)))
         replies: dict[str, Message] = {}
-        for name, reply in self.engine.ask(names, data, self.timeout_seconds).items():
+        for name, reply in self.engine.ask(names, data, seconds or self.timeout_seconds).items():
             if reply.body is None:
                 log.warning("no answer from %s: %s", name, reply.problem)
                 continue
@@ -246,12 +288,7 @@ class Federation:
     def _raise_refusals(self, replies: dict[str, Message]) -> None:
         for name, reply in replies.items():
             if word := _word(reply):
-                reason = wire.REFUSALS.get(word, "it gave no known reason")
-                raise Refused(
-                    f"{name} refused ({word}): {reason}. Nothing was released by it; what was "
-                    f"reserved and charged before stays so. Settle it with {name}, then run the "
-                    "same command again."
-                )
+                raise RefusedBy(name, word)
 
     def _vector(self, name: str, reply: Message, message: Message, query: SumQuery) -> _Answer:
         values, arrays = unpack(reply.body)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hedgerow.federation.base import Federation, Reply
-from hedgerow.party import Limits, Party
+from hedgerow.limits import Limits
+from hedgerow.party import Party
 from hedgerow.privacy.identity import Identity, Roster, check_names
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.schema import Schema

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.errors import BudgetExceeded, LedgerError, PlanError, SlotSpent
+from hedgerow.errors import LedgerError, PlanError, SlotSpent
 from hedgerow.failpoints import fail_point
-from hedgerow.privacy.accounting import epsilon_of
 from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger, Line
 from hedgerow.privacy.plan import LEAST_MU, Plan, Rest
+from hedgerow.privacy.spending import Ceiling, budget_of, check_unit, unit_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,18 +33,6 @@ class Release:
     @property
     def values(self) -> NDArray[np.float64]:
         return self.total.astype(np.float64) / 2.0**self.bits
-
-
-@dataclass(frozen=True)
-class Spending:
-    """What an owner has reserved so far, over all runs of a ledger."""
-
-    mu: float
-    coordinates: int
-    runs: int
-
-    def epsilon(self, delta: float, accounting: str = "exact") -> float:
-        return epsilon_of(self.mu, delta, self.coordinates, accounting)
 
 
 @dataclass(frozen=True)
@@ -86,9 +74,10 @@ class Reservation:
         owner: str = COORDINATOR,
         budget: Budget | None = None,
         at_once: bool = True,
+        per_month: Budget | None = None,
     ) -> None:
         self.ledger, self.plan, self.owner = ledger, plan, owner
-        self._budget = budget
+        self._budget, self._per_month = budget, per_month
         if at_once:
             self.reserve()
         else:
@@ -115,17 +104,19 @@ class Reservation:
 
     def _check(self) -> None:
         """Refuse a plan that does not add up with the ledger, or exceeds a budget."""
-        _check_unit(self.ledger, self.plan, self.owner)
+        check_unit(self.ledger, self.plan, self.owner)
         for limit in (self._budget, budget_of(self.ledger, self.owner)):
             if limit is not None:
-                _check_budget(self.ledger, self.plan, self.owner, limit)
+                Ceiling(limit).check(self.ledger, self.plan, self.owner)
+        if self._per_month is not None:
+            Ceiling(self._per_month, monthly=True).check(self.ledger, self.plan, self.owner)
 
     def _enter(self) -> None:
         plan = self.plan
         values = {
             "hash": plan.hash, "mu": plan.mu, "coordinates": plan.coordinates,
             "epsilon": plan.epsilon, "delta": plan.privacy.delta, "plan": plan.to_dict(),
-            "unit": _counted(plan),
+            "unit": unit_of(plan),
         }  # fmt: skip
         self.ledger.append(self.owner, "reserve", plan.run, values=values)
 
@@ -142,11 +133,13 @@ class Reservation:
         attempt: int | None = None,
         mu: float | None = None,
         numbers: int = 0,
+        kind: str = "",
     ) -> int:
         """Charge one attempt at a slot and return its number; refuse when none is left.
 
         The first attempt is the slot's own; each further one draws a spare. A slot that is priced
-        during the run names its mu and how many numbers it releases.
+        during the run names its mu and how many numbers it releases. `kind`, that of the query, is
+        for whoever reads the ledger.
         """
         # Two threads that both saw the last spare would both draw it: check and charge at once.
         with self.ledger.transaction():
@@ -155,9 +148,14 @@ class Reservation:
             if number <= last:
                 raise LedgerError(f"attempt {number} of slot {slot} is not above the last, {last}")
             self._check_spare(slot, last)
-            values = {"mu": self._price(slot, mu, numbers, last), "request": request}
+            values: dict[str, Any] = {
+                "mu": self._price(slot, mu, numbers, last),
+                "request": request,
+            }
             if slot >= len(self.plan.slots):
                 values["numbers"] = numbers
+            if kind:
+                values["kind"] = kind
             fail_point("charge")
             self.ledger.append(self.owner, "charge", self.plan.run, slot, number, values)
         fail_point("sync")
@@ -242,63 +240,3 @@ class Reservation:
         arrays = {"total": release.total}
         self.ledger.append(self.owner, "release", self.plan.run, slot, attempt, values, arrays)
         return release
-
-
-def spending(ledger: Ledger, owner: str = COORDINATOR) -> Spending:
-    """Everything an owner has reserved: ceilings, not refunds."""
-    reserved = [line.values for line in ledger.lines(owner, "reserve")]
-    mu = math.sqrt(math.fsum(float(v["mu"]) ** 2 for v in reserved))
-    return Spending(mu, sum(int(v["coordinates"]) for v in reserved), len(reserved))
-
-
-def set_budget(ledger: Ledger, budget: Budget, owner: str = COORDINATOR) -> None:
-    """Record an owner's ceiling. It can be set once; a ledger does not forget."""
-    known = budget_of(ledger, owner)
-    if known is None:
-        values = {"epsilon": budget.epsilon, "delta": budget.delta}
-        ledger.append(owner, "open", values=values)
-    elif known != budget:
-        raise LedgerError(
-            f"this ledger has a budget of epsilon = {known.epsilon:g} at delta = {known.delta:g}; "
-            "it cannot be changed. Use another ledger only for other rows."
-        )
-
-
-def budget_of(ledger: Ledger, owner: str = COORDINATOR) -> Budget | None:
-    lines = ledger.lines(owner, "open")
-    if not lines:
-        return None
-    values = lines[0].values
-    return Budget(float(values["epsilon"]), float(values["delta"]))
-
-
-def _counted(plan: Plan) -> str:
-    """What a run's epsilon counts: adding or removing one unit, or replacing one."""
-    change = "replace" if plan.privacy.trust == "nobody" else "add or remove"
-    return f"{change} one {plan.unit}"
-
-
-def _check_unit(ledger: Ledger, plan: Plan, owner: str) -> None:
-    """Epsilons of different units do not add up; refuse to pretend that they do."""
-    for line in ledger.lines(owner, "reserve"):
-        if line.values["unit"] != _counted(plan):
-            raise PlanError(
-                f"this ledger counts what it costs to {line.values['unit']!r} and the plan what it "
-                f"costs to {_counted(plan)!r}; the two do not add up. Nothing was asked. Plan for "
-                "the same unit and trust, or keep a ledger of its own for each, knowing that "
-                "neither speaks for both."
-            )
-
-
-def _check_budget(ledger: Ledger, plan: Plan, owner: str, limit: Budget) -> None:
-    spent = spending(ledger, owner)
-    before = spent.epsilon(limit.delta)
-    after = Spending(
-        math.hypot(spent.mu, plan.mu), spent.coordinates + plan.coordinates, spent.runs + 1
-    ).epsilon(limit.delta)
-    if after > limit.epsilon * (1 + 1e-9):
-        raise BudgetExceeded(
-            f"The plan would take epsilon from {before:.3f} to {after:.3f}, over the budget of "
-            f"{limit.epsilon:g} at delta = {limit.delta:g}. No party was asked and nothing was "
-            "spent. Plan with a smaller epsilon, or end the use of these rows."
-        )

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from hedgerow.errors import LedgerError
 from hedgerow.privacy.ledger import Budget, Ledger, Line
 from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.reservation import Spending, budget_of, drawn_from_rest, spending
+from hedgerow.privacy.reservation import drawn_from_rest
+from hedgerow.privacy.spending import Spending, budget_of, spending
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ def _verify_owner(ledger: Ledger, owner: str, lines: list[Line]) -> Verified:
     plans: dict[str, Plan] = {}
     charged: dict[tuple[str, int, int], str] = {}
     charges: dict[str, list[Line]] = {}
+    approved: dict[str, set[str]] = {}
     counts = {"charge": 0, "release": 0, "answer": 0}
     for line in lines:
         if line.kind in counts:
@@ -44,12 +46,18 @@ def _verify_owner(ledger: Ledger, owner: str, lines: list[Line]) -> Verified:
         key = (line.run, line.slot, line.attempt)
         if line.kind == "reserve":
             plans[line.run] = _reserved(line)
+            if plans[line.run].hash not in approved.get(line.run, {plans[line.run].hash}):
+                _wrong(line, "reserves another plan than the one that a person approved")
         elif line.kind == "charge":
             _check_charge(line, plans.get(line.run), charges.setdefault(line.run, []))
             charges[line.run].append(line)
             charged[key] = line.values["request"]
         elif line.kind in ("release", "answer") and key not in charged:
             _wrong(line, "lets something out that was not charged before")
+        elif line.kind == "approve":
+            approved.setdefault(line.run, set()).add(str(line.values.get("hash")))
+        elif line.kind == "refuse" and not line.values.get("word"):
+            _wrong(line, "does not say what was refused")
     return Verified(
         owner,
         spending(ledger, owner),

@@ -1,0 +1,60 @@
+"""`hedgerow coordinator`: the engine of the house that drives runs, in the foreground."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hedgerow.cli import options
+from hedgerow.cli.screen import print_json, show, tell
+
+KitArgument = Annotated[Path, typer.Argument(metavar="KIT", help="The coordinator's kit.")]
+
+
+def start(kit: KitArgument, verbose: options.Verbose = False) -> None:
+    """Let parties connect. Runs in the foreground until Ctrl-C; `hedgerow train` uses it."""
+    from hedgerow.federation.kit import Kit
+    from hedgerow.federation.nvflare.processes import EngineProcess
+    from hedgerow.privacy.identity import fingerprint
+
+    house = Kit.open(kit, "coordinator")
+    card = house.write_card()
+    tell(f"Coordinator of {house.federation}. Key: {fingerprint(house.identity().public)} ({card})")
+    over = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: over.set())
+    with EngineProcess(house) as engine:
+        tell(f"Parties dial {house.address}. Ctrl-C ends it; runs can be resumed later.")
+        while not over.wait(0.5):
+            engine.watch()
+    tell("Stopped.")
+
+
+def key(kit: KitArgument, json: options.Json = False) -> None:
+    """Show the coordinator's fingerprint and write its key card; makes a missing key."""
+    from hedgerow.federation.kit import Kit
+    from hedgerow.privacy.identity import fingerprint
+
+    house = Kit.open(kit, "coordinator")
+    card, found = house.write_card(), fingerprint(house.identity().public)
+    if json:
+        print_json({"name": house.name, "fingerprint": found, "card": str(card)})
+        return
+    show(f"{house.name}: {found}")
+    tell(f"Key card written to {card}: hand it to every party.")
+
+
+coordinator_app = typer.Typer(
+    no_args_is_help=True,
+    help="Run the house that drives training runs.",
+    epilog="Example: hedgerow coordinator start trial/coordinator",
+)
+for _name, _command, _example in (
+    ("start", start, "hedgerow coordinator start trial/coordinator"),
+    ("key", key, "hedgerow coordinator key trial/coordinator"),
+):
+    coordinator_app.command(_name, epilog=f"Example: {_example}")(_command)

@@ -1,0 +1,207 @@
+"""Where the parties of a training command are: tables in this process, or other houses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hedgerow.errors import SettingsError
+
+if TYPE_CHECKING:
+    from hedgerow.federation.base import Federation
+    from hedgerow.privacy.identity import Roster
+    from hedgerow.privacy.ledger import Ledger
+    from hedgerow.privacy.plan import Plan
+    from hedgerow.schema import Schema
+
+ENGINES = ("local", "nvflare")
+
+
+class Parties(Protocol):
+    """What a training command needs to know of the parties before and while it asks them."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """Parties that write into the coordinator's ledger file."""
+        ...
+
+    def settled(self, schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What was given, completed by what the parties fix; refuses what contradicts it."""
+        ...
+
+    def check(self, schema: Schema) -> None:
+        """Whatever can be checked before anything is reserved."""
+        ...
+
+    def ledger_path(self, beside: Path) -> Path:
+        """Where the coordinator's ledger lies by default."""
+        ...
+
+    @contextmanager
+    def federation(self, schema: Schema, plan: Plan, ledger: Ledger) -> Iterator[Federation]:
+        """The parties, for one run."""
+        ...
+
+
+class TablesHere:
+    """Parties of this process, one table each; they share the coordinator's ledger."""
+
+    def __init__(self, data: Sequence[str]) -> None:
+        if not data:
+            raise SettingsError(
+                "no tables: give --data once for each party, or --engine nvflare --kit KIT for "
+                "parties in other houses"
+            )
+        self._sources = party_sources(data)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self._sources))
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        return self.names
+
+    def settled(self, schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
+        from hedgerow.cli.planning import with_pooled_cuts
+
+        return with_pooled_cuts(schema, given, self._sources)
+
+    def check(self, schema: Schema) -> None:
+        from hedgerow.tables import rows_of
+
+        self._tables = {name: rows_of(path, schema) for name, path in self._sources.items()}
+
+    def ledger_path(self, beside: Path) -> Path:
+        return beside
+
+    @contextmanager
+    def federation(self, schema: Schema, plan: Plan, ledger: Ledger) -> Iterator[Federation]:
+        from hedgerow.federation.local import local_federation
+
+        asked = plan.privacy
+        yield local_federation(
+            self._tables, schema, ledger, asked.colluding, asked.minimum_parties, asked.trust
+        )
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long the coordinator waits: for one reply, and for parties that are gone."""
+
+    reply_seconds: float
+    gone_seconds: float
+
+
+class OtherHouses:
+    """Parties behind NVFlare: their roster is pinned in the coordinator's kit."""
+
+    def __init__(self, kit: Path | None, data: Sequence[str], patience: Patience) -> None:
+        from hedgerow.federation.kit import Kit
+
+        if kit is None:
+            raise SettingsError("--engine nvflare needs --kit: the coordinator's kit")
+        if data:
+            raise SettingsError(
+                "--data has no place with --engine nvflare: every party reads its own table, given "
+                "to `hedgerow party start`"
+            )
+        self._kit, self._patience = Kit.open(kit, "coordinator"), patience
+        self._roster = self._kit.roster()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._roster.names
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        return ()  # every house has a ledger of its own
+
+    def settled(self, schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
+        if given.get("candidates") == "quantiles-not-private":
+            raise SettingsError(
+                "candidates = quantiles-not-private reads all rows in one place, and here no "
+                'place has them. Choose "quantiles", which is paid for.'
+            )
+        pinned = pinned_values(self._roster)
+        for name, value in pinned.items():
+            if given.get(name, value) != value:
+                raise SettingsError(
+                    f"{name} is {given[name]}, and the pinned roster says {value}: parties would "
+                    "refuse. Leave it out, or pin another roster in every house."
+                )
+        return {**given, **pinned}
+
+    def check(self, schema: Schema) -> None:
+        """Tables are checked by the parties themselves, before they join."""
+
+    def ledger_path(self, beside: Path) -> Path:
+        return self._kit.ledger_path
+
+    @contextmanager
+    def federation(self, schema: Schema, plan: Plan, ledger: Ledger) -> Iterator[Federation]:
+        from hedgerow.deployment.runs import recorded
+        from hedgerow.federation.base import Federation
+        from hedgerow.federation.nvflare.engine import NvflareEngine
+
+        reply, gone = self._patience.reply_seconds, self._patience.gone_seconds
+        with (
+            recorded(self._kit, plan),
+            NvflareEngine(self._kit, self._roster.names) as engine,
+        ):
+            yield Federation(engine, schema, self._roster, self._kit.identity(), reply, gone)
+
+
+def pinned_values(roster: Roster) -> dict[str, Any]:
+    """What a roster fixes of every plan, by the names that plans use."""
+    return {
+        "trust": roster.trust,
+        "colluding": roster.colluding,
+        "minimum_parties": roster.minimum,
+    }
+
+
+def parties_of(
+    engine: str, data: Sequence[str] | None, kit: Path | None, patience: Patience
+) -> Parties:
+    """The parties that a training command means."""
+    if engine not in ENGINES:
+        raise SettingsError(f"unknown engine {engine!r}; known: {', '.join(ENGINES)}")
+    if engine == "nvflare":
+        return OtherHouses(kit, data or (), patience)
+    if kit is not None:
+        raise SettingsError("--kit belongs to --engine nvflare; leave it out or name the engine")
+    return TablesHere(data or ())
+
+
+def party_sources(data: Sequence[str]) -> dict[str, Path]:
+    """Tables by party name: the text before "=", else the file's stem.
+
+    >>> party_sources(["north=a.csv", "South Ward_2.parquet"])
+    {'north': PosixPath('a.csv'), 'south-ward-2': PosixPath('South Ward_2.parquet')}
+    """
+    sources: dict[str, Path] = {}
+    for text in data:
+        name, equals, path = text.partition("=")
+        if not equals or Path(text).is_file():
+            path = text
+            name = re.sub(r"[^a-z0-9-]+", "-", Path(text).stem.lower()).strip("-")[:40]
+        if not re.fullmatch(r"[a-z0-9-]{1,40}", name) or name == "coordinator":
+            raise SettingsError(
+                f"{name!r} is not a party name; write --data name=path with 1 to 40 of a-z, 0-9 "
+                'and hyphens in the name (and not "coordinator")'
+            )
+        if name in sources:
+            raise SettingsError(
+                f"two tables belong to the party {name!r}; write --data name=path to tell "
+                "them apart, or put the rows of one party into one file"
+            )
+        sources[name] = Path(path)
+    return sources

@@ -1,0 +1,302 @@
+"""`hedgerow party`: run a party beside its data, and see and decide what it gives away."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hedgerow.cli import options
+from hedgerow.cli.screen import messages, print_json, results, show, table, tell
+from hedgerow.errors import SettingsError
+
+if TYPE_CHECKING:
+    from hedgerow.deployment.party_process import PartyProcess, Start
+    from hedgerow.federation.kit import Kit
+    from hedgerow.limits import Limits
+
+KitArgument = Annotated[Path, typer.Argument(metavar="KIT", help="The party's kit.")]
+LimitsFile = Annotated[
+    Path | None, typer.Option("--limits", help="Limits file (TOML); by default the kit's own.")
+]
+
+
+def start(
+    kit: KitArgument,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="The table; remembered for the next start.")
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option("--schema", help="Schema file; remembered for the next start.")
+    ] = None,
+    limits: LimitsFile = None,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="End if no roster is pinned, instead of waiting.")
+    ] = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Answer for this party, in the foreground until Ctrl-C; shows what is asked and what it costs.
+
+    Limits and roster are read at the start. Only masked or noisy sums leave the house.
+    """
+    from hedgerow.deployment.party_process import stopped_by_signals
+
+    process = process_for(kit, data, schema, limits, wait=not no_wait)
+    with stopped_by_signals(process):
+        process.run()
+
+
+def process_for(
+    kit: Path,
+    data: Path | None,
+    schema: Path | None,
+    limits: Path | None,
+    wait: bool,
+    with_engine: bool = True,
+) -> PartyProcess:
+    """The process behind `party start`, ready to run."""
+    from hedgerow.deployment.board import Board
+    from hedgerow.deployment.party_process import PartyProcess, Start, nvflare_child
+    from hedgerow.federation.kit import Kit
+
+    house = Kit.open(kit, "party")
+    begin = Start.remembered(house).updated(data, schema, limits)
+    engine = nvflare_child if with_engine else None
+    return PartyProcess(
+        house, begin, lambda allowed: Board(messages(), house.name, allowed), engine, wait
+    )
+
+
+def status(kit: KitArgument, json: options.Json = False) -> None:
+    """Show runs, what is left under each limit, refusals, and plans that wait."""
+    from hedgerow.deployment.desk import ask_desk
+    from hedgerow.deployment.plans import printable
+
+    house, _, allowed = _house(kit)
+    found = ask_desk(house, "status", allowed)
+    if json:
+        print_json(found)
+        return
+    show(f"Party {found['name']} of {found['federation']}: {found['state']}.")
+    if found["fingerprint"]:
+        show(f"Fingerprint: {found['fingerprint']}")
+    if not found["pinned"]:
+        show(f"No roster is pinned; run `hedgerow federation pin {kit}`.")
+    numbers = ("epsilon", "delta", "questions")
+    runs = table("Runs", "run", "reserved (UTC)", "method", *numbers, right=numbers)
+    for run in found["runs"]:
+        asked = f"{run['charged_slots']} of at most {run['slots']}"
+        cells = (printable(run["run"], 12), _time(run["time"]), printable(run["method"]))
+        runs.add_row(*cells, f"{run['epsilon']:.4g}", f"{run['delta']:g}", asked)
+    if found["runs"]:
+        results().print(runs)
+    _show_limits(found["limits"])
+    for word, count in found["refused"].items():
+        show(f"Refused {count} x {word}.")
+    if found["pending"]:
+        show(f"{len(found['pending'])} plans wait for approval: `hedgerow party plans {kit}`.")
+
+
+def log(kit: KitArgument, json: options.Json = False) -> None:
+    """Show everything that was asked and charged, approved or refused, with UTC times."""
+    from hedgerow.deployment.desk import ask_desk
+    from hedgerow.deployment.plans import printable
+
+    house, _, allowed = _house(kit)
+    entries = ask_desk(house, "log", allowed)
+    if json:
+        print_json(entries)
+        return
+    right = ("slot", "attempt", "mu")
+    shown = table(f"Log of {house.name}", "time (UTC)", "what", "run", *right, "about", right=right)
+    for entry in entries:
+        about = entry.get("word") or entry.get("kind") or ""
+        if entry["what"] == "reserved":
+            about = f"epsilon = {entry['epsilon']:.4g} at delta = {entry['delta']:g}"
+        shown.add_row(
+            _time(entry["time"]),
+            entry["what"],
+            printable(entry["run"], 12),
+            _text(entry["slot"]),
+            _text(entry["attempt"]),
+            f"{entry['mu']:.4f}" if "mu" in entry else "",
+            printable(about),
+        )
+    results().print(shown)
+
+
+def limits(
+    kit: KitArgument,
+    limits: LimitsFile = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the default limits, with comments, to change.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Show the limits in words, what is used of them and what is left; or write a limits file."""
+    from hedgerow.deployment.desk import ask_desk
+
+    if write:
+        _write_limits(kit, limits)
+        return
+    house, begin, allowed = _house(kit, limits)
+    found = ask_desk(house, "status", allowed)
+    words = _in_words(allowed)
+    file = begin.limits_file(house)
+    if json:
+        print_json({"file": str(file or ""), "words": words, "limits": found["limits"]})
+        return
+    show(f"Limits of {house.name}, from {file or 'the defaults (there is no limits file)'}:")
+    for text in words:
+        show(f"  {text}")
+    _show_limits(found["limits"])
+    if found["running"]:
+        tell("The process that runs uses the limits that it read at its start.")
+
+
+def plans(kit: KitArgument, json: options.Json = False) -> None:
+    """Show plans that wait for approval, in words: what each asks and what it costs."""
+    from hedgerow.deployment.desk import pending
+
+    house, _, allowed = _house(kit)
+    found = pending(house, allowed)
+    if json:
+        print_json(found)
+        return
+    for plan in found:
+        show("\n".join(plan["words"]))
+        show(f"Approve it: hedgerow party approve {kit} {plan['run'][:12]}\n")
+    if not found:
+        show("No plan waits for approval.")
+
+
+def approve(
+    kit: KitArgument,
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run, or how its name begins.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask again.")] = False,
+) -> None:
+    """Approve a plan that waits, after reading it in words. Nothing is spent by this."""
+    from hedgerow.deployment.plans import PlanFolder, plan_in_words, printable
+
+    house, _, allowed = _house(kit)
+    folder = PlanFolder.of(house)
+    plan = folder.named(run)
+    show("\n".join(plan_in_words(plan, allowed.per_run.delta if allowed.per_run else None)))
+    if not yes:
+        if not sys.stdin.isatty():
+            raise SettingsError(
+                "nobody is at the terminal to confirm; give --yes. Nothing was approved and "
+                "nothing was spent."
+            )
+        typer.confirm("Approve this plan?", abort=True)
+    folder.approve(plan)
+    tell(
+        f"Run {printable(plan.run)} is approved. It is recorded in the ledger when the coordinator "
+        "opens it: tell it to run the same command again."
+    )
+
+
+def key(kit: KitArgument, json: options.Json = False) -> None:
+    """Show the party's fingerprint, and write its key card; makes the key if there is none."""
+    from hedgerow.federation.kit import Kit
+    from hedgerow.privacy.identity import fingerprint
+
+    house = Kit.open(kit, "party")
+    card, found = house.write_card(), fingerprint(house.identity().public)
+    if json:
+        print_json({"name": house.name, "fingerprint": found, "card": str(card)})
+        return
+    show(f"{house.name}: {found}")
+    tell(f"Key card written to {card}: hand it to the other houses and compare by telephone.")
+
+
+def _house(kit: Path, limits: Path | None = None) -> tuple[Kit, Start, Limits]:
+    from hedgerow.deployment.party_process import Start
+    from hedgerow.federation.kit import Kit
+
+    house = Kit.open(kit, "party")
+    begin = Start.remembered(house).updated(None, None, limits)
+    return house, begin, begin.read_limits(house)
+
+
+def _write_limits(kit: Path, limits: Path | None) -> None:
+    from hedgerow.deployment.limits import default_limits_text
+    from hedgerow.deployment.plans import write_private
+    from hedgerow.federation.kit import Kit
+
+    house = Kit.open(kit, "party")
+    file = limits or house.folder / "limits.toml"
+    if file.exists():
+        raise SettingsError(
+            f"{file} exists and was not changed. Edit it, or name another file with --limits."
+        )
+    write_private(file, default_limits_text())
+    tell(f"Limits written to {file}. Change them, then start the party (again).")
+
+
+def _in_words(allowed: Limits) -> list[str]:
+    ceilings = ((allowed.per_run, "a run"), (allowed.per_month, "in 31 days"))
+    words = [
+        f"Epsilon at most {budget.epsilon:g} {what}, counted at delta = {budget.delta:g}."
+        for budget, what in (*ceilings, (allowed.budget, "in total"))
+        if budget is not None
+    ]
+    if len(words) < 3:
+        words.append("Where no epsilon is named there is no limit.")
+    words.append(f"At least {allowed.least_parties} parties in a sum.")
+    words.append(
+        f"Methods: {_listed(allowed.methods)}. Kinds of queries: {_listed(allowed.kinds)}."
+    )
+    words.append(f"Coordinator: {allowed.coordinator or 'whichever the roster pins'}.")
+    if allowed.parties is None:
+        words.append("Parties: whichever the roster pins.")
+    else:
+        named = (f"{name} ({mark})" if mark else name for name, mark in allowed.parties)
+        words.append(f"Parties that may be in the roster: {', '.join(named)}.")
+    who = "must approve each plan" if allowed.approve else "need not approve plans"
+    return [*words, f"A person {who}."]
+
+
+def _listed(names: frozenset[str] | None) -> str:
+    return "all" if names is None else ", ".join(sorted(names))
+
+
+def _show_limits(rows: list[dict[str, Any]]) -> None:
+    numbers = ("limit", "at delta", "used", "left", "next run at most")
+    shown = table("Epsilon", "of", *numbers, right=numbers)
+    for row in rows:
+        used = "" if row["used"] is None else f"{row['used']:.4g}"
+        left = "" if row["left"] is None else f"{row['left']:.4g}"
+        first = (row["limit"], f"{row['epsilon']:g}", f"{row['delta']:g}")
+        shown.add_row(*first, used, left, f"{row['next_run']:.4g}")
+    if rows:
+        results().print(shown)
+    else:
+        show("Epsilon is not limited here.")
+
+
+def _time(text: str) -> str:
+    return text[:19].replace("T", " ")
+
+
+def _text(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+party_app = typer.Typer(
+    no_args_is_help=True,
+    help="Run a party beside its data; see and decide what it gives away.",
+    epilog="Example: hedgerow party start hospital-a --data rows.parquet --schema schema.toml",
+)
+for _name, _command, _example in (
+    ("start", start, "start hospital-a --data rows.parquet --schema schema.toml"),
+    ("status", status, "status hospital-a"),
+    ("log", log, "log hospital-a --json"),
+    ("limits", limits, "limits hospital-a --write"),
+    ("plans", plans, "plans hospital-a"),
+    ("approve", approve, "approve hospital-a 5242dab9"),
+    ("key", key, "key hospital-a"),
+):
+    party_app.command(_name, epilog=f"Example: hedgerow party {_example}")(_command)

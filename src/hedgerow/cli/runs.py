@@ -1,0 +1,40 @@
+"""`hedgerow runs`: the runs that a coordinator started, and what became of them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hedgerow.cli import options
+from hedgerow.cli.screen import print_json, results, show, table
+
+
+def runs(
+    kit: Annotated[Path, typer.Argument(metavar="KIT", help="The coordinator's kit.")],
+    json: options.Json = False,
+) -> None:
+    """List runs: running, finished, stopped or refused, with the reason."""
+    from hedgerow.deployment.runs import list_runs
+    from hedgerow.federation.kit import Kit
+
+    found = list_runs(Kit.open(kit, "coordinator"))
+    if json:
+        print_json([asdict(record) for record in found])
+        return
+    if not found:
+        show("No run was started from this kit.")
+        return
+    shown = table("Runs", "run", "method", "epsilon", "state", "changed (UTC)", "reason")
+    for record in found:
+        shown.add_row(
+            record.run,
+            record.method,
+            f"{record.epsilon:g}",
+            record.state,
+            record.changed[:19].replace("T", " "),
+            record.reason,
+        )
+    results().print(shown)

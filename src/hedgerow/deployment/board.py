@@ -1,0 +1,132 @@
+"""What a party's process shows in the foreground: asked, charged, left, refused.
+
+On a terminal a small table stays below the lines; elsewhere there are plain lines only.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from hedgerow.deployment.desk import limits_used
+from hedgerow.deployment.plans import printable
+from hedgerow.limits import Event, Limits
+from hedgerow.privacy.accounting import epsilon_of
+from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.plan import Plan
+from hedgerow.wire import REFUSALS
+
+
+class Board:
+    """Turns the events of a party into lines, and keeps what is left in view."""
+
+    def __init__(self, console: Console, name: str, limits: Limits) -> None:
+        self._console, self._name, self._limits = console, name, limits
+        self._ledger: Ledger | None = None
+        self._squares: dict[str, float] = {}  # mu^2 charged so far, by run
+        self._asked: dict[str, int] = {}
+        self._live: Live | None = None
+        self._last: Plan | None = None
+        self._unwritten = False
+
+    def say(self, text: str, style: str | None = None) -> None:
+        """One line, with the time in UTC."""
+        now = datetime.now(UTC).strftime("%H:%M:%S")
+        terminal = self._console.is_terminal
+        with suppress(OSError):  # nobody looks any more, or the disk behind the screen is full
+            self._console.print(f"{now} {text}", style=style, markup=False, soft_wrap=not terminal)
+
+    def follow(self, ledger: Ledger) -> AbstractContextManager[Any]:
+        """From here on events come from a party with this ledger."""
+        self._ledger = ledger
+        if not self._console.is_terminal:
+            self.say(self._left())
+            return nullcontext()
+        self._live = Live(self._table(), console=self._console, auto_refresh=False)
+        return self._live
+
+    def event(self, event: Event) -> None:
+        run = printable(event.run, 12)
+        if event.what == "reserved" and event.plan is not None:
+            plan = event.plan
+            cost = f"epsilon = {plan.epsilon:.4g} at delta = {plan.privacy.delta:g}"
+            self.say(f"run {run}: {printable(plan.method)} reserved {cost}. {self._left()}")
+        elif event.what == "answered" and event.plan is not None:
+            self._answered(event, event.plan)
+        elif event.what == "refused":
+            reason = REFUSALS.get(event.word, "")
+            self.say(f"run {run}: refused ({event.word}): {reason}{_advice(event.word)}", "yellow")
+        elif event.what == "unwritten" and not self._unwritten:
+            self._unwritten = True
+            self.say(
+                "the ledger cannot be written, so this party answers nothing, and nothing was let "
+                "out. Free some disk space; it goes on by itself.",
+                "bold red",
+            )
+        if self._live is not None:
+            self._live.update(self._table(), refresh=True)
+
+    def _answered(self, event: Event, plan: Plan) -> None:
+        if self._unwritten:
+            self._unwritten = False
+            self.say("the ledger can be written again; this party answers.")
+        self._last = plan
+        if event.run not in self._squares:
+            self._recall(event)
+        self._squares[event.run] += event.mu**2
+        self._asked[event.run] += 1
+        self.say(
+            f"run {printable(event.run, 12)}: answered slot {event.slot}, "
+            f"{printable(event.kind)} ({printable(plan.method)}), mu = {event.mu:.4f}; epsilon so "
+            f"far {self._so_far(plan):.4g} of {plan.epsilon:.4g} reserved"
+        )
+
+    def _recall(self, event: Event) -> None:
+        """What earlier processes charged for this run; the event's own charge is there as well."""
+        assert self._ledger is not None
+        charges = self._ledger.lines(self._name, "charge", event.run)
+        squares = math.fsum(float(line.values["mu"]) ** 2 for line in charges)
+        self._squares[event.run] = max(0.0, squares - event.mu**2)
+        self._asked[event.run] = len(charges) - 1
+
+    def _so_far(self, plan: Plan) -> float:
+        mu = math.sqrt(self._squares.get(plan.run, 0.0))
+        return epsilon_of(mu, plan.privacy.delta, plan.coordinates, plan.privacy.accounting)
+
+    def _left(self) -> str:
+        assert self._ledger is not None
+        parts = []
+        for row in limits_used(self._ledger, self._name, self._limits):
+            if row["used"] is None:
+                parts.append(f"at most {row['epsilon']:g} {row['limit']}")
+            else:
+                used = f"{row['used']:.4g} of {row['epsilon']:g} used {row['limit']}"
+                parts.append(f"{used} (next run at most {row['next_run']:.4g})")
+        return f"Epsilon: {'; '.join(parts)}." if parts else "Epsilon is not limited here."
+
+    def _table(self) -> Table:
+        assert self._ledger is not None
+        shown = Table(box=SIMPLE_HEAD, pad_edge=False, title=f"Party {self._name}")
+        for column in ("what", "epsilon used", "limit", "next run at most"):
+            shown.add_column(column, justify="left" if column == "what" else "right")
+        for row in limits_used(self._ledger, self._name, self._limits):
+            used = "" if row["used"] is None else f"{row['used']:.4g}"
+            limit = f"{row['epsilon']:g} at {row['delta']:g}"
+            shown.add_row(row["limit"], used, limit, f"{row['next_run']:.4g}")
+        if (plan := self._last) is not None:
+            asked = f"run {printable(plan.run, 12)}: {self._asked[plan.run]} questions"
+            shown.add_row(asked, f"{self._so_far(plan):.4g}", f"{plan.epsilon:.4g} reserved", "")
+        return shown
+
+
+def _advice(word: str) -> str:
+    if word == "not-approved":
+        return ". See `hedgerow party plans` and `hedgerow party approve`"
+    return ". See `hedgerow party limits`" if word == "over-limits" else ""

@@ -1,0 +1,181 @@
+"""The operator's desk: what a party was asked, what it cost, what is left, what waits.
+
+While the party runs, its own process answers at the desk's socket; else the ledger file does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hedgerow.deployment.plans import PlanFolder, plan_in_words
+from hedgerow.errors import HedgerowError, PlanError
+from hedgerow.federation.kit import Kit
+from hedgerow.federation.sockets import Unreachable, call
+from hedgerow.limits import Limits
+from hedgerow.privacy.identity import fingerprint
+from hedgerow.privacy.ledger import Budget, Ledger, Line
+from hedgerow.privacy.spending import Ceiling
+
+TIMEOUT_SECONDS = 60.0  # the party may be busy with a question
+_WHAT = {
+    "boot": "started",
+    "approve": "approved",
+    "reserve": "reserved",
+    "charge": "charged",
+    "refuse": "refused",
+    "recover": "recovered",
+}
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Answers the operator from a ledger that this process holds."""
+
+    kit: Kit
+    ledger: Ledger
+    limits: Limits
+    state: Callable[[], str] = lambda: "not running"
+
+    def handle(self, message: bytes) -> bytes:
+        """One question as JSON, one answer as JSON; only this machine's owner can ask."""
+        try:
+            return json.dumps(self.answer(json.loads(message)["question"])).encode()
+        except HedgerowError as error:
+            return json.dumps({"error": str(error)}).encode()
+        except (ValueError, KeyError, TypeError):
+            return json.dumps({"error": "the desk answers status, log and pending"}).encode()
+
+    def answer(self, question: str) -> Any:
+        if question == "status":
+            return self.status()
+        if question == "log":
+            return log_of(self.ledger, self.kit.name)
+        if question == "pending":
+            return pending(self.kit, self.limits)
+        raise ValueError(question)
+
+    def status(self) -> dict[str, Any]:
+        name, ledger, state = self.kit.name, self.ledger, self.state()
+        refused = Counter(str(line.values["word"]) for line in ledger.lines(name, "refuse"))
+        return {
+            "name": name,
+            "federation": self.kit.federation,
+            "running": state != "not running",
+            "state": state,
+            **_identities(self.kit),
+            "runs": [_run(line, ledger) for line in ledger.lines(name, "reserve")],
+            "limits": limits_used(ledger, name, self.limits),
+            "refused": dict(sorted(refused.items())),
+            "pending": [plan.run for plan in PlanFolder.of(self.kit).pending()],
+        }
+
+
+def ask_desk(kit: Kit, question: str, limits: Limits) -> Any:
+    """Ask the party's process; if none runs, read the ledger file with these limits."""
+    try:
+        reply = call(kit.desk_socket, json.dumps({"question": question}).encode(), TIMEOUT_SECONDS)
+        found = json.loads(reply)
+    except Unreachable:
+        if kit.ledger_path.exists():
+            with Ledger.open(kit.ledger_path, create=False) as ledger:
+                return Desk(kit, ledger, limits).answer(question)
+        return Desk(kit, Ledger.in_memory(), limits).answer(question)  # never started: all empty
+    if isinstance(found, dict) and "error" in found:
+        raise HedgerowError(f"the party's process answered: {found['error']}. Nothing was spent.")
+    return found
+
+
+def limits_used(ledger: Ledger, name: str, limits: Limits) -> list[dict[str, Any]]:
+    """Each limit on epsilon: what is used of it, and the dearest run that still fits."""
+    rows: list[dict[str, Any]] = []
+    if limits.per_run is not None:
+        rows.append(_limit("per run", limits.per_run, None, limits.per_run.epsilon))
+    for label, budget, monthly in (
+        ("in the last 31 days", limits.per_month, True),
+        ("in total", limits.budget, False),
+    ):
+        if budget is not None:
+            spent = Ceiling(budget, monthly).spent(ledger, name)
+            try:
+                room = spent.room(budget)
+            except PlanError:  # a limit that leaves nothing to release
+                room = 0.0
+            rows.append(_limit(label, budget, spent.epsilon(budget.delta), room))
+    return rows
+
+
+def log_of(ledger: Ledger, name: str) -> list[dict[str, Any]]:
+    """Everything that was asked, charged, approved or refused, in order, with UTC times."""
+    lines = [line for kind in _WHAT for line in ledger.lines(name, kind)]
+    return [_entry(line) for line in sorted(lines, key=lambda line: line.seq)]
+
+
+def pending(kit: Kit, limits: Limits) -> list[dict[str, Any]]:
+    """Plans that wait for a person, in words."""
+    delta = next((b.delta for b in (limits.per_run, limits.per_month, limits.budget) if b), None)
+    return [
+        {"run": plan.run, "hash": plan.hash, "words": plan_in_words(plan, delta)}
+        for plan in PlanFolder.of(kit).pending()
+    ]
+
+
+def _limit(label: str, budget: Budget, used: float | None, room: float) -> dict[str, Any]:
+    left = None if used is None else max(0.0, budget.epsilon - used)
+    return {
+        "limit": label,
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "used": used,
+        "left": left,
+        "next_run": min(room, budget.epsilon),
+    }
+
+
+def _run(line: Line, ledger: Ledger) -> dict[str, Any]:
+    values = line.values
+    attempts, slots = ledger.attempts(line.owner, line.run)
+    rest = values["plan"].get("rest")
+    listed = sum(slot.get("repeat", 1) for slot in values["plan"]["slot"])
+    return {
+        "run": line.run,
+        "time": line.time,
+        "method": values["plan"]["method"],
+        "epsilon": values["epsilon"],
+        "delta": values["delta"],
+        "slots": listed + (rest["slots"] if rest else 0),
+        "charged_slots": slots,
+        "charged_attempts": attempts,
+    }
+
+
+def _entry(line: Line) -> dict[str, Any]:
+    values = line.values
+    entry: dict[str, Any] = {
+        "time": line.time,
+        "what": _WHAT[line.kind],
+        "run": line.run,
+        "slot": None if line.slot < 0 else line.slot,
+        "attempt": line.attempt or None,
+    }
+    for key in ("kind", "mu", "word", "epsilon", "delta"):
+        if key in values:
+            entry[key] = values[key]
+    return entry
+
+
+def _identities(kit: Kit) -> dict[str, Any]:
+    has_key = (kit.folder / "signing-key.pem").exists()
+    found: dict[str, Any] = {
+        "fingerprint": fingerprint(kit.identity().public) if has_key else None,
+        "pinned": (kit.folder / "roster.toml").exists(),
+    }
+    if found["pinned"]:
+        roster = kit.roster()
+        found["coordinator"] = fingerprint(roster.coordinator)
+        found["parties"] = {name: fingerprint(key) for name, key in roster.parties}
+        found["trust"] = roster.trust
+    return found

@@ -1,0 +1,144 @@
+"""Plans that wait for a person at a party, as files in its kit; and a plan in words."""
+
+from __future__ import annotations
+
+import logging
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import tomli_w
+
+from hedgerow.errors import HedgerowError, SettingsError
+from hedgerow.federation.kit import Kit
+from hedgerow.privacy.accounting import epsilon_of
+from hedgerow.privacy.plan import Plan
+
+log = logging.getLogger(__name__)
+MOST_PENDING = 16  # the oldest goes first: whoever asks must not fill the disk
+LONGEST_PLAN = 4_000_000  # bytes; more is not shown to anybody
+_SEEN = {
+    "coordinator": "; the coordinator sees this party's exact sums",
+    "parties": "; nobody sees a sum of this party alone",
+    "nobody": "; the coordinator sees this party's noisy sums and its number of rows",
+}
+
+
+def printable(text: str, longest: int = 60) -> str:
+    """A text from outside as it may stand on a terminal: no control characters, not too long.
+
+    >>> printable("ab" + chr(27) + "[2J")
+    'ab?[2J'
+    """
+    clean = "".join(c if c.isprintable() else "?" for c in text[: longest + 1])
+    return clean if len(clean) <= longest else clean[: longest - 3] + "..."
+
+
+@dataclass(frozen=True)
+class PlanFolder:
+    """`plans/` of a kit: `HASH.toml` waits, `HASH.approved` was approved by a person."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, kit: Kit) -> PlanFolder:
+        return cls(kit.folder / "plans")
+
+    def is_approved(self, plan: Plan) -> bool:
+        return (self.folder / f"{plan.hash}.approved").is_file()
+
+    def keep(self, plan: Plan) -> None:
+        """Store a plan until a person has looked at it."""
+        text = tomli_w.dumps(plan.to_dict())
+        file = self.folder / f"{plan.hash}.toml"
+        if file.exists() or len(text) > LONGEST_PLAN:
+            return
+        for old in self._files()[: -(MOST_PENDING - 1)]:
+            old.unlink(missing_ok=True)
+        try:
+            write_private(file, text)
+        except HedgerowError as error:  # the plan is refused either way, and asked for again
+            log.error("a plan that waits for approval was not stored: %s", error)
+
+    def pending(self) -> list[Plan]:
+        """Plans that wait, the oldest first."""
+        found = []
+        for file in self._files():
+            with suppress(HedgerowError, OSError):  # a damaged file is asked for again
+                plan = Plan.read(file)
+                if plan.hash == file.stem and not self.is_approved(plan):
+                    found.append(plan)
+        return found
+
+    def named(self, run: str) -> Plan:
+        """The one plan that waits whose run begins like this."""
+        found = [plan for plan in self.pending() if plan.run == run or plan.run.startswith(run)]
+        exact = [plan for plan in found if plan.run == run] or found
+        if len(exact) != 1 or not run:
+            runs = ", ".join(printable(plan.run) for plan in self.pending()) or "none"
+            how = "no plan waits" if not exact else f"{len(exact)} plans wait"
+            raise SettingsError(
+                f"{how} whose run begins with {run!r}; waiting: {runs}. Nothing was approved and "
+                "nothing was spent. A plan waits here once the coordinator has asked to open it."
+            )
+        return exact[0]
+
+    def approve(self, plan: Plan) -> None:
+        """Record that a person approved exactly this plan; the ledger follows when it is opened."""
+        write_private(self.folder / f"{plan.hash}.approved", f"{plan.run}\n")
+        (self.folder / f"{plan.hash}.toml").unlink(missing_ok=True)
+
+    def _files(self) -> list[Path]:
+        files = self.folder.glob("*.toml") if self.folder.is_dir() else ()
+        return sorted(files, key=lambda file: (file.stat().st_mtime_ns, file.name))
+
+
+def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
+    """What a plan asks and costs, one sentence a line; the cost also at the party's own delta."""
+    p = plan.privacy
+    own = ""
+    if delta is not None and delta != p.delta:
+        cost = epsilon_of(plan.mu, delta, plan.coordinates)
+        own = f" (counted at this party's delta = {delta:g}: epsilon = {cost:.4g})"
+    slots = [
+        f"{group['repeat']:,} x {printable(group['name'])}: {printable(group['kind'])}, at most "
+        f"{group['coordinates']:,} numbers each, mu = {group['mu']:.4f} each"
+        for group in plan.to_dict()["slot"]
+    ]
+    lines = [
+        f"Run {printable(plan.run)}, method {printable(plan.method)}.",
+        f"It reserves epsilon = {plan.epsilon:.4g} at delta = {p.delta:g}{own}; the unit of "
+        f"privacy is one {printable(plan.unit)}.",
+        f"Trust in: {p.trust}; at least {p.minimum_parties} parties in a sum, of which "
+        f"{p.colluding} may collude; {p.spare} spare attempts, paid in advance.",
+        f"It releases at most {plan.coordinates:,} noisy numbers in {plan.n_slots:,} questions"
+        f"{_SEEN[p.trust]}. It asks:",
+        *(f"  {text}" for text in slots[:40]),
+    ]
+    if len(slots) > 40:
+        lines.append(f"  and {len(slots) - 40:,} further groups of questions")
+    if plan.rest is not None:
+        kinds = ", ".join(printable(kind) for kind in plan.rest.kinds)
+        lines.append(
+            f"  at most {plan.rest.slots:,} questions priced during the run: {kinds}; "
+            f"{plan.rest.coordinates:,} numbers and mu = {plan.rest.mu:.4f} in all"
+        )
+    return lines
+
+
+def write_private(file: Path, text: str) -> None:
+    """Write by rename a file that only its owner may read."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    partial = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(partial, file)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        reason = error.strerror or str(error)
+        raise HedgerowError(f"cannot write {file}: {reason}. Nothing was spent.") from error

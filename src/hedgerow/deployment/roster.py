@@ -1,0 +1,72 @@
+"""From key cards to a roster that every house pins: who is in, who is trusted, the least sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hedgerow.errors import SettingsError
+from hedgerow.federation.kit import COORDINATOR, Card, Kit
+from hedgerow.limits import least_parties
+from hedgerow.packing import digest
+from hedgerow.privacy.identity import Roster, fingerprint
+
+
+def collect(
+    kit: Kit, cards: Sequence[Card], trust: str, colluding: int, minimum: int
+) -> tuple[Roster, tuple[tuple[str, str], ...]]:
+    """A roster of all cards and of this kit's own key; and (name, fingerprint) of everyone in it.
+
+    Refuses a roster under which no sum could ever be made.
+    """
+    own = Card(kit.federation, kit.name, kit.identity().public)
+    found: dict[str, str] = {own.name: own.key}
+    for card in cards:
+        if card.federation != kit.federation:
+            raise SettingsError(
+                f"the key card of {card.name} is for the federation {card.federation!r}, and this "
+                f"kit for {kit.federation!r}. Nothing was pinned."
+            )
+        if found.setdefault(card.name, card.key) != card.key:
+            raise SettingsError(
+                f"there are two different keys for {card.name}. Nothing was pinned. Ask "
+                f"{card.name} by telephone which fingerprint is right."
+            )
+    if COORDINATOR not in found:
+        raise SettingsError("the coordinator's key card is missing; give coordinator.key.toml too")
+    coordinator = found.pop(COORDINATOR)
+    roster = Roster(tuple(sorted(found.items())), coordinator, colluding, minimum, trust)
+    check_usable(roster)
+    return roster, people(roster)
+
+
+def check_usable(roster: Roster) -> None:
+    """Refuse a roster that no run could use, before anyone relies on it."""
+    size = len(roster.parties)
+    if roster.trust not in ("coordinator", "parties", "nobody"):
+        raise SettingsError(
+            f"trust is {roster.trust!r}; known: coordinator, parties, nobody. Nothing was pinned."
+        )
+    if not size:
+        raise SettingsError("a roster needs at least one party's key card. Nothing was pinned.")
+    if roster.colluding < 1 or roster.minimum < 1:
+        raise SettingsError(
+            f"colluding is {roster.colluding} and the minimum {roster.minimum}; both are at least "
+            "1, because every party knows its own share of the noise. Nothing was pinned."
+        )
+    if roster.trust == "parties" and least_parties(roster) > size:
+        raise SettingsError(
+            f"{size} parties can never make a sum of at least {least_parties(roster)}. Nothing was "
+            "pinned. Add parties, or lower --minimum-parties openly: with two parties each "
+            "is protected from the other by one share of noise alone."
+        )
+
+
+def people(roster: Roster) -> tuple[tuple[str, str], ...]:
+    """Everyone in a roster with the fingerprint that is compared by telephone."""
+    keys = ((COORDINATOR, roster.coordinator), *roster.parties)
+    return tuple((name, fingerprint(key)) for name, key in keys)
+
+
+def roster_fingerprint(roster: Roster) -> str:
+    """One short text that agrees exactly where the whole roster agrees."""
+    return fingerprint(digest("hedgerow pinned roster 1", roster.hash))

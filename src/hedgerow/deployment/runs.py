@@ -1,0 +1,101 @@
+"""The coordinator's list of runs: one small file a run in its kit, rewritten when a state changes.
+
+It is for people who look; what counts is in the ledgers.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import tomli_w
+
+from hedgerow.errors import HedgerowError, Refused
+from hedgerow.federation.kit import Kit, write_file
+from hedgerow.privacy.plan import Plan
+
+STATES = ("running", "finished", "stopped", "refused")
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run as the coordinator knows it."""
+
+    run: str
+    method: str
+    epsilon: float
+    delta: float
+    state: str
+    started: str  # UTC
+    changed: str  # UTC
+    reason: str = ""
+
+
+@contextmanager
+def recorded(kit: Kit, plan: Plan) -> Iterator[None]:
+    """While the block lasts the run counts as running; then as whatever became of it."""
+    now = _now()
+    known = _read(_file(kit, plan.run))
+    started = known.started if known else now
+    asked = plan.privacy
+    record = RunRecord(plan.run, plan.method, asked.epsilon, asked.delta, "running", started, now)
+    _write(kit, record)
+    try:
+        yield
+    except BaseException as error:
+        state = "refused" if isinstance(error, Refused) else "stopped"
+        reason = str(error) if isinstance(error, HedgerowError) else type(error).__name__
+        _write(kit, replace(record, state=state, changed=_now(), reason=reason))
+        raise
+    _write(kit, replace(record, state="finished", changed=_now()))
+
+
+def list_runs(kit: Kit) -> list[RunRecord]:
+    """All runs, the oldest first. A run whose process died is still listed as running, unless
+    nobody uses the engine of this kit."""
+    found = (_read(file) for file in (kit.folder / "runs").glob("*.toml"))
+    records = sorted((r for r in found if r is not None), key=lambda r: (r.started, r.run))
+    if _in_use(kit):
+        return records
+    died = "its process ended without a word; run the same command again to go on"
+    return [
+        replace(r, state="stopped", reason=died) if r.state == "running" else r for r in records
+    ]
+
+
+def _in_use(kit: Kit) -> bool:
+    """Whether some process holds the ledger, as every run does."""
+    from hedgerow.errors import LedgerError
+    from hedgerow.privacy.ledger import Ledger
+
+    if not kit.ledger_path.exists():
+        return False
+    try:
+        Ledger.open(kit.ledger_path).close()
+    except LedgerError:
+        return True
+    return False
+
+
+def _file(kit: Kit, run: str) -> Path:
+    return kit.folder / "runs" / f"{run}.toml"
+
+
+def _read(file: Path) -> RunRecord | None:
+    with suppress(OSError, ValueError, TypeError):
+        return RunRecord(**tomllib.loads(file.read_text("utf-8")))
+    return None
+
+
+def _write(kit: Kit, record: RunRecord) -> None:
+    file = _file(kit, record.run)
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    write_file(file, tomli_w.dumps(asdict(record)), 0o600)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,277 @@
+"""A whole federation on one machine, to try it out: real certificates, keys and processes."""
+
+from __future__ import annotations
+
+import glob
+import json
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hedgerow.deployment.roster import collect
+from hedgerow.errors import HedgerowError, SettingsError
+from hedgerow.federation.kit import COORDINATOR, Kit, read_card
+from hedgerow.federation.sockets import Unreachable, call
+from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.verify import verify
+from hedgerow.schema import Schema
+
+_READY_SECONDS = 90.0
+_STATUS = b'{"question": "status"}'
+
+
+class Trial:
+    """Provisions, starts every house as processes of its own, trains once, and stops them."""
+
+    def __init__(
+        self,
+        schema: Path,
+        data: Sequence[str],
+        parties: int,
+        epsilon: float,
+        delta: float,
+        method: str | None,
+        folder: Path | None,
+        out: Path,
+    ) -> None:
+        self._schema, self._out, self._folder = schema, out, folder
+        self._epsilon, self._delta, self._method = epsilon, delta, method
+        self._files, self._parties = tables_of(data), parties
+        if folder is not None and folder.exists():
+            raise SettingsError(f"{folder} exists; name a new folder. Nothing was started.")
+        if len(self._files) > 1 and parties not in (0, len(self._files)):
+            raise SettingsError(
+                f"there are {len(self._files)} tables and --parties {parties}; leave it out, "
+                "or give one table, which is then split. Nothing was started."
+            )
+        if len(self._files) == 1 and parties < 1:
+            raise SettingsError(
+                "one table is split over several parties; say over how many, such as --parties 3. "
+                "Nothing was started."
+            )
+
+    def run(self, tell: Callable[[str], None]) -> dict[str, Any]:
+        """Everything in order; returns what a reader wants to know of it."""
+        with ExitStack() as stack:
+            folder = self._folder
+            if folder is None:
+                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hedgerow-")))
+            folder.mkdir(parents=True, exist_ok=True)
+            return self._run(folder.resolve(), stack, tell)
+
+    def _run(self, folder: Path, stack: ExitStack, tell: Callable[[str], None]) -> dict[str, Any]:
+        seconds: dict[str, float] = {}
+        with _timed(seconds, "check tables and make kits"):
+            tables = self._tables(folder)
+            houses = Houses.make(folder, tables, self._schema)
+        tell(f"Kits of {len(tables)} parties and a coordinator in {folder / 'kits'}.")
+        with _timed(seconds, "start every house"):
+            stack.enter_context(houses)
+        tell("All houses run as processes of their own, over mutual TLS.")
+        with _timed(seconds, "train"):
+            facts = self._train(houses.kits["coordinator"], folder)
+        with _timed(seconds, "stop every house"):
+            houses.stop()
+        facts["ledgers"] = {name: verified(kit) for name, kit in houses.kits.items()}
+        return {**facts, "seconds": {k: round(v, 2) for k, v in seconds.items()}}
+
+    def _tables(self, folder: Path) -> dict[str, Path]:
+        """One checked table a party; a single one is dealt out row by row."""
+        from hedgerow.frames import read_table
+        from hedgerow.tables import rows_of
+
+        schema = Schema.read(self._schema)
+        if len(self._files) > 1:
+            tables = {f"party-{i + 1}": file for i, file in enumerate(self._files)}
+        else:
+            tables = {}
+            whole = read_table(self._files[0])
+            for i, part in enumerate(parts_of(whole, schema, self._parties)):
+                file = folder / f"part-{i + 1}{self._files[0].suffix.lower()}"
+                _write_table(part, file)
+                tables[f"party-{i + 1}"] = file
+        for file in tables.values():
+            rows_of(file, schema)
+        return tables
+
+    def _train(self, kit: Kit, folder: Path) -> dict[str, Any]:
+        command = [
+            *("train", "--engine", "nvflare", "--kit", str(kit.path), "--json"),
+            *("--schema", str(self._schema), "--out", str(self._out)),
+            *("--epsilon", str(self._epsilon), "--delta", str(self._delta)),
+            *(("--method", self._method) if self._method else ()),
+        ]
+        done = subprocess.run(hedgerow(command), stdout=subprocess.PIPE, text=True)
+        if done.returncode:
+            raise HedgerowError(
+                f"training ended with code {done.returncode}; what it said stands above. "
+                f"Logs of the houses are in {folder}"
+            )
+        facts: dict[str, Any] = json.loads(done.stdout)
+        from hedgerow.model.ensemble import Ensemble
+
+        facts["words"] = Ensemble.load(self._out).statement.words()
+        return facts
+
+
+def hedgerow(arguments: Sequence[str]) -> list[str]:
+    """The command line of this very installation."""
+    return [sys.executable, "-m", "hedgerow", *arguments]
+
+
+def tables_of(data: Sequence[str]) -> list[Path]:
+    """Files, or patterns of files, in a fixed order."""
+    files: list[Path] = []
+    for text in data:
+        found = [Path(text)] if Path(text).is_file() else [Path(p) for p in sorted(glob.glob(text))]
+        if not found:
+            raise SettingsError(f"no table at {text}. Nothing was started.")
+        files.extend(found)
+    return [file.resolve() for file in files]
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def pin_everywhere(
+    kits: dict[str, Kit], trust: str = "parties", colluding: int = 1, minimum: int = 3
+) -> None:
+    """What people do by telephone: cards exchanged, one roster, pinned in every house."""
+    cards = [read_card(kit.write_card()) for kit in kits.values()]
+    minimum = min(minimum, len(kits) - 1)  # a trial of two parties is allowed, and says so
+    roster, _ = collect(kits["coordinator"], cards, trust, colluding, minimum)
+    for kit in kits.values():
+        kit.pin(roster)
+
+
+class Houses:
+    """A coordinator and parties as processes of this machine, each from its own kit."""
+
+    def __init__(
+        self,
+        kits: dict[str, Kit],
+        tables: dict[str, Path],
+        schema: Path,
+        logs: Path,
+        limits: Path | None = None,
+    ) -> None:
+        self.kits = kits
+        self._limits = ["--limits", str(limits.resolve())] if limits else []
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._tables, self._schema, self._logs = tables, schema, logs
+
+    @classmethod
+    def make(
+        cls,
+        folder: Path,
+        tables: dict[str, Path],
+        schema: Path,
+        trust: str = "parties",
+        minimum: int = 3,
+        limits: Path | None = None,
+    ) -> Houses:
+        """Provision kits in `folder` and pin one roster everywhere; nothing is started yet."""
+        from hedgerow.federation.nvflare.provision import new_federation
+
+        made = new_federation(folder / "kits", "trial", "localhost", free_port(), sorted(tables))
+        kits = {name: Kit.open(path) for name, path in made.items()}
+        pin_everywhere(kits, trust, minimum=minimum)
+        return cls(kits, tables, schema.resolve(), folder, limits)
+
+    def __enter__(self) -> Houses:
+        for name in self.kits:
+            self.start(name)
+        for name in self._tables:
+            self.wait_for(name)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self, name: str) -> None:
+        """Start one house, again if it has ended; its words go to a log of its own."""
+        if (before := self.processes.get(name)) is not None:
+            before.wait(20)
+        path = str(self.kits[name].path)
+        if name == COORDINATOR:
+            arguments = ["coordinator", "start", path]
+        else:
+            data = ["--data", str(self._tables[name]), "--schema", str(self._schema)]
+            arguments = ["party", "start", path, *data, *self._limits]
+        with (self._logs / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(hedgerow(arguments), stdout=log, stderr=log)
+
+    def wait_for(self, name: str) -> None:
+        """Until a party's own process answers its operator."""
+        deadline = time.monotonic() + _READY_SECONDS
+        while time.monotonic() < deadline and self.processes[name].poll() is None:
+            try:
+                found = json.loads(call(self.kits[name].desk_socket, _STATUS, 5.0))
+                if found.get("state") == "running":
+                    return
+            except Unreachable:
+                pass
+            time.sleep(0.1)
+        raise HedgerowError(f"{name} did not start; what it said is in {self._logs}/{name}.log")
+
+    def stop(self) -> None:
+        """End every house as its operator would, all at once."""
+        running = [p for p in self.processes.values() if p.poll() is None]
+        for process in running:
+            process.send_signal(signal.SIGTERM)
+        for process in running:
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def verified(kit: Kit) -> dict[str, Any]:
+    """A house's ledger, walked and added up again."""
+    with Ledger.open(kit.ledger_path, create=False) as ledger:
+        (found,) = [o for o in verify(ledger) if o.owner == kit.name]
+        reserved = ledger.lines(kit.name, "reserve")
+    delta = float(reserved[-1].values["delta"]) if reserved else 1e-6
+    epsilon = found.spending.epsilon(delta)
+    return {"charges": found.charges, "answers": found.answers, "epsilon": epsilon}
+
+
+def parts_of(whole: Any, schema: Schema, n_parts: int) -> list[Any]:
+    """An Arrow table dealt out row by row; all rows of a person go to one part."""
+    dealt = np.arange(whole.num_rows)
+    if schema.unit.kind == "person":
+        ids = np.asarray(whole.column(schema.unit.column).to_pylist(), dtype=str)
+        dealt = np.unique(ids, return_inverse=True)[1]
+    return [whole.take(np.flatnonzero(dealt % n_parts == i)) for i in range(n_parts)]
+
+
+def _write_table(part: Any, file: Path) -> None:
+    if file.suffix == ".csv":
+        from pyarrow.csv import write_csv
+
+        write_csv(part, file)
+    else:
+        from pyarrow.parquet import write_table
+
+        write_table(part, file)
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], step: str) -> Iterator[None]:
+    began = time.monotonic()
+    yield
+    seconds[step] = time.monotonic() - began

@@ -1,0 +1,239 @@
+"""A kit: the folder that one house of a federation runs from, and what hedgerow keeps in it.
+
+`startup/` and the rest of `local/` belong to the engine. `local/hedgerow/` is ours: signing key,
+pinned roster, ledger, sockets. It is never copied by the engine and never leaves the house.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from hedgerow.errors import FormatError, HedgerowError, SettingsError
+from hedgerow.privacy.identity import Identity, Roster, check_names, fingerprint, signed_by
+
+FORMAT = 1
+COORDINATOR = "coordinator"
+_CARD = "hedgerow key card 1"
+
+
+@dataclass(frozen=True)
+class Kit:
+    """One house's folder. Read it with `Kit.open(path)`; provisioning writes it with `create`."""
+
+    path: Path
+    federation: str
+    name: str  # of the party, or "coordinator"
+    address: str  # host:port of the coordinator, that every party dials
+
+    @classmethod
+    def open(cls, path: Path, role: str = "") -> Kit:
+        """Read a kit; `role` ("coordinator" or "party") refuses the other kind."""
+        file = path / "local" / "hedgerow" / "kit.toml"
+        if not file.is_file():
+            raise SettingsError(
+                f"{path} is no kit: it has no local/hedgerow/kit.toml. Give the folder that was "
+                "unpacked from the archive of `hedgerow federation new`."
+            )
+        values = _read_toml(file, "kit")
+        try:
+            kit = cls(path.resolve(), *(str(values[k]) for k in ("federation", "name", "address")))
+        except KeyError as error:
+            raise FormatError(f"{file} lacks {error}") from error
+        if role and role != kit.role:
+            raise SettingsError(
+                f"{path} is the kit of {kit.name}, and this command needs a {role}'s kit"
+            )
+        return kit
+
+    @classmethod
+    def create(cls, path: Path, federation: str, name: str, address: str) -> Kit:
+        """Write what hedgerow needs into a kit that the engine has provisioned."""
+        if name != COORDINATOR:
+            check_names([name])
+        kit = cls(path.resolve(), federation, name, address)
+        kit.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        values = {"format": FORMAT, "federation": federation, "name": name, "address": address}
+        write_file(kit.folder / "kit.toml", tomli_w.dumps(values), 0o600)
+        return kit
+
+    @property
+    def role(self) -> str:
+        return "coordinator" if self.name == COORDINATOR else "party"
+
+    @property
+    def folder(self) -> Path:
+        return self.path / "local" / "hedgerow"
+
+    @property
+    def ledger_path(self) -> Path:
+        return self.folder / "ledger.sqlite"
+
+    @property
+    def party_socket(self) -> Path:
+        """Where the party's own process answers messages that the engine carried."""
+        return self.folder / "party.sock"
+
+    @property
+    def desk_socket(self) -> Path:
+        """Where the party's own process answers its operator."""
+        return self.folder / "desk.sock"
+
+    @property
+    def carrier_socket(self) -> Path:
+        """Where the engine's process takes messages from the coordinator to the parties."""
+        return self.folder / "carrier.sock"
+
+    def identity(self) -> Identity:
+        """This house's signing key, made at the first call; it never leaves the folder."""
+        file = self.folder / "signing-key.pem"
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not file.exists():
+            made = Ed25519PrivateKey.generate()
+            pem = made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+            write_file(file, pem.decode("ascii"), 0o600, new=True)
+        try:
+            key = load_pem_private_key(file.read_bytes(), None)
+        except ValueError as error:
+            raise FormatError(f"{file} is no signing key; restore it from a backup") from error
+        if not isinstance(key, Ed25519PrivateKey):
+            raise FormatError(f"{file} is no Ed25519 key; restore it from a backup")
+        return Identity(key)
+
+    def write_card(self) -> Path:
+        """The public half of the key as a file to hand to the others, signed by itself."""
+        identity = self.identity()
+        card = {"format": FORMAT, "federation": self.federation, "name": self.name}
+        values = {**card, "key": identity.public, "fingerprint": fingerprint(identity.public)}
+        values["signature"] = identity.sign(_card_text(self.federation, self.name, identity.public))
+        file = self.path / f"{self.name}.key.toml"
+        write_file(file, tomli_w.dumps(values), 0o644)
+        return file
+
+    def pin(self, roster: Roster) -> None:
+        """Store the roster that this house accepts; its own key must be the one in it."""
+        public = self.identity().public
+        pinned = roster.coordinator if self.role == "coordinator" else roster.keys.get(self.name)
+        if pinned != public:
+            raise SettingsError(
+                f"the roster has another key for {self.name}: it was made with an old key card, or "
+                f"somebody stands in between. Nothing was pinned. Send {self.name}.key.toml again."
+            )
+        write_file(self.folder / "roster.toml", roster_text(roster, self.federation), 0o600)
+
+    def roster(self) -> Roster:
+        file = self.folder / "roster.toml"
+        if not file.is_file():
+            raise SettingsError(
+                f"no roster is pinned in {self.path}. Exchange the key cards, then run "
+                f"`hedgerow federation pin {self.path}`."
+            )
+        return read_roster(file, self.federation)
+
+
+@dataclass(frozen=True)
+class Card:
+    """The public half of a house's signing key, as it was handed over."""
+
+    federation: str
+    name: str
+    key: str
+
+
+def read_card(file: Path) -> Card:
+    """A key card; its signature shows only that it was not damaged, so compare fingerprints."""
+    values = _read_toml(file, "key card")
+    try:
+        card = Card(str(values["federation"]), str(values["name"]), str(values["key"]))
+        signature = str(values["signature"])
+    except KeyError as error:
+        raise FormatError(f"{file} is no key card: it lacks {error}") from error
+    if card.name != COORDINATOR:
+        check_names([card.name])
+    if not signed_by(card.key, _card_text(card.federation, card.name, card.key), signature):
+        raise FormatError(f"{file} was changed on its way; ask {card.name} to send it again")
+    return card
+
+
+def roster_text(roster: Roster, federation: str) -> str:
+    """A roster as TOML; people compare the fingerprints in it by telephone."""
+    parties = [
+        {"name": name, "key": key, "fingerprint": fingerprint(key)} for name, key in roster.parties
+    ]
+    values = {
+        "format": FORMAT,
+        "federation": federation,
+        "trust": roster.trust,
+        "colluding": roster.colluding,
+        "minimum_parties": roster.minimum,
+        "coordinator": {
+            "key": roster.coordinator,
+            "fingerprint": fingerprint(roster.coordinator),
+        },
+        "party": parties,
+    }
+    return tomli_w.dumps(values)
+
+
+def read_roster(file: Path, federation: str = "") -> Roster:
+    values = _read_toml(file, "roster")
+    try:
+        if federation and values["federation"] != federation:
+            raise SettingsError(
+                f"{file} is the roster of {values['federation']!r}, and this kit is of "
+                f"{federation!r}"
+            )
+        return Roster(
+            tuple((str(p["name"]), str(p["key"])) for p in values["party"]),
+            str(values["coordinator"]["key"]),
+            int(values["colluding"]),
+            int(values["minimum_parties"]),
+            str(values["trust"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, HedgerowError):
+            raise
+        raise FormatError(f"{file} is no readable roster") from error
+
+
+def _card_text(federation: str, name: str, key: str) -> bytes:
+    return "\n".join((_CARD, federation, name, key)).encode()
+
+
+def _read_toml(file: Path, what: str) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise FormatError(f"{file} is no readable {what}: {error}") from error
+    if values.get("format") != FORMAT:
+        raise FormatError(
+            f"{file} has format {values.get('format')!r}, and this hedgerow reads {FORMAT}; "
+            "install the version that wrote it"
+        )
+    return values
+
+
+def write_file(file: Path, text: str, mode: int, *, new: bool = False) -> None:
+    """Write by rename, with this mode from the first byte on."""
+    partial = file.with_name(file.name + f".{os.getpid()}.part")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    if new and file.exists():
+        partial.unlink()
+        raise SettingsError(f"{file} appeared meanwhile; start one process at a time")
+    os.replace(partial, file)

@@ -1,0 +1,168 @@
+"""The NVFlare process of a house, as a child of ours: started, watched, restarted and stopped."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from types import TracebackType
+
+from hedgerow.errors import HedgerowError
+from hedgerow.federation.kit import Kit
+from hedgerow.federation.nvflare import check_installed
+from hedgerow.federation.nvflare.hardening import JOBS_FOLDER, SNAPSHOTS_FOLDER
+from hedgerow.federation.nvflare.tether import start_tethered
+
+log = logging.getLogger(__name__)
+STOP_SECONDS = 5.0  # between asking a process to end and killing it
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 30.0
+STEADY_SECONDS = 120.0  # whoever ran this long starts again without a pause
+_JOB = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # NVFlare names jobs like this
+_PARENTS = {
+    "coordinator": ("nvflare.private.fed.app.server.server_train", "fed_server.json"),
+    "party": ("nvflare.private.fed.app.client.client_train", "fed_client.json"),
+}
+
+
+class EngineProcess:
+    """NVFlare's process of this kit. It writes to `engine.log` in the kit and dies with us.
+
+    Whoever owns it calls `watch()` every second or so, which starts it again if it died.
+    """
+
+    def __init__(self, kit: Kit) -> None:
+        check_installed()
+        self.kit = kit
+        self.log_path = kit.folder / "engine.log"
+        self.starts = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started = self._ended = 0.0
+        self._pause = 0.0
+
+    @property
+    def pid(self) -> int | None:
+        """Of the running process; None if there is none."""
+        return self._process.pid if self._process and self._process.poll() is None else None
+
+    def start(self) -> None:
+        """Start it; the port of a coordinator must be free."""
+        if self.pid is not None:
+            return
+        if self.kit.role == "coordinator":
+            self._check_port()
+        self._begin()
+
+    def await_listening(self, wait_seconds: float = 60.0) -> None:
+        """Wait until the coordinator's process takes connections."""
+        deadline = time.monotonic() + wait_seconds
+        while not _is_open(self._port):
+            if self.pid is None or time.monotonic() > deadline:
+                raise HedgerowError(
+                    f"the engine does not listen at port {self._port} after {wait_seconds:.0f} s "
+                    f"or has ended; {self.log_path} says why"
+                )
+            time.sleep(0.1)
+
+    def watch(self) -> bool:
+        """Whether it runs. If it died it is started again, after a pause that doubles each time."""
+        if self.pid is not None:
+            return True
+        now = time.monotonic()
+        if self._ended < self._started:
+            self._ended = now
+            steady = now - self._started > STEADY_SECONDS
+            longer = min(2 * self._pause or FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+            self._pause = 0.0 if steady else longer
+            code = self._process.returncode if self._process else None
+            log.warning(
+                "the engine's process ended (code %s); it starts again in %.0f s, see %s",
+                code,
+                self._pause,
+                self.log_path,
+            )
+        if now - self._ended >= self._pause:
+            self._begin()
+        return self.pid is not None
+
+    def stop(self) -> None:
+        """End it, and with it the processes of its jobs."""
+        process = self._process
+        if process is None:
+            return
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)  # SIGINT leaves NVFlare hanging for 20 s
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        self._process = None
+
+    def __enter__(self) -> EngineProcess:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _begin(self) -> None:
+        module, config = _PARENTS[self.kit.role]
+        who = [f"uid={self.kit.name}"] if self.kit.role == "party" else []
+        words = ["-m", module, "-m", str(self.kit.path), "-s", config, "--set"]
+        words += ["secure_train=true", *who, "org=hedgerow", "config_folder=config"]
+        jobs = {"NVFL_JOB_STORE_ROOT": str(self.kit.path / JOBS_FOLDER)}
+        mode = "wb" if self.starts == 0 else "ab"
+        self._sweep()
+        with open(self.log_path, mode, opener=_private) as output:
+            self._process = start_tethered(
+                words, {**os.environ, **jobs}, str(self.kit.path), output
+            )
+        self.starts += 1
+        self._started = time.monotonic()
+
+    def _sweep(self) -> None:
+        """Drop what jobs of an earlier process left behind; none of them can be taken up again."""
+        self.kit.carrier_socket.unlink(missing_ok=True)
+        for path in self.kit.path.iterdir():
+            if _JOB.fullmatch(path.name) or path.name in (JOBS_FOLDER, SNAPSHOTS_FOLDER):
+                shutil.rmtree(path, ignore_errors=True)
+
+    @property
+    def _port(self) -> int:
+        return int(self.kit.address.rpartition(":")[2])
+
+    def _check_port(self) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("", self._port))
+            except OSError as error:
+                raise HedgerowError(
+                    f"port {self._port} of this machine cannot be used: {error.strerror}. A "
+                    "coordinator may be running already; stop it, or whatever else uses the port, "
+                    "and start again. Nothing was started."
+                ) from error
+
+
+def _is_open(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1.0).close()
+    except OSError:
+        return False
+    return True
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -1,0 +1,106 @@
+"""Limits: what a party allows, whatever a plan, a roster or a question says.
+
+Beside them the two seams to the person behind a party: what it is told, and what it approves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from hedgerow.privacy.accounting import epsilon_of
+from hedgerow.privacy.identity import Roster, fingerprint
+from hedgerow.privacy.ledger import Budget
+from hedgerow.privacy.plan import Plan
+from hedgerow.wire import Refusal
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a party allows. None and an empty text mean: no limit of this kind."""
+
+    budget: Budget | None = None  # ceiling over all runs on this party's ledger
+    per_run: Budget | None = None  # ceiling of each run, counted at the party's own delta
+    least_parties: int = 1
+    kinds: frozenset[str] | None = None  # of queries
+    per_month: Budget | None = None  # ceiling over the runs reserved in the last 31 days
+    methods: frozenset[str] | None = None
+    coordinator: str = ""  # fingerprint of its key
+    parties: tuple[tuple[str, str], ...] | None = None  # name, and fingerprint or ""
+    approve: bool = False  # whether a person must approve each plan
+
+    def check_plan(self, plan: Plan, roster: Roster) -> None:
+        """Refuse a plan that does not fit; what the ledger has to say (total, month) aside."""
+        if self.objection(roster):
+            raise Refusal("not-allowed")
+        if self.methods is not None and plan.method not in self.methods:
+            raise Refusal("over-limits")
+        if self.kinds is not None and not plan.kinds() <= self.kinds:
+            raise Refusal("over-limits")
+        if self.per_run is not None:
+            cost = epsilon_of(plan.mu, self.per_run.delta, plan.coordinates)
+            if cost > self.per_run.epsilon * (1 + 1e-9):
+                raise Refusal("over-limits")
+        if self.wants_more_than(roster):
+            raise Refusal("over-limits")
+
+    def check_set(self, names: Sequence[str], roster: Roster) -> None:
+        """Refuse a set of parties that is too small or holds one that is not allowed."""
+        if not all(self._allows(name, roster) for name in names):
+            raise Refusal("not-allowed")
+        if roster.trust == "parties" and len(names) < self.least_parties:
+            raise Refusal("too-few-parties")
+
+    def wants_more_than(self, roster: Roster) -> bool:
+        """Whether the roster allows sums of fewer parties; only masked sums hide a party."""
+        return roster.trust == "parties" and least_parties(roster) < self.least_parties
+
+    def objection(self, roster: Roster) -> str:
+        """Who in a roster is not allowed, in words; "" if all are."""
+        if self.coordinator and fingerprint(roster.coordinator) != self.coordinator:
+            return (
+                f"the roster's coordinator has the fingerprint {fingerprint(roster.coordinator)}, "
+                f"and the limits allow only {self.coordinator}"
+            )
+        for name, key in roster.parties:
+            if not self._allows(name, roster):
+                return (
+                    f"the roster has the party {name} with the fingerprint {fingerprint(key)}, "
+                    "and the limits do not list it so"
+                )
+        return ""
+
+    def _allows(self, name: str, roster: Roster) -> bool:
+        if self.parties is None:
+            return True
+        listed = dict(self.parties).get(name)
+        return listed is not None and listed in ("", fingerprint(roster.keys[name]))
+
+
+def least_parties(roster: Roster) -> int:
+    """The smallest set that may be summed: the roster's minimum, and more than half of it."""
+    return max(roster.minimum, roster.colluding + 1, len(roster.parties) // 2 + 1)
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that a party did, for whoever watches it; never anything about rows."""
+
+    what: str  # "reserved", "answered", "refused", "unwritten" (its ledger could not be written)
+    run: str
+    slot: int = -1
+    kind: str = ""  # of the query
+    mu: float = 0.0
+    word: str = ""  # of a refusal
+    plan: Plan | None = None
+
+
+class Approvals(Protocol):
+    """Where a person's word on plans is kept."""
+
+    def is_approved(self, plan: Plan) -> bool: ...
+
+    def keep(self, plan: Plan) -> None:
+        """Store a plan until a person has looked at it."""
+        ...

@@ -1,0 +1,129 @@
+"""What an owner has reserved over all runs of a ledger, and the ceilings that it must stay under.
+
+Ceilings are counted from reservations, not from charges: there are no refunds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from hedgerow.errors import BudgetExceeded, LedgerError, PlanError
+from hedgerow.privacy.accounting import epsilon_of, mu_of
+from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger, Line
+from hedgerow.privacy.plan import Plan
+
+MONTH = timedelta(days=31)
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What an owner has reserved so far, over all runs of a ledger or those of a month."""
+
+    mu: float
+    coordinates: int
+    runs: int
+
+    def epsilon(self, delta: float, accounting: str = "exact") -> float:
+        return epsilon_of(self.mu, delta, self.coordinates, accounting)
+
+    def with_plan(self, plan: Plan) -> Spending:
+        mu = math.hypot(self.mu, plan.mu)
+        return Spending(mu, self.coordinates + plan.coordinates, self.runs + 1)
+
+    def room(self, budget: Budget) -> float:
+        """The epsilon of the dearest run that still fits, at the budget's own delta.
+
+        Runs compose by the squares of their mu, so it is more than the difference of two epsilons.
+        """
+        ceiling = mu_of(budget.epsilon, budget.delta, self.coordinates)
+        left = math.sqrt(max(0.0, ceiling**2 - self.mu**2))
+        return epsilon_of(left, budget.delta, self.coordinates)
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """A budget over every run of a ledger, or over those reserved in the last 31 days."""
+
+    budget: Budget
+    monthly: bool = False
+
+    def spent(self, ledger: Ledger, owner: str) -> Spending:
+        return month_spending(ledger, owner) if self.monthly else spending(ledger, owner)
+
+    def check(self, ledger: Ledger, plan: Plan, owner: str) -> None:
+        """Raise BudgetExceeded if the plan does not fit beside what is reserved already."""
+        limit, spent = self.budget, self.spent(ledger, owner)
+        before, after = spent.epsilon(limit.delta), spent.with_plan(plan).epsilon(limit.delta)
+        if after > limit.epsilon * (1 + 1e-9):
+            of = "the last 31 days' epsilon" if self.monthly else "epsilon"
+            raise BudgetExceeded(
+                f"The plan would take {of} from {before:.3f} to {after:.3f}, over the budget of "
+                f"{limit.epsilon:g} at delta = {limit.delta:g}. No party was asked and nothing was "
+                "spent. Plan with a smaller epsilon, or end the use of these rows."
+            )
+
+
+def spending(ledger: Ledger, owner: str = COORDINATOR) -> Spending:
+    """Everything an owner has reserved: ceilings, not refunds."""
+    return _added(ledger.lines(owner, "reserve"))
+
+
+def month_spending(ledger: Ledger, owner: str = COORDINATOR) -> Spending:
+    """What an owner reserved in the last 31 days, by the times of the ledger (UTC).
+
+    A time in the future counts: a clock that was set back does not make room.
+    """
+    since = datetime.now(UTC) - MONTH
+    return _added([line for line in ledger.lines(owner, "reserve") if _is_after(line, since)])
+
+
+def set_budget(ledger: Ledger, budget: Budget, owner: str = COORDINATOR) -> None:
+    """Record an owner's ceiling. It can be set once; a ledger does not forget."""
+    known = budget_of(ledger, owner)
+    if known is None:
+        values = {"epsilon": budget.epsilon, "delta": budget.delta}
+        ledger.append(owner, "open", values=values)
+    elif known != budget:
+        raise LedgerError(
+            f"this ledger has a budget of epsilon = {known.epsilon:g} at delta = {known.delta:g}; "
+            "it cannot be changed. Use another ledger only for other rows."
+        )
+
+
+def budget_of(ledger: Ledger, owner: str = COORDINATOR) -> Budget | None:
+    lines = ledger.lines(owner, "open")
+    if not lines:
+        return None
+    values = lines[0].values
+    return Budget(float(values["epsilon"]), float(values["delta"]))
+
+
+def unit_of(plan: Plan) -> str:
+    """What a run's epsilon counts: adding or removing one unit, or replacing one."""
+    change = "replace" if plan.privacy.trust == "nobody" else "add or remove"
+    return f"{change} one {plan.unit}"
+
+
+def check_unit(ledger: Ledger, plan: Plan, owner: str) -> None:
+    """Epsilons of different units do not add up; refuse to pretend that they do."""
+    for line in ledger.lines(owner, "reserve"):
+        if line.values["unit"] != unit_of(plan):
+            raise PlanError(
+                f"this ledger counts what it costs to {line.values['unit']!r} and the plan what it "
+                f"costs to {unit_of(plan)!r}; the two do not add up. Nothing was asked. Plan for "
+                "the same unit and trust, or keep a ledger of its own for each, knowing that "
+                "neither speaks for both."
+            )
+
+
+def _added(lines: Sequence[Line]) -> Spending:
+    reserved = [line.values for line in lines]
+    mu = math.sqrt(math.fsum(float(v["mu"]) ** 2 for v in reserved))
+    return Spending(mu, sum(int(v["coordinates"]) for v in reserved), len(reserved))
+
+
+def _is_after(line: Line, since: datetime) -> bool:
+    return datetime.fromisoformat(line.time) > since

@@ -1,0 +1,308 @@
+"""A person decides: plans wait, are shown in words, approved, recorded; the desk tells it all."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+from hedgerow import wire
+from hedgerow.cli.party import party_app
+from hedgerow.deployment.board import Board
+from hedgerow.deployment.desk import Desk, ask_desk, log_of
+from hedgerow.deployment.plans import LONGEST_PLAN, MOST_PENDING, PlanFolder, plan_in_words
+from hedgerow.errors import HedgerowError, LedgerError, SettingsError
+from hedgerow.federation.kit import Kit
+from hedgerow.federation.sockets import Listener
+from hedgerow.limits import Event, Limits
+from hedgerow.party import Party
+from hedgerow.privacy.ledger import Budget, Ledger
+from hedgerow.privacy.verify import verify
+from hedgerow.wire import Message
+from tests.attacks.rig import SCHEMA, Rig, some_rows, word
+from tests.test_ledger import a_plan
+
+ASKING = Limits(per_run=Budget(2.0, 1e-6), budget=Budget(3.0, 1e-6), approve=True)
+LIMITS = 'format = 1\ndelta = 1e-6\napprove = "each plan"\n[epsilon]\nper_run = 2\ntotal = 3\n'
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    made = Kit.create(tmp_path / "a", "trial", "a", "here:1")
+    (made.folder / "limits.toml").write_text(LIMITS)
+    return made
+
+
+def asking_rig(kit: Kit) -> Rig:
+    """Party a asks a person; its ledger is the kit's."""
+    rig = Rig(opened=False)
+    rig.ledgers["a"] = Ledger.open(kit.ledger_path)
+    rig.parties["a"] = Party(
+        "a", some_rows(50, 0), SCHEMA, rig.ledgers["a"], rig.parties["a"].identity, ASKING,
+        PlanFolder.of(kit),
+    )  # fmt: skip
+    rig.parties["a"].pin(rig.roster)
+    return rig
+
+
+def opening(rig: Rig) -> Message:
+    return wire.plain("open", {"plan": rig.plan.to_dict(), "roster": rig.roster.hash})
+
+
+def call(*words: object) -> Result:
+    return CliRunner().invoke(party_app, [str(word) for word in words])
+
+
+def test_a_plan_waits_is_read_in_words_approved_and_recorded(kit: Kit) -> None:
+    rig = asking_rig(kit)
+    assert word(rig.send("a", opening(rig))) == "not-approved"
+    shown = " ".join(call("plans", kit.path).stdout.split())
+    assert f"Run {rig.plan.run}, method random-trees." in shown
+    assert "reserves epsilon = 1 at delta = 1e-06" in shown
+    assert "label-sums" in shown
+    assert "leaf-sums" in shown
+    assert "nobody sees a sum of this party alone" in shown
+    assert f"party approve {kit.path} {rig.plan.run[:12]}".replace(" ", "") in shown.replace(
+        " ", ""
+    )
+
+    refused = call("approve", kit.path, rig.plan.run[:6])
+    assert "give --yes" in str(refused.exception)
+    assert word(rig.send("a", opening(rig))) == "not-approved"
+    assert call("approve", kit.path, rig.plan.run[:6], "--yes").exit_code == 0
+    assert "No plan waits" in call("plans", kit.path).stdout
+    rig.open(rig.plan)
+    assert rig.ask("a").type == "answer"
+    kinds = [line.kind for line in rig.ledgers["a"].lines("a", run=rig.plan.run)]
+    assert kinds[:3] == ["refuse", "approve", "reserve"]
+    (line,) = rig.ledgers["a"].lines("a", "approve")
+    assert line.values == {"hash": rig.plan.hash}
+    rig.check_books()
+
+
+def test_an_approval_is_of_one_plan_and_is_not_asked_for_twice(kit: Kit) -> None:
+    rig = asking_rig(kit)
+    PlanFolder.of(kit).approve(rig.plan)
+    rig.open(rig.plan)
+    dearer = replace(rig.plan, seed=rig.plan.seed + 1, run="another")
+    rig.plan = dearer
+    assert word(rig.send("a", opening(rig))) == "not-approved"
+    # The ledger remembers: a restarted party goes on without the file.
+    for file in PlanFolder.of(kit).folder.iterdir():
+        file.unlink()
+    rig.plan = Rig(opened=False).plan
+    PlanFolder.of(kit).approve(rig.plan)
+    rig.open(rig.plan)
+    (PlanFolder.of(kit).folder / f"{rig.plan.hash}.approved").unlink()
+    rig.open(rig.plan)
+    assert len(rig.ledgers["a"].lines("a", "approve", rig.plan.run)) == 1
+
+
+def test_a_plan_beyond_the_limits_does_not_bother_anybody(kit: Kit) -> None:
+    rig = asking_rig(kit)
+    rig.plan = Rig(epsilon=2.5, opened=False).plan
+    assert word(rig.send("a", opening(rig))) == "over-limits"
+    assert PlanFolder.of(kit).pending() == []
+
+
+def test_without_anywhere_to_wait_no_plan_is_approved() -> None:
+    rig = Rig(limits=Limits(approve=True), opened=False)
+    assert word(rig.send("a", opening(rig))) == "not-approved"
+
+
+def test_waiting_plans_cannot_fill_the_disk(kit: Kit) -> None:
+    folder = PlanFolder.of(kit)
+    for i in range(MOST_PENDING + 5):
+        folder.keep(a_plan(run=f"run-{i:02}"))
+    assert [plan.run for plan in folder.pending()] == [f"run-{i:02}" for i in range(5, 21)]
+    folder.keep(a_plan(run="x" * LONGEST_PLAN))
+    assert len(folder.pending()) == MOST_PENDING
+    assert len(list(folder.folder.iterdir())) == MOST_PENDING
+
+
+def test_a_run_is_named_by_its_beginning_and_only_if_that_is_one(kit: Kit) -> None:
+    folder = PlanFolder.of(kit)
+    for run in ("run", "run-1", "other"):
+        folder.keep(a_plan(run=run))
+    assert folder.named("o").run == "other"
+    assert folder.named("run").run == "run"
+    for wrong in ("ru", "x", ""):
+        with pytest.raises(SettingsError, match=r"waiting: run, run-1, other.*nothing was spent"):
+            folder.named(wrong)
+
+
+def test_a_changed_file_is_not_the_plan_that_waited(kit: Kit) -> None:
+    folder = PlanFolder.of(kit)
+    folder.keep(a_plan(1.0))
+    (file,) = folder.folder.iterdir()
+    a_plan(2.0).write(file)
+    assert folder.pending() == []
+
+
+def test_names_from_outside_cannot_steer_the_terminal(kit: Kit) -> None:
+    bad = a_plan(run="r\x1b[2J\nApproved.")
+    assert all(text.isprintable() for text in plan_in_words(bad))
+    console = Console(record=True, width=200)
+    board = Board(console, "a", Limits())
+    board.event(Event("refused", "x\x1b[31m\ny", word="over-limits"))
+    text = console.export_text()
+    assert "\x1b" not in text
+    assert text.count("\n") == 1
+
+
+def test_the_words_count_at_the_partys_own_delta() -> None:
+    words = " ".join(plan_in_words(a_plan(1.0), 1e-9))
+    assert "counted at this party's delta = 1e-09: epsilon = 1." in words
+    assert "counted at" not in " ".join(plan_in_words(a_plan(1.0), 1e-5))
+
+
+def used_kit(kit: Kit) -> Rig:
+    """A party that reserved a run, answered twice, and refused two things."""
+    rig = asking_rig(kit)
+    PlanFolder.of(kit).approve(rig.plan)
+    rig.open(rig.plan)
+    assert rig.ask("a").type == "answer"
+    assert rig.ask("a", attempt=2).type == "answer"
+    rig.ask("a", parties=("a",))
+    rig.ask("a", run="other")
+    return rig
+
+
+def test_status_log_and_limits_from_the_ledger_file(kit: Kit) -> None:
+    rig = used_kit(kit)
+    running = Desk(kit, rig.ledgers["a"], ASKING, lambda: "running").status()
+    rig.ledgers["a"].close()
+    status = json.loads(call("status", kit.path, "--json").stdout)
+    assert {**running, "running": False, "state": "not running"} == status
+    (run,) = status["runs"]
+    assert (run["charged_slots"], run["charged_attempts"], run["slots"]) == (1, 2, 4)
+    assert status["refused"] == {"too-few-parties": 1, "unknown-run": 1}
+    per_run, total = status["limits"]
+    assert per_run["used"] is None
+    assert total["used"] == pytest.approx(1.0, rel=1e-6)
+    assert total["left"] == pytest.approx(2.0, rel=1e-6)
+    assert 2.0 < total["next_run"] < 3.0  # squares of mu add up, not epsilons
+
+    entries = json.loads(call("log", kit.path, "--json").stdout)
+    kinds = ["started", "approved", "reserved", "charged", "charged", "refused", "refused"]
+    assert [entry["what"] for entry in entries] == kinds
+    assert entries[3]["kind"] == "label-sums"
+    assert entries[4]["attempt"] == 2
+    assert entries[5]["word"] == "too-few-parties"
+    assert all(entry["time"].endswith("+00:00") for entry in entries)
+
+    words = call("status", kit.path).stdout
+    assert "not running" in words
+    assert "Refused 1 x unknown-run." in words
+    assert "too-few-parties" in call("log", kit.path).stdout
+    limits = call("limits", kit.path).stdout
+    assert "Epsilon at most 2 a run, counted at delta = 1e-06." in limits
+    assert "A person must approve each plan." in limits
+    found = json.loads(call("limits", kit.path, "--json").stdout)
+    assert found["limits"] == status["limits"]
+
+
+def test_the_desk_of_a_running_party_is_asked_first(kit: Kit) -> None:
+    rig = used_kit(kit)
+    desk = Desk(kit, rig.ledgers["a"], ASKING, lambda: "running")
+    with Listener(kit.desk_socket, desk.handle):
+        assert ask_desk(kit, "status", Limits())["state"] == "running"
+        assert ask_desk(kit, "log", Limits()) == log_of(rig.ledgers["a"], "a")
+        assert ask_desk(kit, "pending", Limits()) == []
+        with pytest.raises(HedgerowError, match="status, log and pending"):
+            ask_desk(kit, "rows", Limits())
+    with pytest.raises(LedgerError, match="in use by another process"):
+        ask_desk(kit, "status", Limits())  # it holds its ledger and does not listen
+    rig.ledgers["a"].close()
+
+
+def test_a_party_that_never_started_has_an_empty_status(kit: Kit) -> None:
+    status = json.loads(call("status", kit.path, "--json").stdout)
+    assert (status["runs"], status["refused"], status["fingerprint"]) == ([], {}, None)
+    assert not kit.ledger_path.exists()
+    assert not (kit.folder / "signing-key.pem").exists()
+
+
+def test_a_limits_file_is_written_once(kit: Kit) -> None:
+    again = call("limits", kit.path, "--write")
+    assert "exists and was not changed" in str(again.exception)
+    (kit.folder / "limits.toml").unlink()
+    assert "the defaults" in call("limits", kit.path).stdout
+    assert call("limits", kit.path, "--write").exit_code == 0
+    assert (kit.folder / "limits.toml").stat().st_mode & 0o077 == 0
+    assert "per_month" in (kit.folder / "limits.toml").read_text()
+
+
+def test_the_key_is_made_once_and_its_card_written(kit: Kit) -> None:
+    first = json.loads(call("key", kit.path, "--json").stdout)
+    assert first["fingerprint"] in call("key", kit.path).stdout
+    assert Path(first["card"]).is_file()
+    with pytest.raises(SettingsError, match="needs a party's kit"):
+        Kit.open(Kit.create(kit.path.parent / "c", "t", "coordinator", "h:1").path, "party")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "defect"),
+    [
+        ("refuse", {}, "does not say what was refused"),
+        ("answer", {"request": "x"}, "not charged before"),
+    ],
+)
+def test_new_kinds_of_lines_do_not_hide_a_defect(
+    kit: Kit, kind: str, values: dict[str, Any], defect: str
+) -> None:
+    rig = used_kit(kit)
+    ledger = rig.ledgers["a"]
+    (found,) = verify(ledger)
+    assert (found.charges, found.answers) == (2, 2)
+    ledger.append("a", kind, rig.plan.run, 3, 7, values)
+    with pytest.raises(LedgerError, match=defect):
+        verify(ledger)
+
+
+def test_a_reservation_of_another_plan_than_the_approved_one_is_found() -> None:
+    from hedgerow.privacy.reservation import Reservation
+
+    ledger = Ledger.in_memory()
+    ledger.append("a", "approve", "run-1", values={"hash": a_plan(2.0).hash})
+    Reservation(ledger, a_plan(1.0), "a")
+    with pytest.raises(LedgerError, match="another plan than the one that a person approved"):
+        verify(ledger)
+
+
+def test_the_board_says_what_was_asked_and_what_is_left(kit: Kit) -> None:
+    console = Console(record=True, width=300)
+    board = Board(console, "a", ASKING)
+    rig = asking_rig(kit)
+    PlanFolder.of(kit).approve(rig.plan)
+    with board.follow(rig.ledgers["a"]):
+        rig.parties["a"]._watch = board.event
+        rig.open(rig.plan)
+        rig.ask("a")
+        rig.ask("a")  # the same again: free, and not told
+        rig.ask("a", parties=("a",))
+        rig.ask("a", parties=("a",))
+    text = console.export_text()
+    assert text.count("reserved epsilon = 1 at delta = 1e-06") == 1
+    assert "1 of 3 used in total (next run at most 2." in text
+    assert text.count("answered slot 0, label-sums (random-trees), mu = ") == 1
+    assert text.count("refused (too-few-parties)") == 1
+
+
+def test_on_a_terminal_a_table_stays_in_view(kit: Kit) -> None:
+    console = Console(force_terminal=True, width=120, record=True)
+    board = Board(console, "a", ASKING)
+    rig = asking_rig(kit)
+    PlanFolder.of(kit).approve(rig.plan)
+    with board.follow(rig.ledgers["a"]):
+        rig.parties["a"]._watch = board.event
+        rig.open(rig.plan)
+        rig.ask("a")
+    text = console.export_text()
+    assert "Party a" in text
+    assert "1 questions" in text

@@ -1,0 +1,216 @@
+"""Three party processes, killed, starved of disk and started again, with no engine in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from hedgerow.cli.party import party_app, process_for
+from hedgerow.errors import HedgerowError, SumFailed
+from hedgerow.privacy.ledger import Ledger
+from hedgerow.wire import Message
+from tests.deployment.houses import Houses
+
+NAMES = ("north", "south", "west")
+GENEROUS = "format = 1\ndelta = 1e-6\nleast_parties = 3\n[epsilon]\nper_run = 60\ntotal = 5000\n"
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
+    """Three parties that run; tests leave them running. At the end every ledger must agree."""
+    houses = Houses(tmp_path_factory.mktemp("houses"), NAMES)
+    houses.pin()
+    (houses.folder / "limits.toml").write_text(GENEROUS)
+    try:
+        houses.start_all(f"limits={houses.folder / 'limits.toml'}")
+        yield houses
+    finally:
+        codes = houses.end()
+    assert set(codes.values()) == {0}, codes
+    houses.check_books()
+    for name in NAMES:
+        assert "stopped." in houses.said(name)
+        assert "Traceback" not in houses.said(name)
+
+
+def call(*words: object) -> str:
+    found = CliRunner().invoke(party_app, [str(word) for word in words])
+    assert found.exit_code == 0, f"{found.output}{found.exception!r}"
+    return found.stdout
+
+
+def test_the_default_method_trains_over_three_processes(running: Houses) -> None:
+    ledger, plan = Ledger.in_memory(), running.plan()
+    model = running.train(plan, ledger)
+    assert model.statement.guarantee == "epsilon-delta"
+    assert model.statement.parties == NAMES
+    released = len(ledger.lines(kind="release"))
+    assert released > 3
+
+    status = json.loads(call("status", running.kits["north"].path, "--json"))
+    assert status["running"]
+    (run,) = [run for run in status["runs"] if run["run"] == plan.run]
+    assert run["charged_slots"] == released
+    total = {row["limit"]: row for row in status["limits"]}["in total"]
+    assert total["used"] == pytest.approx(plan.epsilon, rel=1e-6)
+    entries = json.loads(call("log", running.kits["north"].path, "--json"))
+    charged = [entry for entry in entries if entry["what"] == "charged"]
+    assert len(charged) == released
+    assert all(entry["kind"] and entry["mu"] > 0 for entry in charged)
+    assert "answered slot 0" in running.said("north")
+    assert running.said("north").count("fingerprint") == 1
+
+
+def test_a_party_killed_in_the_middle_comes_back_and_the_run_is_resumed(running: Houses) -> None:
+    ledger, plan = Ledger.in_memory(), running.plan(50.0, "random-trees")
+    asked: list[str] = []
+
+    def kill(message: bytes) -> None:
+        asked.append(Message.from_bytes(message).type)
+        if asked.count("ask") == 3 and asked[-1] == "ask":
+            running.processes["south"].kill()
+            running.processes["south"].wait()
+
+    running.engine.before_ask = kill
+    with pytest.raises(SumFailed, match=r"missing: south.*again"):
+        running.train(plan, ledger)
+    running.engine.before_ask = lambda message: None
+    assert len(ledger.lines(kind="release")) == 2
+    status = json.loads(call("status", running.kits["south"].path, "--json"))
+    assert not status["running"]
+    running.restart("south")
+    again = json.loads(call("status", running.kits["south"].path, "--json"))
+    assert again["running"]
+    assert again["runs"] == status["runs"]
+    model = running.train(plan, ledger)
+    assert len(model.trees) == 6
+
+
+def test_a_party_killed_between_charge_and_answer_does_not_answer_it_later(
+    running: Houses,
+) -> None:
+    running.processes["west"].terminate()
+    running.processes["west"].wait(30)
+    before = running.said("west").count("answering for trial")
+    running.start("west", fail_at="sync@2")
+    running.await_words("west", "answering for trial", before + 1)
+    ledger, plan = Ledger.in_memory(), running.plan(50.0, "random-trees")
+    with pytest.raises(SumFailed, match="missing: west"):
+        running.train(plan, ledger)
+    assert running.processes["west"].wait(30) == -signal.SIGKILL
+    running.restart("west")
+    running.train(plan, ledger)
+    assert len(ledger.lines(kind="release")) == 6
+
+
+def test_a_full_disk_answers_nothing_and_goes_on_when_there_is_space(running: Houses) -> None:
+    ledger, plan = Ledger.in_memory(), running.plan(50.0, "random-trees")
+    process, asked = running.processes["north"], []
+
+    def fill(message: bytes) -> None:
+        asked.append(Message.from_bytes(message).type)
+        if asked.count("ask") == 2 and asked[-1] == "ask":
+            os.kill(process.pid, signal.SIGUSR1)
+            running.await_disk(process.pid, 0)
+
+    running.engine.before_ask = fill
+    with pytest.raises(SumFailed, match="missing: north"):
+        running.train(plan, ledger)
+    running.engine.before_ask = lambda message: None
+    assert running.said("north").count("the ledger cannot be written") == 1
+    assert "the ledger cannot be written" not in running.said("south")
+    assert len(ledger.lines(kind="charge")) == 2  # not one attempt more than the one that was lost
+    os.kill(process.pid, signal.SIGUSR2)
+    running.await_disk(process.pid, -1)
+    assert process.poll() is None
+    running.train(plan, ledger)
+    assert len(ledger.lines(kind="release")) == 6
+    assert "the ledger can be written again" in running.said("north")
+
+
+def test_a_second_process_of_the_same_party_is_turned_away(running: Houses) -> None:
+    first, before = running.processes["north"], running.said("north")
+    running.start("north")
+    assert running.code("north") == 2
+    running.processes["north"] = first
+    told = running.said("north")[len(before) :]
+    assert "in use by another process" in told
+    assert "Nothing was asked and nothing was spent" in told
+    assert json.loads(call("status", running.kits["north"].path, "--json"))["running"]
+
+
+def test_a_changed_limits_file_is_noticed_and_not_used(running: Houses) -> None:
+    file = running.folder / "limits.toml"
+    file.write_text(GENEROUS.replace("per_run = 60", "per_run = 61"))
+    running.await_words("west", "the limits file changed; this process still uses")
+    status = json.loads(call("status", running.kits["west"].path, "--json"))
+    assert status["limits"][0]["epsilon"] == 60
+    file.write_text(GENEROUS)
+
+
+def error_of(houses: Houses, name: str, limits: Path | None = None, wait: bool = True) -> str:
+    """What `party start` says when it cannot start."""
+    table, schema = houses.folder / f"{name}.csv", houses.folder / "schema.toml"
+    with pytest.raises(HedgerowError) as found:
+        process_for(houses.kits[name].path, table, schema, limits, wait, with_engine=False).run()
+    return str(found.value)
+
+
+def test_a_table_that_does_not_fit_stops_everything_else(tmp_path: Path) -> None:
+    houses = Houses(tmp_path, ("north",))
+    (tmp_path / "north.csv").write_text("age,dose\n1,2\n")
+    assert "sick" in error_of(houses, "north")
+    kit = houses.kits["north"]
+    assert sorted(path.name for path in kit.folder.iterdir()) == ["kit.toml"]
+    assert list(kit.path.glob("*.key.toml")) == []
+
+
+def test_without_a_roster_a_party_says_what_to_do_and_waits_for_it(tmp_path: Path) -> None:
+    houses = Houses(tmp_path, NAMES)
+    kit = houses.kits["north"]
+    process = houses.start("north")
+    houses.await_words("north", "no roster is pinned yet")
+    houses.await_words("north", "federation pin")
+    assert (kit.path / "north.key.toml").is_file()
+    status = json.loads(call("status", kit.path, "--json"))
+    assert status["state"] == "waiting for a roster"
+    process.send_signal(signal.SIGINT)
+    assert houses.code("north") == 0
+    assert "Exchange the key cards" in error_of(houses, "north", wait=False)
+
+    process = houses.start("north")
+    houses.await_words("north", "no roster is pinned yet", 2)
+    kit.pin(houses.roster())
+    houses.await_words("north", "answering for trial")
+    process.send_signal(signal.SIGINT)
+    assert houses.code("north") == 0
+    assert "default limits hold" in houses.said("north")
+
+
+def test_a_roster_that_the_limits_do_not_allow_is_an_error_at_the_start(tmp_path: Path) -> None:
+    houses = Houses(tmp_path, NAMES)
+    houses.pin()
+    limits = tmp_path / "limits.toml"
+    limits.write_text('format = 1\ndelta = 1e-6\n[[party]]\nname = "south"\n')
+    told = error_of(houses, "north", limits)
+    assert "the roster has the party west" in told
+    assert "nothing was spent" in told
+    limits.write_text(f'format = 1\ndelta = 1e-6\ncoordinator = "{"0000 " * 7}0000"\n')
+    assert "the limits allow only 0000" in error_of(houses, "north")
+    limits.write_text("format = 1\ndelta = 1e-6\nleast_parties = 4\n")
+    told = error_of(houses, "north")
+    assert "allows sums of 3 parties, and the limits ask for at least 4" in told
+
+
+def test_start_needs_a_table_once(tmp_path: Path) -> None:
+    houses = Houses(tmp_path, ("north",))
+    found = CliRunner().invoke(party_app, ["start", str(houses.kits["north"].path)])
+    assert isinstance(found.exception, HedgerowError)
+    assert "--data is not known yet" in str(found.exception)
+    assert "nothing was spent" in str(found.exception)

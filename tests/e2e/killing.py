@@ -1,0 +1,52 @@
+"""Finds and kills the processes of houses that run on this machine, by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import psutil
+
+from hedgerow.federation.kit import Kit
+
+KINDS = ("own process", "engine's parent", "engine's job")
+
+
+@dataclass(frozen=True)
+class Found:
+    """One process of a house."""
+
+    house: str
+    kind: str
+    pid: int
+
+
+def processes_of(kits: Iterable[Kit]) -> list[Found]:
+    """Every process whose command names one of these kits."""
+    paths = {str(kit.path): kit.name for kit in kits}
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        house = next((paths[word] for word in words if word in paths), "")
+        kind = _kind(words)
+        if house and kind:
+            found.append(Found(house, kind, process.pid))
+    return found
+
+
+def _kind(words: list[str]) -> str:
+    text = " ".join(words)
+    if "client_train" in text or "server_train" in text:
+        return "engine's parent"
+    if "worker_process" in text or "runner_process" in text:
+        return "engine's job"
+    if "hedgerow" in text and "start" in words:
+        return "own process"
+    return ""
+
+
+def kill(found: Found) -> None:
+    """SIGKILL; a process that ended meanwhile is fine."""
+    with suppress(psutil.NoSuchProcess):
+        psutil.Process(found.pid).kill()

@@ -1,0 +1,201 @@
+"""A real federation in separate processes: certificates, mutual TLS, kills, ledgers that agree."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from hedgerow.deployment.desk import ask_desk
+from hedgerow.deployment.trying import Houses, hedgerow
+from hedgerow.federation.kit import Kit
+from hedgerow.limits import Limits
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.verify import verify
+from hedgerow.schema import Schema
+from tests.e2e.killing import kill, processes_of
+
+SCHEMA = Schema.from_bounds({"age": (0, 100), "dose": (0, 1), "pulse": (30, 200)}, classes=[0, 1])
+ROWS = 7_500  # of each party
+NAMES = ("hospital-a", "hospital-b", "hospital-c", "hospital-d")
+
+
+def table(seed: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    made = {
+        "age": rng.uniform(0, 100, ROWS),
+        "dose": rng.uniform(0, 1, ROWS),
+        "pulse": rng.uniform(30, 200, ROWS),
+    }
+    odds = made["age"] / 20 - 2.5 + 2 * (made["dose"] > 0.6)
+    return pa.table({**made, "label": (rng.random(ROWS) < 1 / (1 + np.exp(-odds))).astype(int)})
+
+
+@pytest.fixture(scope="module")
+def houses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
+    folder = tmp_path_factory.mktemp("houses")
+    SCHEMA.write(folder / "schema.toml")
+    tables = {}
+    for seed, name in enumerate(NAMES):
+        tables[name] = folder / f"{name}.parquet"
+        parquet.write_table(table(seed), tables[name])
+    with Houses.make(folder, tables, folder / "schema.toml") as made:
+        yield made
+
+
+class Training:
+    """`hedgerow train` over the houses, as a process of its own."""
+
+    def __init__(self, houses: Houses, folder: Path, *words: str) -> None:
+        self.out = folder / "model.hedge"
+        kit = houses.kits["coordinator"]
+        schema = next(iter(houses.kits.values())).path.parent.parent / "schema.toml"
+        self._words = (
+            *("train", "--engine", "nvflare", "--kit", str(kit.path), "--schema", str(schema)),
+            *("--out", str(self.out), "--epsilon", "1", "--delta", "1e-6", "--json", *words),
+        )
+        self.kit = kit
+
+    def start(self) -> subprocess.Popen[str]:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(hedgerow(self._words), stdout=pipe, stderr=pipe, text=True)
+
+    def run(self) -> tuple[int, dict[str, Any], str]:
+        return self.end(self.start())
+
+    @staticmethod
+    def end(process: subprocess.Popen[str]) -> tuple[int, dict[str, Any], str]:
+        out, words = process.communicate(timeout=200)
+        return process.returncode, json.loads(out) if process.returncode == 0 else {}, words
+
+
+def books(kit: Kit) -> list[tuple[str, int, int]]:
+    """(run, slot, attempt) of every charge in a house's ledger, while its process runs or not."""
+    lines = ask_desk(kit, "log", Limits())
+    return [(e["run"], e["slot"], e["attempt"]) for e in lines if e["what"] == "charged"]
+
+
+def coordinator_books(kit: Kit) -> tuple[set[tuple[str, int, int]], set[tuple[str, int, int]]]:
+    """What the coordinator charged and what it released."""
+    with Ledger.open(kit.ledger_path, create=False) as ledger:
+        verify(ledger)
+        key = ("run", "slot", "attempt")
+        charged = {tuple(getattr(x, k) for k in key) for x in ledger.lines(kind="charge")}
+        released = {tuple(getattr(x, k) for k in key) for x in ledger.lines(kind="release")}
+    return charged, released  # type: ignore[return-value]
+
+
+def check_agreement(houses: Houses) -> None:
+    """Every release was charged by the coordinator and by at least three parties, once each."""
+    charged, released = coordinator_books(houses.kits["coordinator"])
+    assert released
+    assert released <= charged
+    parties = {name: books(houses.kits[name]) for name in NAMES}
+    for name, found in parties.items():
+        assert len(found) == len(set(found)), f"{name} charged an attempt twice"
+        assert set(found) <= charged, f"{name} answered what the coordinator never charged"
+    for line in released:
+        assert sum(line in found for found in parties.values()) >= 3
+
+
+def test_four_houses_train_one_model_and_their_ledgers_agree(
+    houses: Houses, tmp_path: Path
+) -> None:
+    code, facts, words = Training(houses, tmp_path).run()
+    assert code == 0, words
+    model = Ensemble.load(tmp_path / "model.hedge")
+    statement = model.statement
+    assert statement.guarantee == "epsilon-delta"
+    assert (statement.epsilon, statement.trust, statement.simulated) == (1.0, "parties", False)
+    assert statement.parties == NAMES
+    assert "Trust is simulated" not in statement.words()
+    assert facts["rounds"] <= 16
+    check_agreement(houses)
+    charged, _ = coordinator_books(houses.kits["coordinator"])
+    for name in NAMES:  # nobody was lost, so everyone paid for everything
+        assert set(books(houses.kits[name])) == charged
+    fresh = table(99)
+    inputs = fresh.drop(["label"])
+    from sklearn.metrics import roc_auc_score
+
+    score = roc_auc_score(fresh["label"].to_numpy(), model.predict(inputs)[:, 1])
+    assert score > 0.75
+    listed = json.loads(
+        subprocess.check_output(hedgerow(["runs", str(houses.kits["coordinator"].path), "--json"]))
+    )
+    assert [entry["state"] for entry in listed] == ["finished"]
+
+
+def test_three_kills_in_a_running_federation_cost_no_release_and_no_book(
+    houses: Houses, tmp_path: Path
+) -> None:
+    training = Training(
+        houses, tmp_path, "--spare", "4", "--method", "random-trees", "--trees", "40"
+    )
+    process = training.start()
+    for house, kind in (
+        ("hospital-b", "engine's job"),
+        ("coordinator", "engine's job"),
+        ("hospital-c", "own process"),
+    ):
+        wait_for_progress(houses, process)
+        for found in processes_of([houses.kits[house]]):
+            if found.kind == kind:
+                kill(found)
+        if kind == "own process":
+            houses.start(house)
+    code, _, words = training.end(process)
+    while code == 5:  # stopped and can be resumed
+        code, _, words = training.run()
+    assert code == 0, words
+    assert Ensemble.load(training.out).statement.guarantee == "epsilon-delta"
+    check_agreement(houses)
+
+
+def wait_for_progress(houses: Houses, process: subprocess.Popen[str]) -> None:
+    """Until the party that is never killed here has answered something more."""
+    kit = houses.kits["hospital-a"]
+    before, deadline = len(books(kit)), time.monotonic() + 60
+    while len(books(kit)) <= before and process.poll() is None:
+        assert time.monotonic() < deadline, "no progress within a minute"
+        time.sleep(0.1)
+
+
+def test_a_party_lost_for_good_is_done_without_and_a_second_one_is_waited_for(
+    houses: Houses, tmp_path: Path
+) -> None:
+    training = Training(houses, tmp_path, "--timeout-seconds", "20")
+    stop(houses, "hospital-d")
+    code, facts, words = training.run()
+    assert code == 0, words
+    run = facts["run"]
+    assert not [line for line in books(houses.kits["hospital-d"]) if line[0] == run]
+    stop(houses, "hospital-c")
+    training = Training(houses, tmp_path / ".." / "second", "--timeout-seconds", "20")
+    training.out.parent.mkdir(exist_ok=True)
+    code, _, words = training.run()
+    assert code == 5, words
+    assert "only 2 of 4 parties are there and a sum needs 3" in words
+    before = [books(houses.kits[name]) for name in NAMES]
+    for name in ("hospital-c", "hospital-d"):
+        houses.start(name)
+        houses.wait_for(name)
+    code, _, words = training.run()
+    assert code == 0, words
+    assert all(len(books(houses.kits[n])) > len(b) for n, b in zip(NAMES, before, strict=True))
+    check_agreement(houses)
+
+
+def stop(houses: Houses, name: str) -> None:
+    houses.processes[name].send_signal(signal.SIGTERM)
+    assert houses.processes[name].wait(30) == 0

@@ -1,0 +1,39 @@
+"""One federation of real processes for all tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hedgerow.federation.nvflare.engine import NvflareEngine
+from tests.nvflare.houses import Houses
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With `--dist loadgroup` one process runs them all, so that there is one federation."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("nvflare"))
+
+
+@pytest.fixture(scope="session")
+def houses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
+    made = Houses(tmp_path_factory.mktemp("houses") / "with a space" / "trial")
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture(scope="session")
+def engine(houses: Houses) -> Iterator[NvflareEngine]:
+    with houses.engine() as made:
+        yield made
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "federation"

@@ -1,0 +1,185 @@
+"""The engine over real processes: the same sums as every engine, and faults that cost nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from hedgerow.federation.base import Federation, PartiesLost, Reply, Total
+from hedgerow.federation.nvflare import delivery
+from hedgerow.federation.nvflare.engine import NvflareEngine
+from hedgerow.party import Party
+from hedgerow.privacy.identity import Identity, Roster
+from hedgerow.privacy.plan import Wish, make_plan
+from hedgerow.queries import LabelSums, size_of
+from hedgerow.queries.noise import noise_for
+from hedgerow.settings import Privacy, Settings
+from hedgerow.tables import Rows
+from hedgerow.testing import check_federation, noise_off
+from tests.conftest import MIXED, mixed_rows, mixed_table
+from tests.nvflare.houses import NAMES, Handler, Houses, echo
+
+ROWS = mixed_rows(mixed_table(60, seed=1))
+
+
+def settle(engine: NvflareEngine) -> None:
+    """Every party answers before the next fault."""
+    replies = engine.ask(NAMES, b"there?", 60.0)
+    assert {name: reply.body for name, reply in replies.items()} == dict.fromkeys(
+        NAMES, b"echo there?"
+    )
+
+
+class Slow:
+    """A party that takes its time; what it was asked and what it answered is kept."""
+
+    def __init__(self, seconds: float, handler: Handler = echo) -> None:
+        self.seconds, self.handler = seconds, handler
+        self.asked: list[bytes] = []
+        self.answered: list[bytes] = []
+        self.begun = threading.Event()
+
+    def __call__(self, message: bytes) -> bytes:
+        self.asked.append(message)
+        self.begun.set()
+        time.sleep(self.seconds)
+        self.answered.append(self.handler(message))
+        return self.answered[-1]
+
+
+def federation_of(
+    houses: Houses, engine: NvflareEngine, parts: Sequence[Rows], trust: str
+) -> Federation:
+    """Parties in the first houses, with new keys and ledgers and without noise."""
+    coordinator = Identity()
+    parties = {name: Party(name, part, MIXED) for name, part in zip(NAMES, parts, strict=False)}
+    keys = tuple((name, party.identity.public) for name, party in parties.items())
+    roster = Roster(keys, coordinator.public, 1, 3, trust)
+    for name, party in parties.items():
+        party.pin(roster)
+        houses.handlers[name] = without_noise(party)
+    return Federation(engine, MIXED, roster, coordinator)
+
+
+def without_noise(party: Party) -> Handler:
+    def handle(message: bytes) -> bytes:
+        with noise_off():  # of this thread
+            return party.handle(message)
+
+    return handle
+
+
+def test_every_engine_gives_the_same_exact_sum(houses: Houses, engine: NvflareEngine) -> None:
+    with houses.answering(echo):
+        check_federation(lambda p, trust: federation_of(houses, engine, p, trust), MIXED, ROWS)
+
+
+def masked_sum(houses: Houses, engine: NvflareEngine) -> tuple[Federation, Callable[[], Total]]:
+    """Three parties under masks with an open plan, and a sum that can be asked."""
+    query = LabelSums(len(MIXED.label.classes))
+    privacy = Privacy(1.0, 1e-5, "parties")
+    wish = Wish("check", query.kind, 1.0, size_of(query))
+    plan = make_plan(MIXED.hash, "check", Settings(), privacy, [wish], seed=0)
+    parts = [ROWS.take(np.arange(i, ROWS.n_rows, 3)) for i in range(3)]
+    federation = federation_of(houses, engine, parts, "parties")
+    federation.open(plan)
+    noise = noise_for(query, plan.slots[0].mu, plan, MIXED)
+    return federation, lambda: federation.sum(query, noise, slot=0, attempt=1)
+
+
+def test_ten_megabytes_go_both_ways(houses: Houses, engine: NvflareEngine) -> None:
+    message = bytes(range(256)) * 40_000
+    with houses.answering(lambda m: m[::-1]):
+        replies = engine.ask(NAMES[:3], message, 60.0)
+    assert all(reply.body == message[::-1] for reply in replies.values())
+
+
+def test_a_party_that_computes_for_long_is_asked_once(
+    houses: Houses, engine: NvflareEngine
+) -> None:
+    slow = Slow(2 * delivery.WAIT_SECONDS + 0.5)
+    with houses.answering(slow, "p1"):
+        replies = engine.ask(NAMES, b"x", 30.0)
+    assert {reply.body for reply in replies.values()} == {b"echo x"}
+    assert slow.asked == [b"x"]
+
+
+def test_a_late_reply_is_not_lost(houses: Houses, engine: NvflareEngine) -> None:
+    with houses.answering(echo):
+        federation, ask = masked_sum(houses, engine)
+        slow = houses.handlers["p1"] = Slow(2.0, houses.handlers["p1"])
+        federation.timeout_seconds = 0.8
+        with pytest.raises(PartiesLost, match="p1"):
+            ask()
+        again = engine.ask(["p1"], slow.asked[0], 30.0)
+    assert len(slow.answered) == 2
+    assert again["p1"].body == slow.answered[0] == slow.answered[1]
+
+
+def test_a_killed_job_process_of_a_party_does_not_cost_the_sum(
+    houses: Houses, engine: NvflareEngine
+) -> None:
+    found: list[Total] = []
+    with houses.answering(echo):
+        _, ask = masked_sum(houses, engine)
+        slow = houses.handlers["p2"] = Slow(1.0, houses.handlers["p2"])
+        asking = threading.Thread(target=lambda: found.append(ask()))
+        asking.start()
+        assert slow.begun.wait(20.0)
+        coordinators = houses.job_process("coordinator")
+        killed = houses.kill_job_process("p2")
+        asking.join()
+    assert found[0].parties == ("p0", "p1", "p2")
+    assert len(slow.answered) == 2
+    assert len(set(slow.asked)) == len(set(slow.answered)) == 1
+    assert houses.job_process("p2") != killed
+    assert houses.job_process("coordinator") == coordinators  # the same job, joined again
+
+
+def test_a_killed_job_process_of_the_coordinator_is_replaced(
+    houses: Houses, engine: NvflareEngine, capfd: pytest.CaptureFixture[str]
+) -> None:
+    slow, found = Slow(1.0), dict[str, Reply]()
+    with houses.answering(slow, "p2"):
+        asking = threading.Thread(
+            target=lambda: found.update(engine.ask(NAMES, b"x", 60.0)), daemon=True
+        )
+        asking.start()
+        assert slow.begun.wait(20.0)
+        houses.kill_job_process("coordinator")
+        asking.join()
+    assert {reply.body for reply in found.values()} == {b"echo x"}
+    assert capfd.readouterr() == ("", "")  # NVFlare prints nothing into our process
+
+
+def test_a_party_whose_own_process_is_down_is_named(houses: Houses, engine: NvflareEngine) -> None:
+    houses.close_door("p3")
+    try:
+        replies = engine.ask(NAMES, b"x", 1.0)
+        begun = time.monotonic()
+        again = engine.ask(NAMES, b"y", 60.0)
+        took = time.monotonic() - begun
+    finally:
+        houses.open_door("p3")
+    for found in (replies["p3"], again["p3"]):
+        assert found.body is None
+        assert "hedgerow party start" in found.problem
+    assert took < 30.0  # known to be gone, so it does not cost the time-out again
+    assert replies["p0"].body == b"echo x"
+    settle(engine)
+
+
+def test_a_party_whose_house_restarts_rejoins(houses: Houses, engine: NvflareEngine) -> None:
+    process = houses.processes["p4"]
+    starts, pid = process.starts, process.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    replies = engine.ask(NAMES, b"x", 60.0)
+    assert {reply.body for reply in replies.values()} == {b"echo x"}
+    assert process.starts == starts + 1
