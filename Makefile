@@ -17,7 +17,7 @@ demo: setup
 	$(BIN)/hedgerow demo
 
 test: setup
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: setup
 	$(BIN)/ruff check .

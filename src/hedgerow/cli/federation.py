@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from hedgerow.privacy.identity import Roster
 
 KitArgument = Annotated[Path, typer.Argument(metavar="KIT", help="The folder of a kit.")]
+FolderArgument = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="The folder of `hedgerow federation new`.")
+]
 _ADDRESS = re.compile(r"([A-Za-z0-9.-]+):(\d{1,5})")
 
 
@@ -50,6 +53,42 @@ def new(
         "the signing keys that houses make themselves.\n"
         "Next, in every house: `hedgerow party key KIT` (here: `hedgerow coordinator key "
         f"{kits['coordinator']}`), exchange the key cards, then `hedgerow federation pin`."
+    )
+
+
+def add(
+    folder: FolderArgument,
+    party: Annotated[str, typer.Argument(metavar="PARTY", help="The new party's name.")],
+    json: options.Json = False,
+) -> None:
+    """Make the kit of one more party; every house then pins a new roster."""
+    from hedgerow.federation.nvflare.provision import add_party
+
+    made = add_party(folder, party)
+    if json:
+        print_json({"kit": str(made), "archive": str(folder / f"{party}.zip")})
+        return
+    show(
+        f"Kit of {party} in {made}, archive {folder / f'{party}.zip'}. It makes its key with "
+        "`hedgerow party key`; then every house pins a new roster with `hedgerow federation pin`."
+    )
+
+
+def renew(folder: FolderArgument, json: options.Json = False) -> None:
+    """Make new transport certificates for every house, as archives to unpack over the kits."""
+    from hedgerow.federation.nvflare.provision import renew as renewed
+
+    made = renewed(folder)
+    if json:
+        print_json({house: str(path) for house, path in made.items()})
+        return
+    shown = table("New certificates", "house", "archive to hand over")
+    for house, path in made.items():
+        shown.add_row(house, str(path))
+    results().print(shown)
+    show(
+        "Each house unpacks its archive over its kit and starts again. Keys, rosters, limits and "
+        "ledgers stay as they are; old certificates work until they expire."
     )
 
 
@@ -108,7 +147,10 @@ def pin(
     else:
         found = [read_card(card) for card in cards or ()]
         agreed, _ = collect(house, found, trust, colluding, minimum_parties)
-    _compare(house, agreed, yes or json)
+    if json and not yes:
+        raise SettingsError("--json asks nothing: add --yes once the fingerprints were compared")
+    if not json:
+        _compare(house, agreed, yes)
     house.pin(agreed)
     written = None
     if roster is None:
@@ -141,14 +183,13 @@ def _compare(kit: Kit, roster: Roster, yes: bool) -> None:
     shown = table(f"Roster of {kit.federation}", "house", "fingerprint of its signing key")
     for name, found in people(roster):
         shown.add_row(name + (" (this kit)" if name == kit.name else ""), found)
-    console = results() if not yes else None
-    if console is not None:
-        console.print(shown)
-        show(
-            f"Trust: {roster.trust}. Up to {roster.colluding} of the parties may collude with the "
-            f"coordinator; a sum has at least {least_parties(roster)} parties.\n"
-            f"Fingerprint of the whole roster: {roster_fingerprint(roster)}"
-        )
+    results().print(shown)
+    show(
+        f"Trust: {roster.trust}. Up to {roster.colluding} of the parties may collude with the "
+        f"coordinator; a sum has at least {least_parties(roster)} parties.\n"
+        f"Fingerprint of the whole roster: {roster_fingerprint(roster)}"
+    )
+    if not yes:
         typer.confirm("Did you compare these with their owners by telephone?", abort=True, err=True)
 
 
@@ -209,6 +250,8 @@ for _name, _command, _example in (
         "hedgerow federation new trial --coordinator train.example.org:8002 --party hospital-a "
         "--party hospital-b --party hospital-c",
     ),
+    ("add", add, "hedgerow federation add trial hospital-d"),
+    ("renew", renew, "hedgerow federation renew trial"),
     (
         "pin",
         pin,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hedgerow.schema import Schema
 
 ENGINES = ("local", "nvflare")
+_CONNECT_SECONDS = 15.0  # for houses that are just being started
 
 
 class Parties(Protocol):
@@ -154,7 +155,7 @@ class OtherHouses:
         reply, gone = self._patience.reply_seconds, self._patience.gone_seconds
         with (
             recorded(self._kit, plan),
-            NvflareEngine(self._kit, self._roster.names) as engine,
+            NvflareEngine(self._kit, self._roster.names, _CONNECT_SECONDS + gone) as engine,
         ):
             yield Federation(engine, schema, self._roster, self._kit.identity(), reply, gone)
 

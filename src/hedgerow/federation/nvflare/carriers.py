@@ -71,11 +71,15 @@ class CoordinatorCarrier(Controller):
         return envelopes.pack_outcomes(self._carry(Round.from_bytes(envelope)))
 
     def _carry(self, asked: Round) -> dict[str, Outcome]:
+        # One name that this job does not know would make NVFlare send to nobody.
+        known = [name for name in asked.names if self._engine.get_client_from_name(name)]
+        if not known:
+            return dict.fromkeys(asked.names, Outcome("absent"))
         request = Shareable()
         request.update({"id": asked.id, "wait": asked.wait_seconds, "body": asked.body})
         with self._engine.new_context() as context:
             replies = self._engine.send_aux_request(
-                targets=list(asked.names),
+                targets=known,
                 topic=TOPIC,
                 request=request,
                 timeout=asked.wait_seconds + asked.grace_seconds,
