@@ -16,7 +16,7 @@ MANY_COLUMNS = 125
 LOW, MIDDLE, HIGH = 40.0, 400.0, 1000.0  # S: noise rules below, hardly matters above
 LOW_NUMBERS = 60.0  # S below which a label that is a number is seen through noise
 LABEL_CELLS, FEW_LABEL_CELLS = 64, 8  # of its histogram: where little is seen, few and well paid
-RICH = 480.0  # effective S from which tables of several columns pay
+POOR, RICH = 300.0, 480.0  # effective S: below, tables cost more than they say; above, they pay
 HUGE, MANY_ROWS = 4000.0, 200_000  # S and rows that fill cells of 5^4 and 8^3
 
 
@@ -121,9 +121,10 @@ def _table_share(s: float, effective: float, task: str) -> float:
     """A quarter of the budget where tables begin to pay, half where there is plenty."""
     if task == "multiclass":
         return 0.0
-    if task == "binary":
-        share = 0.25 + 0.1 * math.log2(max(effective, 1e-9) / RICH)
-        return min(max(share, 0.25), 0.5) if effective >= RICH else 0.0
+    if effective >= RICH and task == "binary":
+        return min(0.25 + 0.1 * math.log2(effective / RICH), 0.5)
+    if effective < POOR and task == "binary":
+        return 0.0  # the rarer class carries no tables, however large S is
     mild = min(0.15 * math.log2(s / 250), 0.5) if s > 250 else 0.0
     return mild if mild >= 0.1 else 0.0
 
