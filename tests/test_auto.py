@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
+from scipy.linalg import null_space
 
 from hedgerow.binning import base_grid
 from hedgerow.errors import SettingsError
 from hedgerow.growing.auto import rule_for
-from hedgerow.growing.auto.bins import bins_of, cell_cuts, equal_mass
+from hedgerow.growing.auto.bins import Bins, bins_of, cell_cuts, equal_mass
 from hedgerow.growing.auto.calibration import SCORE_EDGES, recalibrate
 from hedgerow.growing.auto.parts import Parts, structure_of
 from hedgerow.growing.auto.smoothing import (
@@ -27,7 +28,7 @@ from hedgerow.growing.auto.smoothing import (
     smoothed,
     smoothed_levels,
 )
-from hedgerow.growing.auto.start import centre_and_spread, class_rates
+from hedgerow.growing.auto.start import centre_and_spread, class_rates, known_classes
 from hedgerow.growing.auto.tables import TAUS as TABLE_TAUS
 from hedgerow.growing.auto.tables import cell_weights, cut_parts, draw_columns, overlap
 from hedgerow.model.routing import routes_of
@@ -165,18 +166,21 @@ def test_bins_of_noise_alone_still_are_bins() -> None:
 def brute_force(
     z: NDArray[np.float64], noise: NDArray[np.float64], h: NDArray[np.float64], kernels: Any
 ) -> NDArray[np.float64]:
-    """The same posterior mean by plain Gaussian algebra."""
+    """The same posterior mean by plain Gaussian algebra on contrasts, which know no level."""
     means, logs = [], []
+    contrasts = null_space(h[None, :]).T  # (bins - 1, bin): z plus a multiple of h is the same
     for kernel in kernels:
         for tau in TAUS:
-            cov = np.diag(h) @ (tau**2 * kernel) @ np.diag(h) + np.diag(noise)
+            prior = np.diag(h) @ (tau**2 * kernel)
+            cov = contrasts @ (prior @ np.diag(h) + np.diag(noise)) @ contrasts.T
             sign, logdet = np.linalg.slogdet(cov)
-            solved = np.linalg.solve(cov, z)
+            solved = np.linalg.solve(cov, contrasts @ z)
             assert sign > 0
-            means.append(tau**2 * kernel @ (h * solved))
-            logs.append(-0.5 * (logdet + z @ solved))
+            means.append(solved @ contrasts @ prior)
+            logs.append(-0.5 * (logdet + (contrasts @ z) @ solved))
     weights = np.exp(np.array(logs) - max(logs))
-    return np.asarray(weights @ np.array(means) / weights.sum())
+    mean = weights @ np.array(means) / weights.sum()
+    return np.asarray(mean - mean @ h / h.sum())
 
 
 @pytest.mark.parametrize("n_bins", [2, 3, 4, 9, 21])
@@ -200,6 +204,25 @@ def test_noise_is_smoothed_away_and_a_strong_signal_is_kept() -> None:
     truth = np.linspace(-1, 1, 12)
     loud = smooth(1000 * truth, noise, np.full(12, 1000.0), True)
     assert np.allclose(loud, truth, atol=0.1)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_the_level_of_a_column_says_nothing_and_scores_have_none(ordered: bool) -> None:
+    rng = np.random.default_rng(5)
+    z, h, noise = rng.normal(0, 90, 11), rng.uniform(10, 200, 11), rng.uniform(10, 400, 11)
+    scores = smooth(z, noise, h, ordered)
+    assert scores @ h == pytest.approx(0.0, abs=1e-9)
+    assert np.allclose(smooth(z + 0.7 * h, noise, h, ordered), scores, atol=1e-9)
+    assert np.abs(scores).max() > 0.1
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_bin_with_nearly_all_rows_does_not_hide_the_others(ordered: bool) -> None:
+    h = np.array([4000.0, *[50.0] * 7])
+    truth = np.array([0.0, 0.0, 0.0, 0.0, 2.0, 2.0, 0.0, 0.0])
+    truth = truth - truth @ h / h.sum()
+    scores = smooth(h * truth, np.full(8, 40.0**2), h, ordered)
+    assert scores[4:6].min() > 0.3  # a prior around 0, the heavy bin's too, gives about 0.1
 
 
 @settings(deadline=None)
@@ -243,6 +266,17 @@ def test_parts_are_numbered_without_gaps(ordered: bool, n_parts: int) -> None:
     assert (np.diff(part[order]) >= 0).all()
 
 
+def test_a_shift_moves_the_cuts_of_a_table() -> None:
+    counts, theta = np.full(24, 50.0), np.zeros(24)
+    cuts = {
+        shift: np.flatnonzero(np.diff(cut_parts(counts, 4, True, theta, 0.5, shift))).tolist()
+        for shift in (-0.49, -0.25, 0.0, 0.25, 0.49)
+    }
+    assert cuts[0.0] == [5, 11, 17]
+    assert len({tuple(found) for found in cuts.values()}) == 5
+    assert all(len(found) == 3 for found in cuts.values())
+
+
 def test_cell_weights_are_a_mean_over_tau_and_vanish_under_noise() -> None:
     g, h = np.array([40.0, -60.0, 5.0]), np.array([50.0, 80.0, 20.0])
     weights, likely = cell_weights(g, h, 2.0, 1.0, np.zeros(TABLE_TAUS.size), 1.0)
@@ -263,6 +297,15 @@ def test_tables_draw_no_column_twice_and_no_column_without_a_chance() -> None:
 
 
 # The start and the end
+
+
+def test_denominators_have_the_base_rate_in_every_bin() -> None:
+    cells = [np.array([[90.0, 10.0, 0.0], [5.0, 20.0, 0.0]])]
+    bins = [Bins((0,), np.arange(3))]
+    known = known_classes(cells, bins, np.array([0.8, 0.2]), 4.0, 2.0)
+    assert known.counts[0].tolist() == [95.0, 30.0, 8.0]  # the empty bin: two deviations
+    assert known.hessians[0][0] == pytest.approx(0.16 * known.counts[0])
+    assert known.z[0][0] == pytest.approx([5 - 0.2 * 95, 20 - 0.2 * 30, 0.0])
 
 
 def test_rates_are_shares_whatever_the_noise() -> None:
@@ -322,6 +365,17 @@ def test_the_rule_spends_all_of_the_budget_and_no_more(
     assert (4 if task == "regression" else 6) <= rule.n_bins <= 32
     cells = max(size**parts for parts, size in rule.shapes)
     assert rule.n_tables * cells <= 8192
+
+
+def test_two_classes_have_tables_only_where_the_rarer_one_carries_them() -> None:
+    assert rule_for(84_000, 10, 0.033, "binary", 0.07).table_share == 0.0  # S = 877, effective 228
+    assert rule_for(84_000, 10, 0.033, "binary", 0.5).table_share > 0.25
+
+
+def test_a_number_seen_through_noise_has_few_label_cells_and_pays_more_for_them() -> None:
+    low, high = rule_for(3000, 8, 0.01, "regression"), rule_for(30_000, 8, 0.1, "regression")
+    assert low.label_cells < high.label_cells
+    assert low.label_share > high.label_share
 
 
 def test_directions_that_cannot_be_kept_are_refused() -> None:

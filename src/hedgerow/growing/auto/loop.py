@@ -14,9 +14,8 @@ from hedgerow.gate import Gate
 from hedgerow.growing.auto.bins import bins_of, cell_cuts
 from hedgerow.growing.auto.calibration import SCORE_EDGES, recalibrate
 from hedgerow.growing.auto.mains import main_rounds
-from hedgerow.growing.auto.rule import COUNT_SHARE, MOST_ROUNDS, Rule, rule_for
+from hedgerow.growing.auto.rule import COUNT_SHARE, LABEL_CELLS, MOST_ROUNDS, Rule, rule_for
 from hedgerow.growing.auto.start import (
-    LABEL_CELLS,
     centre_and_spread,
     class_rates,
     known_classes,
@@ -125,7 +124,7 @@ def _learn_label(run: Run) -> None:
     """Numbers: centre and spread from a noisy histogram of the label."""
     if run.task != "regression":
         return
-    release = run.release(LabelSums(0, LABEL_CELLS), run.rule.label_share, "label")
+    release = run.release(LabelSums(0, run.rule.label_cells), run.rule.label_share, "label")
     centre, run.spread = 0.5, 0.25
     if release is not None:
         centre, run.spread = centre_and_spread(release.values, release.unit)

@@ -14,7 +14,9 @@ COUNT_SHARE = 0.01  # of mu^2, for the noisy row count
 NOTHING = 15.0  # S below which columns of noise add up to more than any signal
 MANY_COLUMNS = 125
 LOW, MIDDLE, HIGH = 40.0, 400.0, 1000.0  # S: noise rules below, hardly matters above
-RICH = 480.0  # effective S from which tables of several columns pay
+LOW_NUMBERS = 60.0  # S below which a label that is a number is seen through noise
+LABEL_CELLS, FEW_LABEL_CELLS = 64, 8  # of its histogram: where little is seen, few and well paid
+POOR, RICH = 300.0, 480.0  # effective S: below, tables cost more than they say; above, they pay
 HUGE, MANY_ROWS = 4000.0, 200_000  # S and rows that fill cells of 5^4 and 8^3
 
 
@@ -26,6 +28,7 @@ class Rule:
     n_bins: int
     n_cells: int  # half of the even cells that the first counts have
     label_share: float  # numbers: the label's histogram
+    label_cells: int
     start_share: float  # counts by class and cell
     table_share: float
     final_share: float  # recalibration
@@ -77,7 +80,8 @@ def rule_for(
         strength=s,
         n_bins=cells,
         n_cells=cells,
-        label_share=0.03 if numbers else 0.0,
+        label_share=(0.10 if s < LOW_NUMBERS else 0.03) if numbers else 0.0,
+        label_cells=FEW_LABEL_CELLS if s < LOW_NUMBERS else LABEL_CELLS,
         start_share=0.30 if s < 100 else 0.15,
         table_share=tables,
         final_share=0.02,
@@ -85,7 +89,7 @@ def rule_for(
         table_rounds=9 if tables else 0,
         n_tables=16 if rich and not huge else 12,
         shapes=_shapes(rich, huge),
-        clip=(1.0 if s < 60 else 1.5) if numbers else (0.7 if s >= HIGH else 0.5),
+        clip=(1.0 if s < LOW_NUMBERS else 1.5) if numbers else (0.7 if s >= HIGH else 0.5),
         eta=0.8 if s >= HIGH else 0.7,
         first_step=0.15 if s < HIGH else 0.3,
         memory=1.0 if s < MIDDLE else 0.8,
@@ -118,7 +122,9 @@ def _table_share(s: float, effective: float, task: str) -> float:
     if task == "multiclass":
         return 0.0
     if effective >= RICH and task == "binary":
-        return min(max(0.25 + 0.1 * math.log2(effective / RICH), 0.25), 0.5)
+        return min(0.25 + 0.1 * math.log2(effective / RICH), 0.5)
+    if effective < POOR and task == "binary":
+        return 0.0  # the rarer class carries no tables, however large S is
     mild = min(0.15 * math.log2(s / 250), 0.5) if s > 250 else 0.0
     return mild if mild >= 0.1 else 0.0
 
@@ -127,12 +133,15 @@ def reasons(rule: Rule) -> list[tuple[str, str, str]]:
     """Every setting with its value and the reason for it, for people."""
     shares = f"{rule.start_share:.2f} / {rule.main_share:.2f} / {rule.table_share:.2f}"
     tables = f"{rule.table_rounds} rounds of {rule.n_tables}" if rule.table_rounds else "none"
+    label = f"{rule.label_cells} cells for {rule.label_share:g}" if rule.label_share else "classes"
     return [
         ("S", f"{rule.strength:.0f}", "rows times mu over the root of the columns"),
         ("bins", str(rule.n_bins), "more signal carries more bins; below 6 a shape is lost, "
          "above 32 nothing is won"),
         ("first cells", str(2 * rule.n_cells), "the grid under the bins; fewer cells, less noise"),
         ("shares", shares, "counts, main effects, tables"),
+        ("label", label, "centre and spread of numbers; with little signal few cells rise above "
+         "their noise"),
         ("main rounds", str(rule.main_rounds), "what is learned is averaged over all of them"),
         ("tables", tables, "pairs and more columns, where their cells rise above the noise"),
         ("clip", f"{rule.clip:g}", "clamped gradients need less noise; with much signal their "

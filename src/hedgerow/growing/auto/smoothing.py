@@ -51,31 +51,53 @@ def _prior(caution: float) -> Floats:
 def smoothed(
     z: Floats, noise: Floats, hessian: Floats, kernels: Sequence[Floats], caution: float = 0.0
 ) -> Floats:
-    """Posterior mean of one column's scores (bin,), averaged over kernels and tau."""
+    """Posterior mean of one column's scores (bin,), averaged over kernels and tau.
+
+    The level of a column's scores is free (the intercept has it), so z says nothing along the
+    direction of a common shift: it is projected out of sums and covariances. Otherwise a bin with
+    most of the rows, whose score is always near the level, would speak against every large tau.
+    """
     root = 1.0 / np.sqrt(noise)
-    white, a = z * root, hessian * root
+    a = hessian * root
+    level = a / np.linalg.norm(a)
+    white = z * root
+    white = white - level * (level @ white)
     means, logs = [], []
     for kernel in kernels:
-        values, vectors = np.linalg.eigh(a[:, None] * kernel * a)
+        values, vectors = np.linalg.eigh(_without(a[:, None] * kernel * a, level))
         spread = TAUS[:, None] ** 2 * np.maximum(values, 0.0) + 1.0  # (tau, eigenvector)
         along = vectors.T @ white
         back = (along / spread) @ vectors.T  # (tau, bin)
         means.append(TAUS[:, None] ** 2 * ((back * a) @ kernel))
         logs.append(_prior(caution) - 0.5 * np.sum(np.log(spread) + along**2 / spread, axis=1))
-    log_evidence = np.concatenate(logs)
-    weights = np.exp(log_evidence - log_evidence.max())
-    return np.asarray(weights @ np.concatenate(means) / weights.sum())
+    return _around_zero(np.concatenate(means), np.concatenate(logs), hessian)
 
 
 def smoothed_levels(z: Floats, noise: Floats, hessian: Floats, caution: float = 0.0) -> Floats:
     """The same for exchangeable bins, where no matrix is needed (hundreds of categories)."""
     square = hessian**2 / noise  # (bin,)
     spread = TAUS[:, None] ** 2 * square + 1.0  # (tau, bin)
-    means = TAUS[:, None] ** 2 * (hessian * z / noise) / spread
-    squares = np.sum(np.log(spread) + z**2 / noise / spread, axis=1)
-    log_evidence = _prior(caution) - 0.5 * squares
+    trust = square / spread  # precision of a bin's own estimate of the level, under tau
+    level = trust @ (z / hessian) / trust.sum(axis=1)
+    off = z / hessian - level[:, None]
+    log_evidence = _prior(caution) - 0.5 * (
+        np.log(spread).sum(axis=1) + np.log(trust.sum(axis=1)) + np.sum(trust * off**2, axis=1)
+    )
+    return _around_zero(TAUS[:, None] ** 2 * trust * off, log_evidence, hessian)
+
+
+def _without(matrix: Floats, unit: Floats) -> Floats:
+    """A symmetric matrix with a direction projected out on both sides."""
+    along = matrix @ unit
+    crossed = np.outer(unit, along)
+    return np.asarray(matrix - crossed - crossed.T + (unit @ along) * np.outer(unit, unit))
+
+
+def _around_zero(means: Floats, log_evidence: Floats, hessian: Floats) -> Floats:
+    """Means (model, bin) averaged by evidence, less their common level."""
     weights = np.exp(log_evidence - log_evidence.max())
-    return np.asarray(weights @ means / weights.sum())
+    mean = weights @ means / weights.sum()
+    return np.asarray(mean - mean @ hessian / hessian.sum())
 
 
 def smooth(

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from hedgerow.growing.auto.bins import EMPTY, Bins
 
 Floats = NDArray[np.float64]
-LABEL_CELLS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +37,11 @@ def class_rates(counts: list[Floats], least: float = 0.005) -> Floats:
 def known_classes(
     cells: list[Floats], bins: list[Bins], rates: Floats, noise: float, floor: float
 ) -> Known:
-    """Counts by class and cell to denominators n p (1 - p), p shrunk to the base rate."""
+    """Counts by class and cell to denominators n p (1 - p), with p the base rate in every bin.
+
+    A bin's own rate is a ratio of two noisy counts: where a class is rare it is mostly noise, and
+    denominators several times too large or too small followed from it.
+    """
     outputs = slice(1, 2) if len(rates) == 2 else slice(None)
     base = rates[outputs, None]
     counts, hessians, z = [], [], []
@@ -46,10 +49,8 @@ def known_classes(
         by_class = column.add_up(of_cells)  # (class, bin)
         chosen, total = by_class[outputs], by_class.sum(axis=0)
         n = np.maximum(total, floor * noise)
-        p = (np.maximum(chosen, 0.0) + base * 3 * noise) / (n + 3 * noise + 1e-9)
-        p = np.clip(p, 0.2 * base, 1 - 0.2 * (1 - base))
         counts.append(n)
-        hessians.append(n * p * (1 - p))
+        hessians.append(n * base * (1 - base))
         z.append(chosen - base * total)
     r = rates[outputs]
     return Known(counts, hessians, z, noise**2 * ((1 - r) ** 2 + (len(rates) - 1) * r**2))

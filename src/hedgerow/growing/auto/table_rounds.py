@@ -21,7 +21,7 @@ from hedgerow.growing.auto.tables import (
 from hedgerow.model.tree import Structure, Tree
 from hedgerow.privacy.reservation import Release
 from hedgerow.queries import LeafSums
-from hedgerow.rng import stream
+from hedgerow.rng import Generator, stream
 
 Floats = NDArray[np.float64]
 MOST_STEP = 3.0  # what one round may add to a score at most, in units of the label
@@ -53,7 +53,7 @@ def table_rounds(run: Run) -> None:
     for number in range(rule.table_rounds):
         rng = stream(run.gate.plan.seed, "tables", number)
         shapes = [rule.shapes[k % len(rule.shapes)] for k in range(rule.n_tables)]
-        tables = [_table(run, draw_columns(rng, chance, size), parts) for size, parts in shapes]
+        tables = [_table(run, rng, chance, size, parts) for size, parts in shapes]
         query = LeafSums(
             tuple(tables), run.loss.name, run.gate.ensemble, update, rule.clip * run.spread,
             steps.last, run.spread,
@@ -66,11 +66,13 @@ def table_rounds(run: Run) -> None:
         _add_round(run, query, release, steps, overlap(chance, rule.n_tables, depth))
 
 
-def _table(run: Run, columns: NDArray[np.int64], n_parts: int) -> Structure:
+def _table(run: Run, rng: Generator, chance: Floats, size: int, n_parts: int) -> Structure:
+    """Some columns by chance, each cut at places of its own."""
     parts = []
-    for j in columns:
+    for j in draw_columns(rng, chance, size):
         counts, ordered = run.known.counts[j], run.grid[j].ordered
-        part = cut_parts(counts, n_parts, ordered, run.theta[j][0], run.rule.table_power)
+        shift = float(rng.random()) - 0.5
+        part = cut_parts(counts, n_parts, ordered, run.theta[j][0], run.rule.table_power, shift)
         parts.append(Parts(int(j), run.bins[j].cuts, part))
     return structure_of(run.schema, run.grid, parts)[0]
 

@@ -34,12 +34,19 @@ def draw_columns(rng: Generator, chance: Floats, size: int) -> Ints:
     return np.asarray(rng.choice(chance.size, size, replace=False, p=chance), np.int64)
 
 
-def cut_parts(counts: Floats, n_parts: int, ordered: bool, theta: Floats, power: float) -> Ints:
-    """The part of each bin, by mass^power; categories are sorted by their scores first."""
+def cut_parts(
+    counts: Floats, n_parts: int, ordered: bool, theta: Floats, power: float, shift: float = 0.0
+) -> Ints:
+    """The part of each bin, by mass^power; categories are sorted by their scores first.
+
+    `shift` (in parts, between -1/2 and 1/2) moves all cuts: tables that cut a column at different
+    places add up to a finer function of it.
+    """
     mass = np.maximum(counts, 0.0) ** power
     order = np.arange(counts.size) if ordered else np.argsort(theta, kind="stable")
     centre = np.cumsum(mass[order]) - mass[order] / 2
-    place = np.clip(centre / max(float(mass.sum()), 1e-12) * n_parts, 0, n_parts - 1)
+    place = centre / max(float(mass.sum()), 1e-12) * n_parts + shift
+    place = np.clip(np.floor(place), 0, n_parts - 1)
     part = np.unique(place.astype(np.int64), return_inverse=True)[1]
     out = np.empty(counts.size, np.int64)
     out[order] = part
