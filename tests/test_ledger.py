@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import copy
+import os
 import sqlite3
+import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hedgerow.errors import BudgetExceeded, FormatError, LedgerError, PlanError, SlotSpent
+from hedgerow.errors import (
+    BudgetExceeded,
+    FormatError,
+    LedgerError,
+    LedgerWriteFailed,
+    PlanError,
+    SlotSpent,
+)
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
 from hedgerow.presets import plan_for
 from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger
 from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.refusals import MOST, Refusals
 from hedgerow.privacy.reservation import Release, Reservation
 from hedgerow.privacy.spending import budget_of, set_budget, spending
 from hedgerow.queries import LabelSums
@@ -307,3 +318,108 @@ def test_receipts_of_exact_sums_are_not_kept(trust: str, kept: bool) -> None:
     gate.release(LabelSums(2))
     (line,) = ledger.lines(kind="release")
     assert bool(line.values["receipts"]) == kept
+
+
+# The file under an open ledger
+
+
+def _delete(path: Path) -> None:
+    path.unlink()
+
+
+def _replace(path: Path) -> None:
+    old = path.with_suffix(".old")
+    old.write_bytes(path.read_bytes())
+    old.replace(path)
+
+
+@pytest.mark.parametrize("change", [_delete, _replace])
+def test_a_ledger_that_was_removed_or_replaced_takes_no_line(
+    path: Path, change: Callable[[Path], None]
+) -> None:
+    """The open handle would go on in a file that nobody finds again."""
+    with Ledger.open(path) as ledger:
+        ledger.append("a", "boot")
+        assert ledger.in_place
+        change(path)
+        assert not ledger.in_place
+        with pytest.raises(LedgerWriteFailed, match="removed or replaced"):
+            ledger.append("a", "boot")
+        assert ledger.verify() == 6
+
+
+def test_a_ledger_replaced_during_a_transaction_is_not_committed(path: Path) -> None:
+    with Ledger.open(path) as ledger:
+
+        def meddled() -> None:
+            with ledger.transaction():
+                ledger.append("a", "boot")
+                _replace(path)
+
+        with pytest.raises(LedgerWriteFailed, match="removed or replaced"):
+            meddled()
+        assert ledger.verify() == 5
+
+
+def test_a_ledger_that_was_moved_away_and_back_goes_on(path: Path) -> None:
+    with Ledger.open(path) as ledger:
+        path.rename(path.with_suffix(".aside"))
+        with pytest.raises(LedgerWriteFailed):
+            ledger.append("a", "boot")
+        path.with_suffix(".aside").rename(path)
+        ledger.append("a", "boot")
+        assert ledger.verify() == 6
+
+
+@pytest.mark.parametrize("change", [_delete, _replace])
+def test_a_party_without_its_ledger_file_lets_nothing_out(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    from hedgerow.party import Party
+    from tests.attacks.rig import SCHEMA, Rig, some_rows, word
+
+    rig = Rig(opened=False)
+    rig.ledgers["a"] = Ledger.open(tmp_path / "ledger.db")
+    identity = rig.parties["a"].identity
+    rig.parties["a"] = Party("a", some_rows(50, 0), SCHEMA, rig.ledgers["a"], identity)
+    rig.parties["a"].pin(rig.roster)
+    rig.open(rig.plan)
+    change(tmp_path / "ledger.db")
+    for _ in range(2):
+        assert word(rig.ask("a")) == "failed"
+    assert rig.ledgers["a"].lines("a", "charge") == []
+    rig.ledgers["a"].close()
+
+
+def test_a_new_ledger_is_closed_to_others(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        Ledger.open(tmp_path / "ledger.db").close()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "ledger.db").stat().st_mode) == 0o600
+
+
+# Refusals on record
+
+
+def test_a_flood_of_one_word_leaves_room_for_every_other() -> None:
+    ledger = Ledger.in_memory()
+    refusals = Refusals(ledger, "a")
+    told = [refusals.record(f"x{i}", "unknown-run") for i in range(1100)]
+    assert sum(told) == MOST
+    assert refusals.record("run", "too-few-parties")
+    assert not refusals.record("run", "too-few-parties")
+    words = [line.values["word"] for line in ledger.lines("a", "refuse")]
+    assert words == ["unknown-run"] * MOST + ["too-few-parties"]
+
+
+def test_what_was_left_out_is_counted_on_record() -> None:
+    ledger = Ledger.in_memory()
+    refusals = Refusals(ledger, "a")
+    for i in range(MOST + 1234):
+        refusals.record(f"x{i}", "unknown-run")
+    for i in range(MOST):
+        refusals.record(f"x{i}", "not-in-plan")
+    counts = [line.values for line in ledger.lines("a", "unlisted")]
+    assert counts == [{"word": "unknown-run", "count": n} for n in (1, 10, 100, 1000)]

@@ -15,7 +15,9 @@ NAMES = ("a", "b", "c", "d")
 KEYS = {name: MaskKeys() for name in NAMES}
 SIGNERS = {name: Identity() for name in NAMES}
 SIGNED = {
-    name: Announcement(name, 1, KEYS[name].public, "plan", "schema", "roster").signed(SIGNERS[name])
+    name: Announcement(name, 1, 1, KEYS[name].public, "plan", "schema", "roster").signed(
+        SIGNERS[name]
+    )
     for name in NAMES
 }
 CONTEXT = Context("plan", "schema", 3, 1, "request", NAMES)

@@ -240,3 +240,14 @@ def test_promises_of_models_that_build_on_each_other_are_all_told() -> None:
 def test_a_declared_row_count_is_told() -> None:
     model = classifier(settings={"rows_hint": 400}).fit(*some_rows(400, 8))
     assert "the number of rows, 400, declared public" in model.statement_.words()
+
+
+def test_what_a_model_has_shown_stays_shown_in_those_that_build_on_it() -> None:
+    hinted = classifier(settings={"rows_hint": 300}).fit(*some_rows(300, 3))
+    shown = [found.what for found in hinted.statement_.disclosures]
+    assert shown == ["the number of rows, 300, declared public"]
+    second = classifier(warm_start_from=hinted.model_).fit(*some_rows(300, 4))
+    third = classifier(warm_start_from=second.model_).fit(*some_rows(300, 5))
+    for model in (second, third):
+        assert [found.what for found in model.statement_.disclosures] == shown
+        assert "the number of rows, 300" in model.statement_.words()

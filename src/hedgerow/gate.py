@@ -66,6 +66,8 @@ class Gate:
         self._releases = self.lost = 0
         self._expected = plan.n_slots
         self.start = start_trees(start, plan, federation.schema)
+        # What the model that we build on has shown stays shown.
+        self._shown_before = start.statement.disclosures if start is not None else ()
         for tree in self.start:
             federation.publish(tree)
 
@@ -125,6 +127,7 @@ class Gate:
         if plan.settings.rows_hint:
             what = f"the number of rows, {plan.settings.rows_hint}, declared public"
             disclosures = (Disclosure("everyone", "all rows", what),)
+        disclosures = tuple(dict.fromkeys((*self._shown_before, *disclosures)))
         reasons = [f"Noise was {' and '.join(tested)} for a test."] if tested else []
         if plan.settings.candidates == "quantiles-not-private":
             reasons.append(
@@ -147,7 +150,7 @@ class Gate:
             minimum_parties=privacy.minimum_parties if by_parties else 1,
             releases=self._releases,
             scope="this fit alone" if self._ledger.path is None else f"run {plan.run}",
-            simulated=self._federation.engine.simulated,
+            simulated=self._federation.simulated,
             builds_on=plan.settings.warm_start,
             builds_on_promise=plan.settings.warm_start_says,
             disclosures=disclosures,
@@ -171,8 +174,7 @@ class Gate:
     def _open(self) -> None:
         # Opening asks nothing about rows: a plan that a party refuses costs no reservation here.
         with self._recording_refusals():
-            self._federation.open(self._plan)
-        self._reservation.reserve()
+            self._federation.open(self._plan, self._reservation.reserve)
         self._opened = True
 
     @contextmanager
@@ -193,7 +195,7 @@ class Gate:
             self._open()
         while True:
             with self._recording_refusals():
-                self._federation.gather()
+                self._federation.gather(index)
             if index >= len(self._plan.slots) and self._reservation.last_attempt(index):
                 assert self._plan.rest is not None
                 mu = min(slot.mu, self._plan.rest.retry)  # a further attempt is paid by a spare

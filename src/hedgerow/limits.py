@@ -5,8 +5,8 @@ Beside them the two seams to the person behind a party: what it is told, and wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from hedgerow.privacy.accounting import epsilon_of
@@ -14,6 +14,8 @@ from hedgerow.privacy.identity import Roster, fingerprint
 from hedgerow.privacy.ledger import Budget
 from hedgerow.privacy.plan import Plan
 from hedgerow.wire import Refusal
+
+Kinds = tuple[frozenset[str], frozenset[str]]  # of queries: listed in a plan, and priced later
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,15 @@ class Limits:
     coordinator: str = ""  # fingerprint of its key
     parties: tuple[tuple[str, str], ...] | None = None  # name, and fingerprint or ""
     approve: bool = False  # whether a person must approve each plan
+    delta: float | None = None  # at which this party counts, also where no epsilon is limited
+    # What each method can ask; without an entry a method is what a plan calls itself.
+    method_kinds: Mapping[str, Kinds] = field(default_factory=dict, compare=False, repr=False)
 
     def check_plan(self, plan: Plan, roster: Roster) -> None:
         """Refuse a plan that does not fit; what the ledger has to say (total, month) aside."""
         if self.objection(roster):
             raise Refusal("not-allowed")
-        if self.methods is not None and plan.method not in self.methods:
+        if self.methods is not None and not self._is_allowed_method(plan):
             raise Refusal("over-limits")
         if self.kinds is not None and not plan.kinds() <= self.kinds:
             raise Refusal("over-limits")
@@ -44,6 +49,17 @@ class Limits:
                 raise Refusal("over-limits")
         if self.wants_more_than(roster):
             raise Refusal("over-limits")
+
+    def _is_allowed_method(self, plan: Plan) -> bool:
+        """By its name, and because a method of that name can ask what the plan asks."""
+        assert self.methods is not None
+        if plan.method not in self.methods:
+            return False
+        if plan.method not in self.method_kinds:
+            return True
+        listed, later = self.method_kinds[plan.method]
+        asked = set(plan.rest.kinds) if plan.rest else set()
+        return {slot.kind for slot in plan.slots} <= listed and asked <= later
 
     def check_set(self, names: Sequence[str], roster: Roster) -> None:
         """Refuse a set of parties that is too small or holds one that is not allowed."""

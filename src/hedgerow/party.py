@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from hedgerow.failpoints import fail_point
 from hedgerow.limits import Approvals, Event, Limits, least_parties
 from hedgerow.persons import rows_per_person
 from hedgerow.privacy import mechanisms
-from hedgerow.privacy.identity import Announcement, Identity, Roster
+from hedgerow.privacy.identity import Announcement, Identity, Roster, digest_of
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.masks import Context, MaskKeys
 from hedgerow.privacy.peers import Peers
@@ -52,6 +52,8 @@ class _Run:
     plan: Plan
     reservation: Reservation
     announcements: dict[str, Announcement] = field(default_factory=dict)
+    number: int = 0  # openings so far; a join must name the newest
+    nonce: str = ""  # of the newest opening
 
 
 class Party:
@@ -108,17 +110,18 @@ class Party:
     def handle(self, message: bytes) -> bytes:
         """Answer one message. A refusal uses a fixed vocabulary and says nothing about rows."""
         with self._lock:
-            asked: Message | None = None
+            heard = asked = None  # what came, and what the pinned coordinator is known to have sent
             try:
-                asked = self._read(message)
+                heard = Message.from_bytes(message)
+                asked = self._checked(heard)
                 self._recover()
                 reply = self._dispatch(asked)
             except Exception as error:  # whatever went wrong, nothing about it may leave
                 reply = self._refuse(error, asked)
+            reply = replace(reply, request=heard.hash if heard is not None else "")
             return reply.signed(self.identity).to_bytes()
 
-    def _read(self, data: bytes) -> Message:
-        message = Message.from_bytes(data)
+    def _checked(self, message: Message) -> Message:
         if self._closed:
             raise Refusal("failed")
         if self.roster is None:
@@ -169,7 +172,8 @@ class Party:
     def _ready(self, values: dict[str, Any]) -> Message:
         """The uncharged probe: is the party there, and does it still hold this run?"""
         run = self._runs.get(str(values.get("run")))
-        return wire.plain("ready", {"joined": run is not None and bool(run.announcements)})
+        joined = run is not None and bool(run.announcements)
+        return wire.plain("ready", {"joined": joined, "boot": self._boot})
 
     def _open(self, values: dict[str, Any]) -> Message:
         """Check plan, schema, roster and budget, and announce this process's key."""
@@ -194,9 +198,12 @@ class Party:
         except HedgerowError as error:
             raise Refusal("other-plan") from error
         self._check_approved(plan)
-        known = self._runs.get(plan.run)
-        self._runs[plan.run] = _Run(plan, reservation, known.announcements if known else {})
-        mine = self._announcement(plan, roster).signed(self.identity)
+        nonce, known = str(values.get("nonce")), self._runs.get(plan.run)
+        run = known or _Run(plan, reservation)
+        if not run.number or run.nonce != nonce:  # else the same message came again
+            run = replace(run, reservation=reservation, number=run.number + 1, nonce=nonce)
+        self._runs[plan.run] = run
+        mine = self._announcement(run, roster).signed(self.identity)
         return wire.plain("opened", {"announcement": mine.to_dict()})
 
     def _check_approved(self, plan: Plan) -> None:
@@ -212,16 +219,16 @@ class Party:
             raise Refusal("not-approved")
         self._ledger.append(self.name, "approve", plan.run, values={"hash": plan.hash})
 
-    def _announcement(self, plan: Plan, roster: Roster) -> Announcement:
-        hashes = (plan.hash, self.schema.hash, roster.hash)
-        return Announcement(self.name, self._boot, self._keys.public, *hashes)
+    def _announcement(self, run: _Run, roster: Roster) -> Announcement:
+        hashes = (run.plan.hash, self.schema.hash, roster.hash)
+        return Announcement(self.name, self._boot, run.number, self._keys.public, *hashes)
 
     def _join(self, values: dict[str, Any]) -> Message:
         """Take the others' mask keys, each signed by its pinned key and never older; reserve."""
         run = self._run(values.get("run"))
         roster = self.roster
         assert roster is not None
-        mine = self._announcement(run.plan, roster)
+        mine = self._announcement(run, roster)
         fresh = self._peers.read(values.get("announcements", []), mine, roster)
         if fresh is None:
             raise Refusal("bad-announcement")
@@ -245,6 +252,13 @@ class Party:
         if not run.announcements:  # opened and never joined: nothing is reserved yet
             raise Refusal("unknown-run")
         self._check(ask, run)
+        reply = self._stored_or_new(ask, run, message)
+        if reply.type == "answer":  # for nobody but the coordinator: under some trusts it is exact
+            sealed = self._keys.seal(ask.reply_to, message.hash, self.name, reply.body)
+            reply = Message("answer", sealed)
+        return reply
+
+    def _stored_or_new(self, ask: Ask, run: _Run, message: Message) -> Message:
         if (stored := self._answered(ask, run, message.hash)) is not None:
             return stored
         wanted, scores, step = ask.query.ensemble, self._scores, step_trees(ask.query)
@@ -292,6 +306,9 @@ class Party:
         if not set(ask.parties) <= set(roster.names):
             raise Refusal("unknown-party")
         self._limits.check_set(ask.parties, roster)
+        if ask.joined != digest_of(run.announcements):
+            raise Refusal("bad-announcement")
+        self._keys.agree(ask.reply_to)  # a key that is no key is refused before any charge
         if ask.noise != noise_for(ask.query, slot.mu, plan, self.schema):
             raise Refusal("too-little-noise")
         if plan.privacy.trust == "parties":
@@ -350,7 +367,7 @@ class Party:
             total = total + self._keys.mask(self.name, context, run.announcements, len(total))
         # Row counts are public under `nobody` and never leave under the other trusts.
         n_rows = self._rows.n_rows if trust == "nobody" else 0
-        return wire.answer(request, self.name, source, total, n_rows)
+        return wire.answer(self.name, source, total, n_rows)
 
 
 def _word_of(error: Exception) -> str:

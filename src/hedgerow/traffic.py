@@ -23,6 +23,7 @@ from hedgerow.losses import loss_for
 from hedgerow.model.tree import member_words, single_leaf, stack, stack_trees
 from hedgerow.packing import canonical_json
 from hedgerow.privacy.identity import Announcement
+from hedgerow.privacy.masks import SEAL_BYTES
 from hedgerow.privacy.mechanisms import MAX_BITS
 from hedgerow.privacy.plan import Plan, Rest, Slot
 from hedgerow.queries import (
@@ -43,7 +44,7 @@ from hedgerow.wire import Ask, Message
 
 OPENING_ROUNDS = 2  # open and join
 LONGEST_NAME = 40  # letters, where the names of the parties are not known yet
-_HASH, _SIGNATURE = "0" * 64, "0" * 128
+_HASH, _SIGNATURE, _NONCE = "0" * 64, "0" * 128, "0" * 32
 _STARTS = 9_999  # of a party's process, counted in its announcement
 _ROWS = 9_999_999_999  # of a party, visible where nobody is trusted
 _LONGEST_NUMBER = sys.float_info.max  # 23 letters as JSON, as long as a positive number gets
@@ -97,7 +98,7 @@ def traffic(plan: Plan, schema: Schema, parties: int | Sequence[str]) -> Traffic
     >>> plan = make_plan(schema.hash, "auto", settings, privacy, wishes, seed=1, run="example")
     >>> found = traffic(plan, schema, ["a", "b", "c"])
     >>> found.rounds, found.sent
-    (12, 7675)
+    (12, 8003)
     """
     if isinstance(parties, int):
         parties = [f"{i:0{LONGEST_NAME}}" for i in range(parties)]
@@ -119,11 +120,11 @@ def _opening(plan: Plan, names: Sequence[str], longest: str) -> tuple[int, int]:
 
     def announcement(name: str) -> dict[str, Any]:
         keys = (_HASH, plan.hash, plan.schema_hash, _HASH)
-        return Announcement(name, _STARTS, *keys, _SIGNATURE).to_dict()
+        return Announcement(name, _STARTS, _STARTS, *keys, _SIGNATURE).to_dict()
 
     announced = [announcement(name) for name in names]
     received: dict[str, dict[str, Any]] = {
-        "open": {"plan": plan.to_dict(), "roster": _HASH},
+        "open": {"plan": plan.to_dict(), "roster": _HASH, "nonce": _NONCE},
         "join": {"run": plan.run, "announcements": announced},
     }
     sent: dict[str, dict[str, Any]] = {
@@ -135,7 +136,8 @@ def _opening(plan: Plan, names: Sequence[str], longest: str) -> tuple[int, int]:
 
 def _plain(messages: Mapping[str, dict[str, Any]]) -> int:
     bodies = [wire.plain(type_, values) for type_, values in messages.items()]
-    return sum(len(Message(one.type, one.body, _SIGNATURE).to_bytes()) for one in bodies)
+    signed = [Message(one.type, one.body, _SIGNATURE, request=_HASH) for one in bodies]
+    return sum(len(message.to_bytes()) for message in signed)
 
 
 @dataclass(frozen=True)
@@ -222,9 +224,9 @@ class _Sizes:
         source = "none" if trust == "coordinator" else "secure"
         rows = _ROWS if trust == "nobody" else 0
         empty = {"total": np.zeros(0, np.uint64)}
-        body = wire.answer(_HASH, name, source, empty["total"], rows).body
+        body = wire.answer(name, source, empty["total"], rows).body
         # One number more than was asked checks the masks.
-        return _sealed("answer", len(body) + _growth(empty, {"total": (numbers + 1,)}))
+        return _sealed("answer", SEAL_BYTES + len(body) + _growth(empty, {"total": (numbers + 1,)}))
 
     def later(self, rest: Rest, name: str) -> tuple[int, int]:
         """Bytes of the slots priced during the run: sent and received.
@@ -256,7 +258,8 @@ class _Sizes:
         length = len(plain) + _growth(query.parts()[1], shapes)
         sigmas = (_LONGEST_NUMBER,) * len(query.blocks)
         noise, privacy = Noise(slot.mu, MAX_BITS, sigmas), self._plan.privacy
-        ask = Ask(self._plan.run, index, 1, self._names, query, noise, privacy.colluding)
+        c, run = privacy.colluding, self._plan.run
+        ask = Ask(run, index, 1, self._names, query, noise, c, _HASH, _HASH)
         body = len(ask.body()) + _growth({"query": _of(plain)}, {"query": (length,)})
         return _sealed("ask", body, asked.first, self._carried(asked))
 
@@ -304,7 +307,8 @@ def _sealed(
 ) -> int:
     """Length of a signed message with a body of that length and trees of those shapes."""
     one = (_ONE_LEAF,) if trees else ()
-    length = len(Message(type_, b"", _SIGNATURE, trees_from, one).to_bytes())
+    request = _HASH if type_ == "answer" else ""
+    length = len(Message(type_, b"", _SIGNATURE, trees_from, one, request).to_bytes())
     length += _growth({"body": _of(b"")}, {"body": (body,)})
     return length + (_growth(stack_trees(one), trees) if trees else 0)
 

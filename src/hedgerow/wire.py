@@ -1,12 +1,13 @@
 """Messages between coordinator and parties: versioned, length-checked, signed, no pickle.
 
-A message is an envelope {version, type, signature} with a body; the signature covers type and
-body. Trees travel beside an ask's body, because the body already names them by hash.
+A message is an envelope {version, type, request, signature} with a body; the signature covers type,
+request and body. A reply names the hash of the message it answers, so it cannot stand for another.
+Trees travel beside an ask's body, because the body already names them by hash.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from hedgerow.privacy.identity import Identity, signed_by
 from hedgerow.queries import SumQuery, query_bytes, query_from_bytes
 from hedgerow.queries.noise import Noise
 
-VERSION = 1
+VERSION = 2
 # Everything a party may say instead of answering. None of it depends on a row.
 REFUSALS = {
     "bad-message": "the message was not readable",
@@ -64,13 +65,15 @@ class Ask:
     query: SumQuery
     noise: Noise
     colluding: int
+    joined: str  # hash of the announcements that everyone has to use
+    reply_to: str  # the coordinator's X25519 key, for which answers are sealed
 
     def body(self) -> bytes:
         values = {
             "run": self.run, "slot": self.slot, "attempt": self.attempt,
             "parties": list(self.parties), "mu": self.noise.mu, "bits": self.noise.bits,
             "sigmas": list(self.noise.sigmas), "mechanism": self.noise.mechanism,
-            "colluding": self.colluding,
+            "colluding": self.colluding, "joined": self.joined, "reply_to": self.reply_to,
         }  # fmt: skip
         return pack(values, {"query": _bytes_array(query_bytes(self.query))})
 
@@ -92,6 +95,8 @@ class Ask:
                 query_from_bytes(arrays["query"].tobytes()),
                 noise,
                 int(values["colluding"]),
+                str(values["joined"]),
+                str(values["reply_to"]),
             )
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             if isinstance(error, FormatError):
@@ -108,14 +113,14 @@ class Message:
     signature: str = ""
     trees_from: int = 0
     trees: tuple[Tree, ...] = field(default=())
+    request: str = ""  # of a reply: the hash of the message that it answers
 
     @property
     def hash(self) -> str:
-        return digest("hedgerow message 1", self.type, self.body)
+        return digest("hedgerow message 2", self.type, self.request, self.body)
 
     def signed(self, identity: Identity) -> Message:
-        signature = identity.sign(self.hash.encode())
-        return Message(self.type, self.body, signature, self.trees_from, self.trees)
+        return replace(self, signature=identity.sign(self.hash.encode()))
 
     def is_signed_by(self, public: str) -> bool:
         return signed_by(public, self.hash.encode(), self.signature)
@@ -123,7 +128,7 @@ class Message:
     def to_bytes(self) -> bytes:
         values = {
             "version": VERSION, "type": self.type, "signature": self.signature,
-            "trees_from": self.trees_from,
+            "trees_from": self.trees_from, "request": self.request,
         }  # fmt: skip
         arrays = {"body": _bytes_array(self.body)}
         if self.trees:
@@ -145,6 +150,7 @@ class Message:
                 str(values["signature"]),
                 int(values["trees_from"]),
                 trees,
+                str(values["request"]),
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             if isinstance(error, FormatError):
@@ -173,11 +179,9 @@ def about(message: Message) -> tuple[str, int]:
     return (run if isinstance(run, str) else ""), (slot if isinstance(slot, int) else -1)
 
 
-def answer(
-    request: str, party: str, source: str, total: NDArray[np.uint64], n_rows: int = 0
-) -> Message:
-    """A party's answer to the ask whose hash is `request`."""
-    values = {"request": request, "party": party, "source": source, "rows": n_rows}
+def answer(party: str, source: str, total: NDArray[np.uint64], n_rows: int = 0) -> Message:
+    """A party's answer, before it is sealed for the coordinator."""
+    values = {"party": party, "source": source, "rows": n_rows}
     return Message("answer", pack(values, {"total": total}))
 
 

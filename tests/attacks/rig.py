@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from secrets import token_hex
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from hedgerow import wire
 from hedgerow.limits import Limits
 from hedgerow.party import Party
 from hedgerow.presets import plan_for
-from hedgerow.privacy.identity import Identity, Roster
+from hedgerow.privacy.identity import Announcement, Identity, Roster, digest_of
 from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.masks import MaskKeys
 from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.verify import verify
 from hedgerow.queries import LabelSums, SumQuery
@@ -57,6 +59,9 @@ class Rig:
         self.plan = plan_for(
             SCHEMA, privacy, "random-trees", settings={"n_trees": 3, "max_depth": 2}, seed=1
         )
+        self.keys = MaskKeys()
+        self.key = self.keys.public
+        self.announced: list[dict[str, Any]] = []
         if opened:
             self.open(self.plan)
 
@@ -65,12 +70,14 @@ class Rig:
         return Message.from_bytes(self.parties[name].handle(data))
 
     def open(self, plan: Plan) -> list[dict[str, Any]]:
-        opening = wire.plain("open", {"plan": plan.to_dict(), "roster": self.roster.hash})
+        values = {"plan": plan.to_dict(), "roster": self.roster.hash, "nonce": token_hex(16)}
+        opening = wire.plain("open", values)
         announcements = []
         for name in self.parties:
             reply = self.send(name, opening)
             assert reply.type == "opened", word(reply)
             announcements.append(wire.values_of(reply)["announcement"])
+        self.announced = announcements
         for name in self.parties:
             assert self.join(name, announcements).type == "joined"
         return announcements
@@ -84,11 +91,19 @@ class Rig:
         query: SumQuery = changes.pop("query", LabelSums(2))
         slot = changes.get("slot", 0)
         noise = noise_for(query, self.plan.slots[slot].mu, self.plan, SCHEMA)
-        ask = Ask(self.plan.run, slot, 1, tuple(self.parties), query, noise, 1)
+        joined = digest_of({a["name"]: Announcement.from_dict(a) for a in self.announced})
+        ask = Ask(self.plan.run, slot, 1, tuple(self.parties), query, noise, 1, joined, self.key)
         return replace(ask, **changes)
 
     def ask(self, name: str, **changes: Any) -> Message:
         return self.send(name, Message("ask", self.question(**changes).body()))
+
+    def unsealed(self, name: str, **changes: Any) -> bytes:
+        """The body of an answer, as the coordinator reads it."""
+        asked = Message("ask", self.question(**changes).body())
+        reply = self.send(name, asked)
+        assert reply.type == "answer", word(reply)
+        return self.keys.unseal(self.parties[name]._keys.public, asked.hash, name, reply.body)
 
     def check_books(self) -> None:
         """Nothing left a party without a charge, and no context was answered twice."""

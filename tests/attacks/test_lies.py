@@ -270,7 +270,7 @@ def test_refusals_say_nothing_about_rows() -> None:
 
 def test_row_counts_leave_only_where_nobody_is_trusted() -> None:
     for trust, visible in (("coordinator", 0), ("parties", 0), ("nobody", 50)):
-        values, _ = unpack(Rig(trust=trust).ask("a").body)
+        values, _ = unpack(Rig(trust=trust).unsealed("a"))
         assert values["rows"] == visible
 
 

@@ -120,7 +120,7 @@ def test_waiting_plans_cannot_fill_the_disk(kit: Kit) -> None:
     for i in range(MOST_PENDING + 5):
         folder.keep(a_plan(run=f"run-{i:02}"))
     assert [plan.run for plan in folder.pending()] == [f"run-{i:02}" for i in range(5, 21)]
-    folder.keep(a_plan(run="x" * LONGEST_PLAN))
+    folder.keep(replace(a_plan(), method="x" * LONGEST_PLAN))
     assert len(folder.pending()) == MOST_PENDING
     assert len(list(folder.folder.iterdir())) == MOST_PENDING
 
@@ -145,7 +145,7 @@ def test_a_changed_file_is_not_the_plan_that_waited(kit: Kit) -> None:
 
 
 def test_names_from_outside_cannot_steer_the_terminal(kit: Kit) -> None:
-    bad = a_plan(run="r\x1b[2J\nApproved.")
+    bad = replace(a_plan(), method="r\x1b[2J\nApproved.")
     assert all(text.isprintable() for text in plan_in_words(bad))
     console = Console(record=True, width=200)
     board = Board(console, "a", Limits())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,17 @@ from hypothesis import strategies as st
 from hedgerow.deployment.limits import default_limits_text, limits_from_text, read_limits
 from hedgerow.errors import BudgetExceeded, SettingsError
 from hedgerow.limits import Limits
-from hedgerow.presets import METHODS
+from hedgerow.presets import METHODS, plan_for
 from hedgerow.privacy import ledger as ledger_module
 from hedgerow.privacy import spending as spending_module
-from hedgerow.privacy.identity import Identity, fingerprint
+from hedgerow.privacy.identity import Identity, Roster, fingerprint
 from hedgerow.privacy.ledger import Budget, Ledger
 from hedgerow.privacy.reservation import Reservation
 from hedgerow.privacy.spending import month_spending, spending
 from hedgerow.queries import QUERIES
+from hedgerow.settings import Privacy
+from hedgerow.wire import Refusal
+from tests.conftest import MIXED
 from tests.test_ledger import a_plan
 
 MARK = fingerprint(Identity().public)
@@ -54,8 +58,9 @@ def test_every_key_is_read() -> None:
         coordinator=MARK,
         parties=(("a", ""), ("b", MARK), ("c", "")),
         approve=True,
+        delta=1e-6,
     )
-    assert read({"format": 1, "delta": 1e-6}) == Limits()
+    assert read({"format": 1, "delta": 1e-6}) == Limits(delta=1e-6)
 
 
 def test_the_default_text_is_complete_and_also_without_its_comment_marks() -> None:
@@ -71,6 +76,49 @@ def test_the_default_text_is_complete_and_also_without_its_comment_marks() -> No
     assert full.methods == frozenset({"auto"})
     assert full.parties is not None
     assert dict(full.parties)["hospital-b"] == full.coordinator != ""
+
+
+ALL_PARTIES = Roster((("a", "1"), ("b", "2"), ("c", "3")), "4", 1, 3, "parties")
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_every_method_passes_under_its_own_name(method: str) -> None:
+    trust = METHODS[method].trust or "parties"
+    privacy = Privacy(1.0, 1e-6, trust)  # type: ignore[arg-type]
+    limits = read({"format": 1, "delta": 1e-6, "methods": [method]})
+    limits.check_plan(plan_for(MIXED, privacy, method, seed=1), ALL_PARTIES)
+
+
+@pytest.mark.parametrize(("real", "called"), [("random-trees", "auto"), ("auto", "random-trees")])
+def test_a_plan_of_another_method_does_not_pass_under_an_allowed_name(
+    real: str, called: str
+) -> None:
+    limits = read({"format": 1, "delta": 1e-6, "methods": [called]})
+    plan = plan_for(MIXED, Privacy(1.0, 1e-6, "parties"), real, seed=1)
+    for name in (real, called):
+        with pytest.raises(Refusal) as found:
+            limits.check_plan(replace(plan, method=name), ALL_PARTIES)
+        assert found.value.word == "over-limits"
+    free = read({"format": 1, "delta": 1e-6})
+    free.check_plan(replace(plan, method=called), ALL_PARTIES)
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "kind"),
+    [
+        ("random-trees", {"split": "histogram"}, "node-histograms"),
+        ("random-trees", {"candidates": "quantiles"}, "column-counts"),
+        ("random-trees", {"candidates": "iterative-hessian"}, "column-hessians"),
+        ("dp-rf", {"split": "histogram", "batch_fraction": 0.0}, "node-histograms"),
+        ("dp-gbm", {"split": "totally-random", "candidates": "iterative-hessian"}, "leaf-sums"),
+    ],
+)
+def test_settings_that_a_method_has_stay_within_its_kinds(
+    method: str, settings: dict[str, Any], kind: str
+) -> None:
+    plan = plan_for(MIXED, Privacy(1.0, 1e-6, "parties"), method, settings, seed=1)
+    assert kind in plan.kinds()
+    read({"format": 1, "delta": 1e-6, "methods": [method]}).check_plan(plan, ALL_PARTIES)
 
 
 @pytest.mark.parametrize(

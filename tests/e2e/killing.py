@@ -28,7 +28,8 @@ def processes_of(kits: Iterable[Kit]) -> list[Found]:
     found = []
     for process in psutil.process_iter(["cmdline"]):
         words = process.info["cmdline"] or []
-        house = next((paths[word] for word in words if word in paths), "")
+        named = (n for w in words for p, n in paths.items() if f"{w}/".startswith(f"{p}/"))
+        house = next(named, "")
         kind = _kind(words)
         if house and kind:
             found.append(Found(house, kind, process.pid))

@@ -118,7 +118,7 @@ def later_slots_stop_at_what_was_planned() -> None:
 def _two_parties() -> tuple[MaskKeys, dict[str, Announcement], Context]:
     keys = {name: MaskKeys() for name in ("a", "b")}
     announced = {
-        name: Announcement(name, 1, keys[name].public, "p", "s", "r").signed(Identity())
+        name: Announcement(name, 1, 1, keys[name].public, "p", "s", "r").signed(Identity())
         for name in keys
     }
     return keys["a"], announced, Context("p", "s", 0, 1, "question", ("a", "b"))

@@ -19,6 +19,7 @@ from hedgerow.federation.nvflare.provision import new_federation
 from hedgerow.federation.sockets import Listener
 
 NAMES = ("p0", "p1", "p2", "p3", "p4")
+STRANGER = "mallory"  # has a certificate; what it runs is up to a test
 Handler = Callable[[bytes], bytes]
 
 
@@ -37,8 +38,9 @@ class Houses:
 
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
-        made = new_federation(folder, "trial", "localhost", self.port, NAMES)
+        made = new_federation(folder, "trial", "localhost", self.port, (*NAMES, STRANGER))
         self.kits = {name: Kit.open(path) for name, path in made.items()}
+        self.stranger = self.kits.pop(STRANGER)
         self.coordinator = self.kits["coordinator"]
         self.jobs = Jobs(self.coordinator)
         self.handlers: dict[str, Handler] = dict.fromkeys(NAMES, echo)
@@ -119,3 +121,10 @@ def children(parent: int) -> list[int]:
         if int(status[1]) == parent and status[0] != "Z" and b"_process" in words:
             found.append(int(folder.name))
     return sorted(found)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False

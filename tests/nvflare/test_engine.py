@@ -23,7 +23,7 @@ from hedgerow.settings import Privacy, Settings
 from hedgerow.tables import Rows
 from hedgerow.testing import check_federation, noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table
-from tests.nvflare.houses import NAMES, Handler, Houses, echo
+from tests.nvflare.houses import NAMES, Handler, Houses, echo, is_alive
 
 ROWS = mixed_rows(mixed_table(60, seed=1))
 
@@ -177,9 +177,17 @@ def test_a_party_whose_own_process_is_down_is_named(houses: Houses, engine: Nvfl
 
 def test_a_party_whose_house_restarts_rejoins(houses: Houses, engine: NvflareEngine) -> None:
     process = houses.processes["p4"]
-    starts, pid = process.starts, process.pid
+    starts, pid, job = process.starts, process.pid, houses.job_process("p4")
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
+    await_end(job)  # it dies with its parent, and may answer until then
     replies = engine.ask(NAMES, b"x", 60.0)
     assert {reply.body for reply in replies.values()} == {b"echo x"}
     assert process.starts == starts + 1
+
+
+def await_end(pid: int) -> None:
+    deadline = time.monotonic() + 10.0
+    while is_alive(pid):
+        assert time.monotonic() < deadline, "a job's process outlived its parent"
+        time.sleep(0.02)

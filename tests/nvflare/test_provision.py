@@ -13,6 +13,7 @@ from cryptography import x509
 from hedgerow.errors import SettingsError
 from hedgerow.federation.kit import Kit
 from hedgerow.federation.nvflare.provision import add_party, new_federation, renew
+from hedgerow.federation.nvflare.room import make_room
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +64,9 @@ def test_the_root_key_stays_with_whoever_provisions(made: dict[str, Path]) -> No
 
 def test_no_role_may_bring_code_or_use_a_shell(made: dict[str, Path]) -> None:
     for path in made.values():
-        assert not list((path / "local").glob("authorization.json.*"))
-        permissions = read(path / "local" / "authorization.json")["permissions"]
+        permissions = read(make_room(Kit.open(path)) / "local" / "authorization.json")[
+            "permissions"
+        ]
         assert set(permissions) == {"project_admin", "org_admin", "lead", "member"}
         for rights in permissions.values():
             assert rights["byoc"] == rights["shell_commands"] == "none"
@@ -73,8 +75,7 @@ def test_no_role_may_bring_code_or_use_a_shell(made: dict[str, Path]) -> None:
 def test_only_our_carriers_may_run(made: dict[str, Path]) -> None:
     ours = "hedgerow.federation.nvflare"
     for name, path in made.items():
-        assert not list((path / "local").glob("resources.json.*"))
-        values = read(path / "local" / "resources.json")
+        values = read(make_room(Kit.open(path)) / "local" / "resources.json")
         end = "CoordinatorCarrier" if name == "coordinator" else "PartyCarrier"
         assert values["class_allow_list"] == [f"{ours}.carriers.{end}"]
         assert values["class_list_enforcement_mode"] == "enforce"
@@ -130,7 +131,7 @@ def test_a_party_is_added_under_the_same_root(folder: Path) -> None:
     added = add_party(folder, "b")
     assert Kit.open(added).address == "localhost:8002"
     assert is_signed_by(added / "startup" / "client.crt", made["a"] / "startup" / "rootCA.pem")
-    assert read(added / "local" / "resources.json")["allow_log_streaming"] is False
+    assert sorted(path.name for path in (added / "local").iterdir()) == ["hedgerow"]
     assert (folder / "b.zip").stat().st_mode & 0o777 == 0o600
     assert before == {p: p.read_bytes() for p in made["coordinator"].rglob("*") if p.is_file()}
     with pytest.raises(SettingsError, match="unique"):

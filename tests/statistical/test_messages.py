@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hedgerow.federation.base import Reply
 from hedgerow.packing import unpack
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.masks import MaskKeys
@@ -19,7 +18,6 @@ from hedgerow.queries.noise import noise_for
 from hedgerow.settings import Privacy, Settings
 from hedgerow.tables import Rows
 from hedgerow.testing import noise_off
-from hedgerow.wire import Message
 from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table
 from tests.statistical.measures import looks_uniform
 
@@ -37,16 +35,16 @@ def messages_of(rows: Rows, attempts: Sequence[int] = (1,)) -> dict[int, NDArray
     parts = {"a": rows, "b": FEW, "c": MANY.take(np.arange(50))}
     federation = federation_of(parts, MIXED, privacy, Ledger.in_memory())
     heard: list[NDArray[np.uint64]] = []
-    right = federation.engine.ask
+    keys = federation._keys
+    unseal = keys.unseal
 
-    def listening(names: Sequence[str], message: bytes, seconds: float) -> dict[str, Reply]:
-        replies = right(names, message, seconds)
-        answer = Message.from_bytes(replies["a"].body or b"")
-        if answer.type == "answer":
-            heard.append(unpack(answer.body)[1]["total"])
-        return replies
+    def listening(other: str, request: str, party: str, data: bytes) -> bytes:
+        body = unseal(other, request, party, data)  # what the coordinator comes to see
+        if party == "a":
+            heard.append(unpack(body)[1]["total"])
+        return body
 
-    federation.engine.ask = listening  # type: ignore[method-assign]
+    keys.unseal = listening  # type: ignore[method-assign]
     federation.open(plan)
     noise = noise_for(QUERY, plan.slots[0].mu, plan, MIXED)
     found = {}

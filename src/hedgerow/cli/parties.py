@@ -157,7 +157,8 @@ class OtherHouses:
             recorded(self._kit, plan),
             NvflareEngine(self._kit, self._roster.names, _CONNECT_SECONDS + gone) as engine,
         ):
-            yield Federation(engine, schema, self._roster, self._kit.identity(), reply, gone)
+            kit, roster = self._kit, self._roster
+            yield Federation(engine, schema, roster, kit.identity(), reply, gone, kit.trial)
 
 
 def pinned_values(roster: Roster) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from hedgerow.cli.screen import messages, print_json, results, show, table, tell
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
-    from hedgerow.deployment.party_process import PartyProcess, Start
+    from hedgerow.deployment.party_process import PartyProcess
+    from hedgerow.deployment.start import Start
     from hedgerow.federation.kit import Kit
     from hedgerow.limits import Limits
 
@@ -35,6 +36,9 @@ def start(
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="End if no roster is pinned, instead of waiting.")
     ] = False,
+    new_ledger: Annotated[
+        bool, typer.Option("--new-ledger", help="The ledger is lost: forget what was spent.")
+    ] = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Answer for this party, in the foreground until Ctrl-C; shows what is asked and what it costs.
@@ -43,7 +47,7 @@ def start(
     """
     from hedgerow.deployment.party_process import stopped_by_signals
 
-    process = process_for(kit, data, schema, limits, wait=not no_wait)
+    process = process_for(kit, data, schema, limits, wait=not no_wait, new_ledger=new_ledger)
     with stopped_by_signals(process):
         process.run()
 
@@ -55,24 +59,28 @@ def process_for(
     limits: Path | None,
     wait: bool,
     with_engine: bool = True,
+    new_ledger: bool = False,
 ) -> PartyProcess:
     """The process behind `party start`, ready to run."""
     from hedgerow.deployment.board import Board
-    from hedgerow.deployment.party_process import PartyProcess, Start, nvflare_child
+    from hedgerow.deployment.party_process import PartyProcess, nvflare_child
+    from hedgerow.deployment.start import Start
     from hedgerow.federation.kit import Kit
 
     house = Kit.open(kit, "party")
     begin = Start.remembered(house).updated(data, schema, limits)
     engine = nvflare_child if with_engine else None
-    return PartyProcess(
-        house, begin, lambda allowed: Board(messages(), house.name, allowed), engine, wait
-    )
+
+    def board(allowed: Limits) -> Board:
+        return Board(messages(), house.name, allowed)
+
+    return PartyProcess(house, begin, board, engine, wait, new_ledger)
 
 
 def status(kit: KitArgument, json: options.Json = False) -> None:
     """Show runs, what is left under each limit, refusals, and plans that wait."""
     from hedgerow.deployment.desk import ask_desk
-    from hedgerow.deployment.plans import printable
+    from hedgerow.deployment.plans import cell
 
     house, _, allowed = _house(kit)
     found = ask_desk(house, "status", allowed)
@@ -88,7 +96,7 @@ def status(kit: KitArgument, json: options.Json = False) -> None:
     runs = table("Runs", "run", "reserved (UTC)", "method", *numbers, right=numbers)
     for run in found["runs"]:
         asked = f"{run['charged_slots']} of at most {run['slots']}"
-        cells = (printable(run["run"], 12), _time(run["time"]), printable(run["method"]))
+        cells = (cell(run["run"], 12), _time(run["time"]), cell(run["method"]))
         runs.add_row(*cells, f"{run['epsilon']:.4g}", f"{run['delta']:g}", asked)
     if found["runs"]:
         results().print(runs)
@@ -102,7 +110,7 @@ def status(kit: KitArgument, json: options.Json = False) -> None:
 def log(kit: KitArgument, json: options.Json = False) -> None:
     """Show everything that was asked and charged, approved or refused, with UTC times."""
     from hedgerow.deployment.desk import ask_desk
-    from hedgerow.deployment.plans import printable
+    from hedgerow.deployment.plans import cell
 
     house, _, allowed = _house(kit)
     entries = ask_desk(house, "log", allowed)
@@ -112,19 +120,29 @@ def log(kit: KitArgument, json: options.Json = False) -> None:
     right = ("slot", "attempt", "mu")
     shown = table(f"Log of {house.name}", "time (UTC)", "what", "run", *right, "about", right=right)
     for entry in entries:
-        about = entry.get("word") or entry.get("kind") or ""
-        if entry["what"] == "reserved":
-            about = f"epsilon = {entry['epsilon']:.4g} at delta = {entry['delta']:g}"
         shown.add_row(
             _time(entry["time"]),
             entry["what"],
-            printable(entry["run"], 12),
+            cell(entry["run"], 12),
             _text(entry["slot"]),
             _text(entry["attempt"]),
             f"{entry['mu']:.4f}" if "mu" in entry else "",
-            printable(about),
+            cell(_about(entry)),
         )
     results().print(shown)
+
+
+def _about(entry: dict[str, Any]) -> str:
+    """The last column of the log."""
+    if entry["what"] == "reserved":
+        return f"epsilon = {entry['epsilon']:.4g} at delta = {entry['delta']:g}"
+    if entry["what"] == "limits set":
+        return f"{entry['source']}, {entry['hash'][:12]}"
+    if entry["what"] == "refused more":
+        return f"{entry['word']}, {entry['count']} not listed"
+    if entry["what"] == "ledger lost":
+        return f"what was spent is forgotten; {entry['kept']} lines kept"
+    return str(entry.get("word") or entry.get("kind") or "")
 
 
 def limits(
@@ -137,13 +155,14 @@ def limits(
 ) -> None:
     """Show the limits in words, what is used of them and what is left; or write a limits file."""
     from hedgerow.deployment.desk import ask_desk
+    from hedgerow.deployment.limits import limits_in_words
 
     if write:
         _write_limits(kit, limits)
         return
     house, begin, allowed = _house(kit, limits)
     found = ask_desk(house, "status", allowed)
-    words = _in_words(allowed)
+    words = limits_in_words(allowed)
     file = begin.limits_file(house)
     if json:
         print_json({"file": str(file or ""), "words": words, "limits": found["limits"]})
@@ -159,6 +178,7 @@ def limits(
 def plans(kit: KitArgument, json: options.Json = False) -> None:
     """Show plans that wait for approval, in words: what each asks and what it costs."""
     from hedgerow.deployment.desk import pending
+    from hedgerow.deployment.plans import printable
 
     house, _, allowed = _house(kit)
     found = pending(house, allowed)
@@ -167,7 +187,7 @@ def plans(kit: KitArgument, json: options.Json = False) -> None:
         return
     for plan in found:
         show("\n".join(plan["words"]))
-        show(f"Approve it: hedgerow party approve {kit} {plan['run'][:12]}\n")
+        show(f"Approve it: hedgerow party approve {kit} {printable(plan['run'][:12])}\n")
     if not found:
         show("No plan waits for approval.")
 
@@ -178,12 +198,13 @@ def approve(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask again.")] = False,
 ) -> None:
     """Approve a plan that waits, after reading it in words. Nothing is spent by this."""
+    from hedgerow.deployment.desk import own_delta
     from hedgerow.deployment.plans import PlanFolder, plan_in_words, printable
 
     house, _, allowed = _house(kit)
     folder = PlanFolder.of(house)
     plan = folder.named(run)
-    show("\n".join(plan_in_words(plan, allowed.per_run.delta if allowed.per_run else None)))
+    show("\n".join(plan_in_words(plan, own_delta(allowed))))
     if not yes:
         if not sys.stdin.isatty():
             raise SettingsError(
@@ -213,12 +234,12 @@ def key(kit: KitArgument, json: options.Json = False) -> None:
 
 
 def _house(kit: Path, limits: Path | None = None) -> tuple[Kit, Start, Limits]:
-    from hedgerow.deployment.party_process import Start
+    from hedgerow.deployment.start import Start
     from hedgerow.federation.kit import Kit
 
     house = Kit.open(kit, "party")
     begin = Start.remembered(house).updated(None, None, limits)
-    return house, begin, begin.read_limits(house)
+    return house, begin, begin.in_force(house).limits
 
 
 def _write_limits(kit: Path, limits: Path | None) -> None:
@@ -234,33 +255,6 @@ def _write_limits(kit: Path, limits: Path | None) -> None:
         )
     write_private(file, default_limits_text())
     tell(f"Limits written to {file}. Change them, then start the party (again).")
-
-
-def _in_words(allowed: Limits) -> list[str]:
-    ceilings = ((allowed.per_run, "a run"), (allowed.per_month, "in 31 days"))
-    words = [
-        f"Epsilon at most {budget.epsilon:g} {what}, counted at delta = {budget.delta:g}."
-        for budget, what in (*ceilings, (allowed.budget, "in total"))
-        if budget is not None
-    ]
-    if len(words) < 3:
-        words.append("Where no epsilon is named there is no limit.")
-    words.append(f"At least {allowed.least_parties} parties in a sum.")
-    words.append(
-        f"Methods: {_listed(allowed.methods)}. Kinds of queries: {_listed(allowed.kinds)}."
-    )
-    words.append(f"Coordinator: {allowed.coordinator or 'whichever the roster pins'}.")
-    if allowed.parties is None:
-        words.append("Parties: whichever the roster pins.")
-    else:
-        named = (f"{name} ({mark})" if mark else name for name, mark in allowed.parties)
-        words.append(f"Parties that may be in the roster: {', '.join(named)}.")
-    who = "must approve each plan" if allowed.approve else "need not approve plans"
-    return [*words, f"A person {who}."]
-
-
-def _listed(names: frozenset[str] | None) -> str:
-    return "all" if names is None else ", ".join(sorted(names))
 
 
 def _show_limits(rows: list[dict[str, Any]]) -> None:

@@ -17,6 +17,7 @@ def runs(
     json: options.Json = False,
 ) -> None:
     """List runs: running, finished, stopped or refused, with the reason."""
+    from hedgerow.deployment.plans import cell
     from hedgerow.deployment.runs import list_runs
     from hedgerow.federation.kit import Kit
 
@@ -30,11 +31,11 @@ def runs(
     shown = table("Runs", "run", "method", "epsilon", "state", "changed (UTC)", "reason")
     for record in found:
         shown.add_row(
-            record.run,
-            record.method,
+            cell(record.run),
+            cell(record.method),
             f"{record.epsilon:g}",
-            record.state,
-            record.changed[:19].replace("T", " "),
-            record.reason,
+            cell(record.state),
+            cell(record.changed[:19].replace("T", " ")),
+            cell(record.reason, 400),
         )
     results().print(shown)

@@ -37,12 +37,12 @@ def tell(text: str, style: str | None = None) -> None:
 
 
 def _sentences(console: Console, text: str, style: str | None) -> None:
-    console.print(text, style=style, markup=False, soft_wrap=not console.is_terminal)
+    console.print(text, style=style, markup=False, emoji=False, soft_wrap=not console.is_terminal)
 
 
 def print_json(values: Any) -> None:
     """Machine-readable results: the only thing a command with --json writes to stdout."""
-    sys.stdout.write(json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    sys.stdout.write(json.dumps(values, indent=2, ensure_ascii=True, allow_nan=False) + "\n")
 
 
 def table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:

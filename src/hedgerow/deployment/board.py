@@ -14,9 +14,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from hedgerow.deployment.desk import limits_used
-from hedgerow.deployment.plans import printable
+from hedgerow.deployment.plans import cell, printable
 from hedgerow.limits import Event, Limits
 from hedgerow.privacy.accounting import epsilon_of
 from hedgerow.privacy.ledger import Ledger
@@ -41,7 +42,8 @@ class Board:
         now = datetime.now(UTC).strftime("%H:%M:%S")
         terminal = self._console.is_terminal
         with suppress(OSError):  # nobody looks any more, or the disk behind the screen is full
-            self._console.print(f"{now} {text}", style=style, markup=False, soft_wrap=not terminal)
+            line = Text(f"{now} {text}", style=style or "")
+            self._console.print(line, soft_wrap=not terminal)
 
     def follow(self, ledger: Ledger) -> AbstractContextManager[Any]:
         """From here on events come from a party with this ledger."""
@@ -65,13 +67,20 @@ class Board:
             self.say(f"run {run}: refused ({event.word}): {reason}{_advice(event.word)}", "yellow")
         elif event.what == "unwritten" and not self._unwritten:
             self._unwritten = True
-            self.say(
-                "the ledger cannot be written, so this party answers nothing, and nothing was let "
-                "out. Free some disk space; it goes on by itself.",
-                "bold red",
-            )
+            self.say(self._why_unwritten(), "bold red")
         if self._live is not None:
             self._live.update(self._table(), refresh=True)
+
+    def _why_unwritten(self) -> str:
+        silent = "so this party answers nothing, and nothing was let out"
+        if self._ledger is not None and not self._ledger.in_place:
+            return (
+                f"somebody removed or replaced the ledger file, {silent}. Stop this process and "
+                "put the newest ledger back; what was spent must not be forgotten."
+            )
+        return (
+            f"the ledger cannot be written, {silent}. Free some disk space; it goes on by itself."
+        )
 
     def _answered(self, event: Event, plan: Plan) -> None:
         if self._unwritten:
@@ -122,7 +131,9 @@ class Board:
             shown.add_row(row["limit"], used, limit, f"{row['next_run']:.4g}")
         if (plan := self._last) is not None:
             asked = f"run {printable(plan.run, 12)}: {self._asked[plan.run]} questions"
-            shown.add_row(asked, f"{self._so_far(plan):.4g}", f"{plan.epsilon:.4g} reserved", "")
+            shown.add_row(
+                cell(asked), f"{self._so_far(plan):.4g}", f"{plan.epsilon:.4g} reserved", ""
+            )
         return shown
 
 

@@ -28,6 +28,9 @@ _WHAT = {
     "charge": "charged",
     "refuse": "refused",
     "recover": "recovered",
+    "unlisted": "refused more",
+    "limits": "limits set",
+    "renew": "ledger lost",
 }
 
 
@@ -61,6 +64,9 @@ class Desk:
     def status(self) -> dict[str, Any]:
         name, ledger, state = self.kit.name, self.ledger, self.state()
         refused = Counter(str(line.values["word"]) for line in ledger.lines(name, "refuse"))
+        for line in ledger.lines(name, "unlisted"):  # at 1, 10, 100, ...: the last one counts all
+            count = int(line.values["count"])
+            refused[str(line.values["word"])] += count - count // 10
         return {
             "name": name,
             "federation": self.kit.federation,
@@ -116,11 +122,16 @@ def log_of(ledger: Ledger, name: str) -> list[dict[str, Any]]:
 
 def pending(kit: Kit, limits: Limits) -> list[dict[str, Any]]:
     """Plans that wait for a person, in words."""
-    delta = next((b.delta for b in (limits.per_run, limits.per_month, limits.budget) if b), None)
     return [
-        {"run": plan.run, "hash": plan.hash, "words": plan_in_words(plan, delta)}
+        {"run": plan.run, "hash": plan.hash, "words": plan_in_words(plan, own_delta(limits))}
         for plan in PlanFolder.of(kit).pending()
     ]
+
+
+def own_delta(limits: Limits) -> float | None:
+    """The delta at which a party counts, whichever limits it has."""
+    budgets = (limits.per_run, limits.per_month, limits.budget)
+    return limits.delta or next((budget.delta for budget in budgets if budget), None)
 
 
 def _limit(label: str, budget: Budget, used: float | None, room: float) -> dict[str, Any]:
@@ -161,7 +172,7 @@ def _entry(line: Line) -> dict[str, Any]:
         "slot": None if line.slot < 0 else line.slot,
         "attempt": line.attempt or None,
     }
-    for key in ("kind", "mu", "word", "epsilon", "delta"):
+    for key in ("kind", "mu", "word", "epsilon", "delta", "hash", "source", "count", "kept"):
         if key in values:
             entry[key] = values[key]
     return entry

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hedgerow.deployment.method_kinds import method_kinds
 from hedgerow.errors import SettingsError
 from hedgerow.limits import Limits
+from hedgerow.packing import digest
 from hedgerow.presets import METHODS
 from hedgerow.privacy.identity import check_names
 from hedgerow.privacy.ledger import Budget
@@ -29,10 +32,28 @@ _FINGERPRINT = re.compile(r"[0-9A-F]{4}( [0-9A-F]{4}){7}")
 _SPENT = "Nothing was asked and nothing was spent."
 
 
+@dataclass(frozen=True)
+class InForce:
+    """Limits as they were read: what they say, where they came from, and the hash of their text."""
+
+    limits: Limits
+    source: str  # "default", "kit" (its own limits.toml) or "named" (--limits)
+    hash: str
+
+
+def in_force(text: str, name: str, place: str, source: str) -> InForce:
+    return InForce(limits_from_text(text, name, place), source, digest("hedgerow limits 1", text))
+
+
 def read_limits(path: Path, name: str) -> Limits:
     """The limits of the party called `name`, from a file."""
+    return limits_from_text(read_text(path), name, str(path))
+
+
+def read_text(path: Path) -> str:
+    """A limits file as it stands there."""
     try:
-        text = path.read_text("utf-8")
+        return path.read_text("utf-8")
     except FileNotFoundError as error:
         raise SettingsError(
             f"there is no limits file {path}. {_SPENT} `hedgerow party limits KIT --write` writes "
@@ -40,7 +61,6 @@ def read_limits(path: Path, name: str) -> Limits:
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read: {error}. {_SPENT}") from error
-    return limits_from_text(text, name, str(path))
 
 
 def limits_from_text(text: str, name: str, source: str = "limits.toml") -> Limits:
@@ -82,6 +102,8 @@ def _limits(document: Mapping[str, Any], name: str) -> Limits:
         coordinator=_fingerprint(document.get("coordinator", ""), "coordinator"),
         parties=_parties(document["party"], name) if "party" in document else None,
         approve=approve == "each plan",
+        delta=delta,
+        method_kinds=method_kinds(),
     )
 
 
@@ -168,6 +190,8 @@ least_parties = 3
 approve = "none"
 
 # Without these lines every method, kind of query, coordinator and party of the roster may be used.
+# A listed method is what a plan may call itself, if a method of that name can ask such kinds of
+# queries. Its settings are not limited by this; kinds and epsilon say what is asked and spent.
 # methods = ["auto"]
 # kinds = [{", ".join(f'"{kind}"' for kind in QUERIES)}]
 # coordinator = "0000 0000 0000 0000 0000 0000 0000 0000"
@@ -181,3 +205,31 @@ total = 10.0
 # name = "hospital-b"
 # fingerprint = "0000 0000 0000 0000 0000 0000 0000 0000"  # may be left out
 """
+
+
+def limits_in_words(allowed: Limits) -> list[str]:
+    """What a party allows, one sentence a line."""
+    ceilings = ((allowed.per_run, "a run"), (allowed.per_month, "in 31 days"))
+    words = [
+        f"Epsilon at most {budget.epsilon:g} {what}, counted at delta = {budget.delta:g}."
+        for budget, what in (*ceilings, (allowed.budget, "in total"))
+        if budget is not None
+    ]
+    if len(words) < 3:
+        words.append("Where no epsilon is named there is no limit.")
+    words.append(f"At least {allowed.least_parties} parties in a sum.")
+    words.append(
+        f"Methods: {_listed(allowed.methods)}. Kinds of queries: {_listed(allowed.kinds)}."
+    )
+    words.append(f"Coordinator: {allowed.coordinator or 'whichever the roster pins'}.")
+    if allowed.parties is None:
+        words.append("Parties: whichever the roster pins.")
+    else:
+        named = (f"{name} ({mark})" if mark else name for name, mark in allowed.parties)
+        words.append(f"Parties that may be in the roster: {', '.join(named)}.")
+    who = "must approve each plan" if allowed.approve else "need not approve plans"
+    return [*words, f"A person {who}."]
+
+
+def _listed(names: frozenset[str] | None) -> str:
+    return "all" if names is None else ", ".join(sorted(names))

@@ -5,31 +5,29 @@ The engine is a child process that only carries bytes. Roster and limits are rea
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
-import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-import tomli_w
-
 from hedgerow.deployment.board import Board
 from hedgerow.deployment.desk import Desk
-from hedgerow.deployment.limits import default_limits_text, limits_from_text, read_limits
-from hedgerow.deployment.plans import PlanFolder, write_private
-from hedgerow.errors import FormatError, LedgerError, SettingsError
+from hedgerow.deployment.last_line import note_last_line, open_ledger
+from hedgerow.deployment.plans import PlanFolder
+from hedgerow.deployment.start import Start, check_limits, record_limits
+from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.federation.kit import Kit
 from hedgerow.federation.sockets import Listener
-from hedgerow.limits import Limits, least_parties
+from hedgerow.limits import Event, Limits, least_parties
 from hedgerow.party import Party
 from hedgerow.privacy.identity import Identity, Roster, fingerprint
 from hedgerow.privacy.ledger import Ledger
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows, rows_of
 
+log = logging.getLogger(__name__)
 POLL_SECONDS = 0.5
 _SPENT = "Nothing was asked and nothing was spent."
 
@@ -53,61 +51,6 @@ def nvflare_child(kit: Kit) -> Child:
     return EngineProcess(kit)
 
 
-@dataclass(frozen=True)
-class Start:
-    """Where a party's table, schema and limits are; remembered in its kit."""
-
-    data: Path | None = None
-    schema: Path | None = None
-    limits: Path | None = None
-
-    @classmethod
-    def remembered(cls, kit: Kit) -> Start:
-        file = kit.folder / "start.toml"
-        if not file.exists():
-            return cls()
-        try:
-            values = tomllib.loads(file.read_text("utf-8"))
-            known = {key: Path(values[key]) for key in ("data", "schema", "limits") if values[key]}
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise FormatError(
-                f"{file} is not readable; remove it and give --data and --schema. {_SPENT}"
-            ) from error
-        return cls(**known)
-
-    def updated(self, data: Path | None, schema: Path | None, limits: Path | None) -> Start:
-        """With what was given now instead, as absolute paths."""
-        given = {"data": data, "schema": schema, "limits": limits}
-        return replace(self, **{key: path.resolve() for key, path in given.items() if path})
-
-    def remember(self, kit: Kit) -> None:
-        values = {key: str(value or "") for key, value in self.__dict__.items()}
-        write_private(kit.folder / "start.toml", tomli_w.dumps({"format": 1, **values}))
-
-    def limits_file(self, kit: Kit) -> Path | None:
-        """The limits file that was named, else the kit's own; None if there is neither."""
-        own = kit.folder / "limits.toml"
-        return self.limits or (own if own.exists() else None)
-
-    def read_limits(self, kit: Kit) -> Limits:
-        """What the party allows; without a file, the default limits."""
-        file = self.limits_file(kit)
-        if file is None:
-            return limits_from_text(default_limits_text(), kit.name, "the default limits")
-        return read_limits(file, kit.name)
-
-    def read_table(self) -> tuple[Schema, Rows]:
-        """Schema and rows; everything else waits until they fit each other."""
-        if self.data is None or self.schema is None:
-            missing = "--data" if self.data is None else "--schema"
-            raise SettingsError(
-                f"{missing} is not known yet: give it once, and `hedgerow party start` remembers "
-                f"it in the kit. {_SPENT}"
-            )
-        schema = Schema.read(self.schema)
-        return schema, rows_of(self.data, schema)
-
-
 class PartyProcess:
     """One party in the foreground, from the check of its table until it is stopped.
 
@@ -118,6 +61,7 @@ class PartyProcess:
     make_board : gives the board on which everything is shown
     engine : makes the engine's child process; None for a party that only listens at its sockets
     wait : whether to wait for a roster that is not pinned yet
+    new_ledger : whether to go on although the ledger, and so what was spent, was lost
     """
 
     def __init__(
@@ -127,9 +71,11 @@ class PartyProcess:
         make_board: Callable[[Limits], Board],
         engine: Callable[[Kit], Child] | None,
         wait: bool = True,
+        new_ledger: bool = False,
     ) -> None:
-        self.kit, self._start, self._wait = kit, start, wait
-        self._limits = start.read_limits(kit)
+        self.kit, self._start, self._wait, self._new_ledger = kit, start, wait, new_ledger
+        self._in_force = start.in_force(kit)
+        self._limits = self._in_force.limits
         self._board = make_board(self._limits)
         self._make_engine = engine
         self._state = "starting"
@@ -145,8 +91,11 @@ class PartyProcess:
         child = self._make_engine(self.kit) if self._make_engine else None
         self._board.say(f"{self._start.data} fits the schema: {rows.n_rows:,} rows.")
         with ExitStack() as stack:
-            ledger = stack.enter_context(self._open_ledger())
-            self._start.remember(self.kit)
+            ledger = stack.enter_context(open_ledger(self.kit, self._new_ledger))
+            check_limits(self.kit, ledger, self._in_force)
+            note_last_line(self.kit, ledger)
+            stack.callback(self._note, ledger)
+            self._start.remember(self.kit, self._in_force)
             identity = self._identify()
             desk = Desk(self.kit, ledger, self._limits, lambda: self._state)
             stack.enter_context(Listener(self.kit.desk_socket, desk.handle))
@@ -154,10 +103,12 @@ class PartyProcess:
             if roster is None:
                 return
             self._check_roster(roster)
+            self._record_limits(ledger)
             party = Party(
                 self.kit.name, rows, schema, ledger, identity, self._limits,
-                PlanFolder.of(self.kit), self._board.event,
+                PlanFolder.of(self.kit), partial(self._told, ledger),
             )  # fmt: skip
+            note_last_line(self.kit, ledger)  # before anybody hears of this start
             party.pin(roster)
             stack.callback(party.close)
             stack.enter_context(self._board.follow(ledger))
@@ -192,16 +143,24 @@ class PartyProcess:
                 words = "runs again" if running else "ended; it is started again"
                 self._board.say(f"the engine's process {words}.", "yellow")
 
-    def _open_ledger(self) -> Ledger:
+    def _note(self, ledger: Ledger) -> None:
+        """Also on a full disk a party goes on and ends cleanly: an older note is still true."""
         try:
-            return Ledger.open(self.kit.ledger_path)
-        except LedgerError as error:
-            if "another process" in str(error):
-                raise LedgerError(
-                    f"the ledger of {self.kit.name} is in use by another process, most likely "
-                    f"another `hedgerow party start {self.kit.path}`. Stop that one first. {_SPENT}"
-                ) from error
-            raise
+            note_last_line(self.kit, ledger)
+        except HedgerowError as error:
+            log.warning("%s", error)
+
+    def _told(self, ledger: Ledger, event: Event) -> None:
+        if event.what == "reserved":
+            self._note(ledger)
+        self._board.event(event)
+
+    def _record_limits(self, ledger: Ledger) -> None:
+        if record_limits(self.kit, ledger, self._in_force):
+            self._board.say(
+                "the limits are not those of the last start; the ledger says when they changed.",
+                "yellow",
+            )
 
     def _identify(self) -> Identity:
         first = not (self.kit.folder / "signing-key.pem").exists()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tomli_w
+from rich.text import Text
 
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.federation.kit import Kit
@@ -33,6 +34,11 @@ def printable(text: str, longest: int = 60) -> str:
     """
     clean = "".join(c if c.isprintable() else "?" for c in text[: longest + 1])
     return clean if len(clean) <= longest else clean[: longest - 3] + "..."
+
+
+def cell(text: str, longest: int = 60) -> Text:
+    """The same for a table, where square brackets would be taken for markup."""
+    return Text(printable(text, longest))
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,7 @@ def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
     """What a plan asks and costs, one sentence a line; the cost also at the party's own delta."""
     p = plan.privacy
     own = ""
-    if delta is not None and delta != p.delta:
+    if delta is not None and (delta != p.delta or p.accounting != "exact"):
         cost = epsilon_of(plan.mu, delta, plan.coordinates)
         own = f" (counted at this party's delta = {delta:g}: epsilon = {cost:.4g})"
     slots = [
@@ -123,6 +129,24 @@ def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
         lines.append(
             f"  at most {plan.rest.slots:,} questions priced during the run: {kinds}; "
             f"{plan.rest.coordinates:,} numbers and mu = {plan.rest.mu:.4f} in all"
+        )
+    return [*lines, *_public_facts(plan)]
+
+
+def _public_facts(plan: Plan) -> list[str]:
+    """What a plan takes for granted: a model to build on, and the number of rows."""
+    given, lines = plan.settings, []
+    if given.warm_start or given.warm_start_says:
+        says = printable(given.warm_start_says, 300) or "nothing"
+        lines.append(
+            f"It builds on the model {printable(given.warm_start, 64) or 'without a hash'}. What "
+            f"the coordinator says that model promises: {says}. If it was trained on rows of this "
+            "party, that cost comes on top of this plan's."
+        )
+    if given.rows_hint:
+        lines.append(
+            f"It takes the number of rows of all parties together for public: {given.rows_hint:,}. "
+            "No noisy count is bought."
         )
     return lines
 

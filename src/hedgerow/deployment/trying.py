@@ -73,6 +73,8 @@ class Trial:
         with _timed(seconds, "check tables and make kits"):
             tables = self._tables(folder)
             houses = Houses.make(folder, tables, self._schema)
+            for kit in houses.kits.values():  # one account holds every key: say so
+                Kit.create(kit.path, kit.federation, kit.name, kit.address, trial=True)
         tell(f"Kits of {len(tables)} parties and a coordinator in {folder / 'kits'}.")
         with _timed(seconds, "start every house"):
             stack.enter_context(houses)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
+import secrets
 import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,14 @@ from numpy.typing import NDArray
 from hedgerow import wire
 from hedgerow.errors import FormatError, HedgerowError, Refused, SumFailed
 from hedgerow.failpoints import fail_point
+from hedgerow.federation.engine import Engine as Engine
+from hedgerow.federation.engine import Reply as Reply
+from hedgerow.federation.presence import Presence
 from hedgerow.limits import least_parties
 from hedgerow.model.tree import Tree
 from hedgerow.packing import unpack
-from hedgerow.privacy.identity import Identity, Roster
-from hedgerow.privacy.masks import add_modulo
+from hedgerow.privacy.identity import Announcement, Identity, Roster, digest_of
+from hedgerow.privacy.masks import MaskKeys, add_modulo
 from hedgerow.privacy.plan import Plan
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, size_of
 from hedgerow.queries.noise import Noise
@@ -29,6 +33,8 @@ from hedgerow.wire import REFUSALS, Ask, Message
 log = logging.getLogger(__name__)
 _PROBE_SECONDS = 5.0  # a lost party is probed before every sum, and may not hold it up
 _PAUSE_SECONDS = 1.0
+_ALWAYS = ("refusal", "need-trees")
+_SOURCE = re.compile(r"[a-z ]{1,40}")
 
 
 class RefusedBy(Refused):
@@ -53,30 +59,6 @@ class PartiesLost(HedgerowError):
         self.names = tuple(names)
 
 
-@dataclass(frozen=True)
-class Reply:
-    """What an engine brings back from one party: bytes, or the reason there are none."""
-
-    body: bytes | None
-    problem: str = ""
-
-
-class Engine(Protocol):
-    """What carries the messages."""
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-
-    @property
-    def simulated(self) -> bool:
-        """Whether one process sees everything, so that trust is only simulated."""
-        ...
-
-    def ask(
-        self, names: Sequence[str], message: bytes, timeout_seconds: float
-    ) -> dict[str, Reply]: ...
-
-
 @dataclass(frozen=True, eq=False)
 class Total:
     """A sum over a set of parties: exact under trust in the coordinator, else already noisy."""
@@ -99,17 +81,19 @@ class Federation:
         coordinator: Identity,
         timeout_seconds: float = 60.0,
         wait_seconds: float = 0.0,
+        trial: bool = False,
     ) -> None:
         self.engine, self.schema, self.roster = engine, schema, roster
         self.timeout_seconds = timeout_seconds  # for one message and its reply
         self.wait_seconds = wait_seconds  # for parties to come back when too few are left
+        self.simulated = engine.simulated or trial  # one process or one account has everything
         self.rounds = 0  # sums that were answered
         self.exchanges = 0  # messages with their replies: opening, joining and repeats as well
         self.received, self.sent = Counter[str](), Counter[str]()  # bytes of each party
         self._identity = coordinator
         self._plan: Plan | None = None
-        self._active: tuple[str, ...] = ()  # parties that have joined the run
-        self._there: tuple[str, ...] = ()  # those that answered last, if too few to join
+        self._presence = Presence()
+        self._keys = MaskKeys()  # answers are sealed for this key; it lives as long as we do
         self._trees: list[Tree] = []
         self._refs: list[EnsembleRef] = [NO_TREES]
         self._known: dict[str, int] = {}
@@ -140,64 +124,82 @@ class Federation:
         self._trees.append(tree)
         self._refs.append(self._refs[-1].then(tree.to_bytes()))
 
-    def open(self, plan: Plan) -> None:
-        """Open a run: every party checks the plan and announces its key; then all reserve it."""
+    def open(self, plan: Plan, reserve: Callable[[], None] | None = None) -> None:
+        """Open a run: every party checks the plan and announces its key; then all reserve it.
+
+        `reserve` is the coordinator's own reservation: made when enough parties have accepted the
+        plan, and before any of them reserves it, so that no party pays for a run unknown here.
+        """
         if plan.schema_hash != self.schema.hash or plan.unit != self.schema.unit.text:
             raise Refused("the plan was made for another schema. Nothing was asked.")
-        self._plan = plan
-        self._connect(self.names)
+        self._plan, self._presence = plan, Presence()
+        opened = self._opened_by(self.names)
+        deadline = time.monotonic() + self.wait_seconds
+        while len(opened) < self._least() and time.monotonic() < deadline:
+            time.sleep(_PAUSE_SECONDS)
+            opened = self._opened_by(self.names)
+        self._presence.too_few(opened)
+        if len(opened) >= self._least():
+            if reserve is not None:
+                reserve()
+            self._join(opened)
         self.gather()
 
-    def gather(self) -> None:
+    def gather(self, slot: int = -1) -> None:
         """Take back parties that returned; wait a while where too few are left, then refuse.
 
         Refuses a sum over fewer parties than the roster allows before anything is charged.
         """
-        deadline = time.monotonic() + self.wait_seconds
-        self._refresh()
-        while len(self._active) < self._least() and time.monotonic() < deadline:
+        deadline, presence = time.monotonic() + self.wait_seconds, self._presence
+        self._refresh(slot)
+        while len(presence.active) < self._least() and time.monotonic() < deadline:
             time.sleep(_PAUSE_SECONDS)
-            self._refresh()
-        if len(self._active) < self._least():
-            there = self._active or self._there
+            self._refresh(slot)
+        if len(presence.active) < self._least():
+            there = presence.active or presence.there
             missing = [name for name in self.names if name not in there]
+            banned = [f"{name} failed twice in this run" for name in presence.banned()]
             raise SumFailed(
                 f"only {len(there)} of {len(self.names)} parties are there and a sum needs "
-                f"{self._least()}; missing: {', '.join(missing) or 'none'}. What was released is "
-                "stored. Run the same command again when they are back."
+                f"{self._least()}; missing: {', '.join(missing) or 'none'}. "
+                f"{'. '.join([*banned, ''])}What was released is stored. Run the same command "
+                "again when they are back."
             )
 
-    def _refresh(self) -> None:
+    def _refresh(self, slot: int) -> None:
         """Probe parties free of charge: drop those that left, take back those that returned.
 
         Between houses everyone is probed: an attempt lost to a party that was restarted since the
         last sum would be charged, a probe is not.
         """
-        plan, apart = self._opened(), not self.engine.simulated
-        asked = tuple(name for name in self.names if apart or name not in self._active)
+        plan, apart, presence = self._opened(), not self.engine.simulated, self._presence
+        asked = tuple(name for name in self.names if apart or name not in presence.active)
         if not asked:
             return
         probe = wire.plain("ready", {"run": plan.run})
-        replies = self._send(asked, probe, _PROBE_SECONDS)
-        there = {name: wire.values_of(r) for name, r in replies.items() if r.type == "ready"}
-        if apart:
-            joined = [name for name, values in there.items() if values.get("joined") is True]
-            self._active = tuple(name for name in self._active if name in joined)
-        back = [name for name in there if name not in self._active]
-        if back:
-            self._connect(tuple(sorted({*self._active, *back})))
+        replies = self._send(asked, probe, "ready", _PROBE_SECONDS)
+        ready = {n: wire.values_of(r) for n, r in replies.items() if r.type == "ready"}
+        presence.probed(ready, apart)
+        if back := presence.returning(ready, slot, self._least()):
+            opened = self._opened_by(tuple(sorted({*presence.active, *back})))
+            if len(opened) >= self._least():
+                self._join(opened)
+            else:  # joining reserves: nobody pays for a set too small
+                presence.too_few(opened)
 
     def sum(self, query: SumQuery, noise: Noise, slot: int, attempt: int) -> Total:
         """Sum one question over the active parties; raises PartiesLost if one is missing."""
         plan = self._opened()
-        parties = self._active
+        parties = self._presence.active
         fail_point("ask")
-        ask = Ask(plan.run, slot, attempt, parties, query, noise, self.roster.colluding)
+        joined = digest_of(self._presence.announcements)
+        c, reply_to = self.roster.colluding, self._keys.public
+        ask = Ask(plan.run, slot, attempt, parties, query, noise, c, joined, reply_to)
         message = Message("ask", ask.body())
         replies = self._send_with_trees(parties, message, query.ensemble)
         lost = [name for name in parties if name not in replies]
         if lost:
-            self._active = self._there = tuple(name for name in parties if name not in lost)
+            self._presence.failed(lost, slot)
             raise PartiesLost(lost)
         answers = [self._vector(name, replies[name], message, query) for name in parties]
         total = add_modulo([answer.vector for answer in answers])
@@ -224,20 +226,28 @@ class Federation:
             raise Refused("the federation has no open plan; call open(plan) first")
         return self._plan
 
-    def _connect(self, names: tuple[str, ...]) -> None:
-        plan = self._opened()
-        opening = wire.plain("open", {"plan": plan.to_dict(), "roster": self.roster.hash})
-        opened = self._send(names, opening)
-        self._raise_refusals(opened)
-        if len(opened) < self._least():  # joining reserves: nobody pays for a set too small
-            self._active, self._there = (), tuple(opened)
-            return
-        announcements = [wire.values_of(reply)["announcement"] for reply in opened.values()]
-        joining = wire.plain("join", {"run": plan.run, "announcements": announcements})
-        joined = self._send(tuple(opened), joining)
+    def _opened_by(self, names: tuple[str, ...]) -> dict[str, Announcement]:
+        """Parties that accept the plan, with the keys they announce. Nothing is reserved yet."""
+        nonce = secrets.token_hex(16)
+        values = {"plan": self._opened().to_dict(), "roster": self.roster.hash, "nonce": nonce}
+        replies = self._send(names, wire.plain("open", values), "opened")
+        replies = {name: r for name, r in replies.items() if _word(r) != "failed"}
+        self._raise_refusals(replies)
+        opened = {}
+        for name, reply in replies.items():
+            announced = Announcement.from_dict(wire.values_of(reply).get("announcement", {}))
+            if announced.name == name:
+                opened[name] = announced
+        return opened
+
+    def _join(self, opened: dict[str, Announcement]) -> None:
+        values = [opened[name].to_dict() for name in sorted(opened)]
+        joining = wire.plain("join", {"run": self._opened().run, "announcements": values})
+        joined = self._send(tuple(sorted(opened)), joining, "joined")
+        joined = {name: r for name, r in joined.items() if _word(r) != "failed"}
         self._raise_refusals(joined)
-        self._active = self._there = tuple(sorted(joined))
-        self._known = {name: self._known.get(name, 0) for name in self._active}
+        self._presence.joined(joined, opened)
+        self._known = {name: self._known.get(name, 0) for name in joined}
 
     def _send_with_trees(
         self, names: tuple[str, ...], message: Message, ensemble: EnsembleRef
@@ -245,10 +255,10 @@ class Federation:
         known = 0
         if ensemble.length:
             known = min((self._known.get(name, 0) for name in names), default=0)
-        replies = self._send(names, self._carrying(message, known, ensemble.length))
+        replies = self._send(names, self._carrying(message, known, ensemble.length), "answer")
         behind = tuple(n for n, reply in replies.items() if reply.type == "need-trees")
         if behind:
-            again = self._send(behind, self._carrying(message, 0, ensemble.length))
+            again = self._send(behind, self._carrying(message, 0, ensemble.length), "answer")
             replies = {n: r for n, r in replies.items() if n not in behind} | again
         # A party that was restarted or fell over is as good as lost; it may come back later.
         replies = {n: r for n, r in replies.items() if _word(r) not in ("unknown-run", "failed")}
@@ -259,12 +269,12 @@ class Federation:
 
     def _carrying(self, message: Message, first: int, stop: int) -> Message:
         trees = tuple(self._trees[first:stop])
-        return Message(message.type, message.body, "", first, trees)
+        return replace(message, trees_from=first, trees=trees)
 
     def _send(
-        self, names: Sequence[str], message: Message, seconds: float | None = None
+        self, names: Sequence[str], message: Message, wanted: str, seconds: float | None = None
     ) -> dict[str, Message]:
-        """Send one signed message to some parties; keep the replies that are really theirs."""
+        """Send one signed message to some parties; keep replies that are theirs, and to this."""
         data = message.signed(self._identity).to_bytes()
         self.exchanges += 1
         self.received.update(dict.fromkeys(names, len(data)))
@@ -282,6 +292,9 @@ class Federation:
             if not read.is_signed_by(self.roster.keys[name]):
                 log.warning("answer from %s is not signed with its pinned key", name)
                 continue
+            if read.request != message.hash or read.type not in (wanted, *_ALWAYS):
+                log.warning("a reply from %s belongs to another message", name)
+                continue
             replies[name] = read
         return replies
 
@@ -291,18 +304,25 @@ class Federation:
                 raise RefusedBy(name, word)
 
     def _vector(self, name: str, reply: Message, message: Message, query: SumQuery) -> _Answer:
-        values, arrays = unpack(reply.body)
-        total = arrays.get("total")
+        try:
+            key = self._presence.announcements[name].key
+            values, arrays = unpack(self._keys.unseal(key, message.hash, name, reply.body))
+        except (FormatError, KeyError):
+            values, arrays = {}, {}
+        total, source, rows = arrays.get("total"), values.get("source"), values.get("rows")
         if (
             reply.type != "answer"
-            or values.get("request") != message.hash
             or values.get("party") != name
             or total is None
             or total.dtype != np.uint64
             or total.shape != (size_of(query) + 1,)
+            or not isinstance(source, str)
+            or not _SOURCE.fullmatch(source)
+            or type(rows) is not int
+            or not 0 <= rows < 2**48
         ):
             raise SumFailed(f"{name} answered another question. The attempt stays charged.")
-        return _Answer(total, str(values.get("source")), int(values.get("rows", 0)))
+        return _Answer(total, source, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,4 +333,8 @@ class _Answer:
 
 
 def _word(reply: Message) -> str:
-    return str(wire.values_of(reply).get("word")) if reply.type == "refusal" else ""
+    """Of a refusal: a word of the vocabulary, whatever the party wrote."""
+    if reply.type != "refusal":
+        return ""
+    word = wire.values_of(reply).get("word")
+    return word if isinstance(word, str) and word in REFUSALS else "failed"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ class Kit:
     federation: str
     name: str  # of the party, or "coordinator"
     address: str  # host:port of the coordinator, that every party dials
+    trial: bool = False  # made with all other houses by one account, to try it out
 
     @classmethod
     def open(cls, path: Path, role: str = "") -> Kit:
@@ -49,25 +51,51 @@ class Kit:
             )
         values = _read_toml(file, "kit")
         try:
-            kit = cls(path.resolve(), *(str(values[k]) for k in ("federation", "name", "address")))
+            federation, name, address = (str(values[k]) for k in ("federation", "name", "address"))
+            kit = cls(path.resolve(), federation, name, address, values.get("trial") is True)
         except KeyError as error:
             raise FormatError(f"{file} lacks {error}") from error
         if role and role != kit.role:
             raise SettingsError(
                 f"{path} is the kit of {kit.name}, and this command needs a {role}'s kit"
             )
+        kit.close_to_others()
         return kit
 
     @classmethod
-    def create(cls, path: Path, federation: str, name: str, address: str) -> Kit:
+    def create(
+        cls, path: Path, federation: str, name: str, address: str, trial: bool = False
+    ) -> Kit:
         """Write what hedgerow needs into a kit that the engine has provisioned."""
         if name != COORDINATOR:
             check_names([name])
-        kit = cls(path.resolve(), federation, name, address)
+        kit = cls(path.resolve(), federation, name, address, trial)
         kit.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         values = {"format": FORMAT, "federation": federation, "name": name, "address": address}
+        if trial:
+            values["trial"] = True
         write_file(kit.folder / "kit.toml", tomli_w.dumps(values), 0o600)
         return kit
+
+    def close_to_others(self) -> None:
+        """Take away what other accounts may do here: many programs unpack archives open to all."""
+        folders = (self.path / name for name in (".", "startup", "local", "admin", "admin/startup"))
+        kept = [folder for folder in (*folders, self.folder) if folder.is_dir()]
+        kept += [*self.path.glob("startup/*.key"), *self.path.glob("admin/startup/*.key")]
+        kept += [file for file in self.folder.iterdir() if file.is_file()]
+        for path in kept:
+            try:
+                found = path.lstat()
+            except FileNotFoundError:
+                continue  # a temporary file of a process that runs
+            if found.st_uid != os.geteuid():
+                raise SettingsError(
+                    f"{path} belongs to another account, which could read and change it. Nothing "
+                    "was started. Unpack the kit as the account that runs it."
+                )
+            if found.st_mode & 0o077 and not path.is_symlink():
+                with suppress(FileNotFoundError):
+                    path.chmod(found.st_mode & 0o700)
 
     @property
     def role(self) -> str:

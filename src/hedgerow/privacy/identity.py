@@ -17,7 +17,7 @@ from hedgerow.errors import FormatError, SettingsError
 from hedgerow.packing import canonical_json, digest
 
 NAME = re.compile(r"[a-z0-9-]{1,40}")
-_ANNOUNCEMENT = "hedgerow announcement 1"
+_ANNOUNCEMENT = "hedgerow announcement 2"
 
 
 def check_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -123,11 +123,13 @@ class Roster:
 class Announcement:
     """A party's mask key for one process and run, signed with its pinned key.
 
-    The boot counter rises with every start of the party, so an old key cannot be replayed.
+    The boot counter rises with every start of the party, so an old key cannot be replayed; the
+    number rises with every opening, so that neither can an old set of announcements.
     """
 
     name: str
     boot: int
+    number: int
     key: str  # X25519 public key, hex
     plan: str
     schema: str
@@ -135,7 +137,7 @@ class Announcement:
     signature: str = ""
 
     def message(self) -> bytes:
-        fields = (self.plan, self.schema, self.roster, self.name, self.boot, self.key)
+        fields = (self.plan, self.schema, self.roster, self.name, self.boot, self.number, self.key)
         return canonical_json([_ANNOUNCEMENT, *fields])
 
     def signed(self, identity: Identity) -> Announcement:
@@ -151,6 +153,13 @@ class Announcement:
         except TypeError as error:
             raise FormatError("an announcement is not readable") from error
         texts = (made.name, made.key, made.plan, made.schema, made.roster, made.signature)
-        if not all(isinstance(t, str) for t in texts) or not isinstance(made.boot, int):
+        counts = (made.boot, made.number)
+        if not all(isinstance(t, str) for t in texts) or not all(type(c) is int for c in counts):
             raise FormatError("an announcement is not readable")
         return made
+
+
+def digest_of(announcements: Mapping[str, Announcement]) -> str:
+    """One hash of a whole set of signed announcements."""
+    signed = [announcements[name] for name in sorted(announcements)]
+    return digest(_ANNOUNCEMENT, *(a.message() + bytes.fromhex(a.signature) for a in signed))

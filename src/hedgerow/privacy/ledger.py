@@ -18,8 +18,16 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hedgerow.errors import FormatError, LedgerError, LedgerWriteFailed
+from hedgerow.errors import FormatError, LedgerError
 from hedgerow.packing import digest, pack, unpack
+from hedgerow.privacy.ledger_file import (
+    create_private,
+    mark_of,
+    not_in_place,
+    not_written,
+    open_problem,
+    tables_of,
+)
 
 FORMAT = 1
 GENESIS = digest("hedgerow ledger 1")
@@ -27,23 +35,7 @@ COORDINATOR = "coordinator"
 # Forward-only: MIGRATIONS[n] turns a file of format n into n + 1, after a copy was made.
 MIGRATIONS: dict[int, str] = {}
 _COLUMNS = "seq, time, owner, kind, run, slot, attempt, body, previous, hash"
-_TABLES = f"""
-CREATE TABLE meta (format INTEGER NOT NULL);
-INSERT INTO meta VALUES ({FORMAT});
-CREATE TABLE line (
-    seq INTEGER PRIMARY KEY, time TEXT NOT NULL, owner TEXT NOT NULL, kind TEXT NOT NULL,
-    run TEXT NOT NULL, slot INTEGER NOT NULL, attempt INTEGER NOT NULL,
-    body BLOB NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL UNIQUE);
-CREATE UNIQUE INDEX once ON line (owner, kind, run, slot, attempt)
-    WHERE kind IN ('open', 'reserve', 'charge', 'release');
-CREATE INDEX by_run ON line (run, owner, kind, slot);
-CREATE TRIGGER no_update BEFORE UPDATE ON line BEGIN SELECT RAISE(ABORT, 'append-only'); END;
-CREATE TRIGGER no_replace BEFORE INSERT ON line
-    WHEN NEW.seq <> (SELECT coalesce(max(seq), 0) + 1 FROM line)
-    OR EXISTS (SELECT 1 FROM line WHERE hash = NEW.hash)
-    BEGIN SELECT RAISE(ABORT, 'append-only'); END;
-CREATE TRIGGER no_delete BEFORE DELETE ON line BEGIN SELECT RAISE(ABORT, 'append-only'); END;
-"""
+_TABLES = tables_of(FORMAT)
 
 
 @dataclass(frozen=True)
@@ -84,6 +76,7 @@ class Ledger:
     def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
         self._connection = connection
         self.path = path
+        self._mark = mark_of(path) if path else None
         self._depth = 0
         self._lock = threading.RLock()  # threads may share a ledger; transactions do not overlap
 
@@ -100,6 +93,8 @@ class Ledger:
         if not file.exists() and not create:
             raise LedgerError(f"no ledger at {file}; check the path")
         try:
+            create_private(file)
+            mark = mark_of(file)
             connection = sqlite3.connect(
                 file, isolation_level=None, timeout=0.2, check_same_thread=False
             )
@@ -110,12 +105,19 @@ class Ledger:
             connection.execute("COMMIT")
             if not found:
                 connection.executescript(f"BEGIN; {_TABLES} COMMIT;")
-        except sqlite3.DatabaseError as error:
-            raise LedgerError(_open_problem(file, error)) from error
+        except (sqlite3.DatabaseError, OSError) as error:
+            raise LedgerError(open_problem(file, error)) from error
         ledger = cls(connection, file)
+        if ledger._mark != mark:  # replaced while it was opened
+            raise not_in_place(file)
         ledger._check_format()
         ledger.verify()
         return ledger
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the file that was opened still stands at its path."""
+        return self.path is None or mark_of(self.path) == self._mark
 
     def close(self) -> None:
         self._connection.close()
@@ -140,10 +142,13 @@ class Ledger:
 
     def _transaction(self) -> Iterator[None]:
         if self._depth == 0:
+            self._check_in_place()  # before the journal is touched
             self._connection.execute("BEGIN IMMEDIATE")
         self._depth += 1
         try:
             yield
+            if self._depth == 1:
+                self._check_in_place()
         except BaseException:
             self._depth -= 1
             if self._depth == 0:
@@ -155,7 +160,11 @@ class Ledger:
                 self._connection.execute("COMMIT")
             except sqlite3.DatabaseError as error:
                 self._roll_back()
-                raise _not_written(error) from error
+                raise not_written(error) from error
+
+    def _check_in_place(self) -> None:
+        if not self.in_place:
+            raise not_in_place(self.path)
 
     def _roll_back(self) -> None:
         # After a full disk SQLite has rolled back by itself.
@@ -176,10 +185,8 @@ class Ledger:
         body = pack(values or {}, arrays)
         with self.transaction():
             try:
-                last = self._connection.execute(
-                    "SELECT seq, hash FROM line ORDER BY seq DESC LIMIT 1"
-                ).fetchone()
-                seq, previous = (last[0] + 1, last[1]) if last else (1, GENESIS)
+                count, previous = self.last()
+                seq = count + 1
                 time = datetime.now(UTC).isoformat(timespec="milliseconds")
                 hash_ = line_hash(seq, time, owner, kind, run, slot, attempt, body, previous)
                 line = Line(seq, time, owner, kind, run, slot, attempt, body, previous, hash_)
@@ -190,7 +197,7 @@ class Ledger:
             except sqlite3.IntegrityError as error:
                 raise LedgerError(f"the ledger already has this {kind} line") from error
             except sqlite3.DatabaseError as error:
-                raise _not_written(error) from error
+                raise not_written(error) from error
         return line
 
     def lines(
@@ -209,6 +216,20 @@ class Ledger:
                 f"SELECT {_COLUMNS} FROM line WHERE {where} ORDER BY seq", tuple(given.values())
             ).fetchall()
         return [Line(*row) for row in rows]
+
+    def last(self) -> tuple[int, str]:
+        """Number and hash of the last line; 0 and GENESIS if there is none."""
+        newest = "SELECT seq, hash FROM line ORDER BY seq DESC LIMIT 1"
+        with self._lock:
+            return self._connection.execute(newest).fetchone() or (0, GENESIS)
+
+    def contains(self, seq: int, hash_: str) -> bool:
+        """Whether this line, as `last` gave it once, is here."""
+        if seq == 0:
+            return hash_ == GENESIS
+        found = "SELECT 1 FROM line WHERE seq = ? AND hash = ?"
+        with self._lock:
+            return self._connection.execute(found, (seq, hash_)).fetchone() is not None
 
     def has_reserved(self, owner: str, run: str) -> bool:
         """Whether an owner reserved a run; cheaper than reading the line, which holds the plan."""
@@ -259,7 +280,9 @@ class Ledger:
     def _migrate(self, version: int) -> None:
         """Bring an older file to this format, keeping a copy of the old one beside it."""
         assert self.path is not None
-        with sqlite3.connect(f"{self.path}.format-{version}") as copy:
+        kept = Path(f"{self.path}.format-{version}")
+        create_private(kept)
+        with sqlite3.connect(kept) as copy:
             self._connection.backup(copy)
         copy.close()
         for step in range(version, FORMAT):
@@ -274,22 +297,3 @@ def line_hash(
 ) -> str:  # fmt: skip
     """The hash of a line binds every field and the line before it."""
     return digest(previous, str(seq), time, owner, kind, run, str(slot), str(attempt), body)
-
-
-def _not_written(error: sqlite3.DatabaseError) -> LedgerWriteFailed:
-    return LedgerWriteFailed(
-        f"the ledger could not be written ({error}). Nothing more was asked or released. "
-        "Free some disk space or repair the file, then run the same command again."
-    )
-
-
-def _open_problem(file: Path, error: sqlite3.DatabaseError) -> str:
-    text = str(error)
-    if file.is_dir():
-        return f"{file} is a folder; name a ledger file in it. Nothing was spent."
-    if "locked" in text:
-        return f"{file} is in use by another process; wait for it or stop it. Nothing was spent."
-    if "not a database" in text or "malformed" in text:
-        advice = "Name a ledger file, or put the last good copy back."
-        return f"{file} is not a hedgerow ledger, or it is damaged. Nothing was spent. {advice}"
-    return f"cannot open the ledger {file}: {text}. Check the folder and its permissions."

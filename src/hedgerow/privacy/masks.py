@@ -11,18 +11,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 from hedgerow.errors import FormatError
 from hedgerow.packing import canonical_json, digest
-from hedgerow.privacy.identity import Announcement
+from hedgerow.privacy.identity import Announcement, digest_of
 
-_LABEL = "hedgerow mask 1"
+_LABEL = "hedgerow mask 2"
+_SEAL = "hedgerow sealed answer 1"
+SEAL_BYTES = 16  # by which a sealed answer is longer
 
 
 @dataclass(frozen=True)
@@ -37,10 +41,7 @@ class Context:
     parties: tuple[str, ...]  # the ordered set of this sum
 
     def salt(self, announcements: Mapping[str, Announcement]) -> bytes:
-        signed = [announcements[name] for name in sorted(announcements)]
-        return bytes.fromhex(
-            digest(_LABEL, *(a.message() + bytes.fromhex(a.signature) for a in signed))
-        )
+        return bytes.fromhex(digest(_LABEL, digest_of(announcements)))
 
     def info(self, announcements: Mapping[str, Announcement], one: str, two: str) -> bytes:
         keys = [[name, announcements[name].key] for name in self.parties]
@@ -84,6 +85,25 @@ class MaskKeys:
             except ValueError as error:
                 raise FormatError("a party's mask key is not a valid X25519 key") from error
         return self._secrets[other]
+
+    def seal(self, other: str, request: str, party: str, data: bytes) -> bytes:
+        """An answer that only the owner of the key `other` can read.
+
+        The key is that of one request and one party, which is answered by one message ever, so a
+        fixed nonce never meets another text.
+        """
+        return self._sealing(other, request, party).encrypt(bytes(12), data, None)
+
+    def unseal(self, other: str, request: str, party: str, data: bytes) -> bytes:
+        """What was sealed by the owner of the key `other` for this one."""
+        try:
+            return self._sealing(other, request, party).decrypt(bytes(12), data, None)
+        except InvalidTag as error:
+            raise FormatError(f"the answer of {party} was sealed for another question") from error
+
+    def _sealing(self, other: str, request: str, party: str) -> ChaCha20Poly1305:
+        info = canonical_json([_SEAL, request, party, sorted((self.public, other))])
+        return ChaCha20Poly1305(HKDF(hashes.SHA256(), 32, None, info).derive(self.agree(other)))
 
     def _stream(self, other: str, salt: bytes, info: bytes, size: int) -> NDArray[np.uint64]:
         key = HKDF(hashes.SHA256(), 32, salt, info).derive(self.agree(other))

@@ -32,7 +32,9 @@ class Peers:
                 return None
             fresh[announced.name] = announced
         own = fresh.get(self._owner)
-        return fresh if own is not None and own.key == mine.key else None
+        # The own one must be the newest: an old set of announcements cannot be brought back.
+        latest = own is not None and (own.key, own.number) == (mine.key, mine.number)
+        return fresh if latest else None
 
     def remember(self, announced: Announcement) -> None:
         lines = self._ledger.lines(self._owner, "peer", announced.name)

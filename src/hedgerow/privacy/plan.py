@@ -7,6 +7,7 @@ may not. Spare attempts are inside the calibration.
 from __future__ import annotations
 
 import math
+import re
 import secrets
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from hedgerow.settings import Privacy, Settings, privacy_from, with_values
 
 FORMAT = 1
 MAX_SLOTS = 1_000_000
+_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 MAX_NUMBERS = 1 << 22  # of one question; a party's memory may not depend on what is asked
 LEAST_MU = 1e-9  # of a slot; less is no answer, and noise too wide to draw
 _TOP = (
@@ -95,6 +97,11 @@ class Plan:
     rest: Rest | None = None  # slots that follow, priced during the run
 
     def __post_init__(self) -> None:
+        if not _RUN.fullmatch(self.run):
+            raise PlanError(
+                f"the run {self.run!r} has no usable name: it becomes a file's name, so use 1 to "
+                "80 letters, digits, hyphens, dots and underscores, a letter or digit first"
+            )
         if not 1 <= self.n_slots <= MAX_SLOTS:
             raise PlanError(f"a plan has 1 to {MAX_SLOTS} slots, this one {self.n_slots}")
         if self.rest is not None:

@@ -27,10 +27,11 @@ from nvflare.apis.workspace import Workspace
 from hedgerow.federation.kit import Kit
 from hedgerow.federation.nvflare import envelopes
 from hedgerow.federation.nvflare.envelopes import Outcome, Round
+from hedgerow.federation.nvflare.hardening import AUX_TOPIC
+from hedgerow.federation.nvflare.room import kit_of_room
 from hedgerow.federation.sockets import Listener, Unreachable, call
 
 log = logging.getLogger(__name__)
-TOPIC = "hedgerow"
 ABANDONED_SECONDS = 20.0  # without an engine, after which the job ends itself
 PARTY_SECONDS = 3600.0  # the longest that a party may compute on one message
 _UNREACHED = {ReturnCode.TIMEOUT: "silent", ReturnCode.COMMUNICATION_ERROR: "absent"}
@@ -80,7 +81,7 @@ class CoordinatorCarrier(Controller):
         with self._engine.new_context() as context:
             replies = self._engine.send_aux_request(
                 targets=known,
-                topic=TOPIC,
+                topic=AUX_TOPIC,
                 request=request,
                 timeout=asked.wait_seconds + asked.grace_seconds,
                 fl_ctx=context,
@@ -100,7 +101,7 @@ class PartyCarrier(Executor):
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         if event_type == EventType.START_RUN:
             self._socket = _kit_of(fl_ctx).party_socket
-            fl_ctx.get_engine().register_aux_message_handler(TOPIC, self._handle)
+            fl_ctx.get_engine().register_aux_message_handler(AUX_TOPIC, self._handle)
 
     def execute(
         self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal
@@ -109,6 +110,7 @@ class PartyCarrier(Executor):
         return make_reply(ReturnCode.TASK_UNKNOWN)
 
     def _handle(self, topic: str, request: Shareable, fl_ctx: FLContext) -> Shareable:
+        # Only the coordinator's job gets here: `doors.refusal` has seen its certificate.
         name, wait, body = request.get("id"), request.get("wait"), request.get("body")
         if not (isinstance(name, str) and isinstance(wait, float) and isinstance(body, bytes)):
             return make_reply(ReturnCode.BAD_REQUEST_DATA)
@@ -177,7 +179,7 @@ def engine_is_alive(kit: Kit) -> bool:
 def _kit_of(fl_ctx: FLContext) -> Kit:
     """The kit that this process runs from: told by NVFlare's workspace, never by a job."""
     workspace: Workspace = fl_ctx.get_prop(FLContextKey.WORKSPACE_OBJECT)
-    return Kit.open(Path(workspace.get_site_config_dir()).parent)
+    return kit_of_room(Path(workspace.get_root_dir()))
 
 
 def _outcome(reply: Any) -> Outcome:

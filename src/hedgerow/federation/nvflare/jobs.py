@@ -15,7 +15,7 @@ from typing import Any
 from hedgerow.errors import HedgerowError
 from hedgerow.federation.kit import Kit
 from hedgerow.federation.nvflare.envelopes import HELLO
-from hedgerow.federation.nvflare.hardening import ADMIN, COORDINATOR_CARRIER, PARTY_CARRIER
+from hedgerow.federation.nvflare.hardening import ADMIN, JOB_FILES
 from hedgerow.federation.sockets import Unreachable, call
 
 log = logging.getLogger(__name__)
@@ -150,22 +150,15 @@ def _is_of_nvflare(error: Exception) -> bool:
 
 def write_job(folder: Path, names: Sequence[str]) -> None:
     """The folder of a job: which classes run where, and nothing else."""
-    config = folder / _APP / "config"
-    config.mkdir(parents=True)
     meta = {
         "name": "hedgerow",
         "resource_spec": {},
         "min_clients": 1,
         "deploy_map": {_APP: ["server", *names]},
     }
-    carrier = {"id": "carrier", "path": COORDINATOR_CARRIER, "args": {}}
-    coordinator = {"format_version": 2, "workflows": [carrier], "components": []}
-    executor = {"tasks": ["none"], "executor": {"path": PARTY_CARRIER, "args": {}}}
-    party = {"format_version": 2, "executors": [executor], "components": []}
-    files = {
-        folder / "meta.json": meta,
-        config / "config_fed_server.json": coordinator,
-        config / "config_fed_client.json": party,
-    }
-    for file, values in files.items():
-        file.write_text(json.dumps(values), "utf-8")
+    files = {"meta.json": json.dumps(meta)}
+    files |= {f"{_APP}/{name}": text for name, text in JOB_FILES.items()}
+    for name, text in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")

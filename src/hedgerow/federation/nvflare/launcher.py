@@ -1,18 +1,26 @@
 """How NVFlare starts the process of a job in this house, and starts it again when it was killed.
 
 NVFlare ends a whole job when one party's process dies. Ours holds no state, so a new one takes its
-place and the run does not notice more than a pause.
+place and the run does not notice more than a pause. A party runs one job only, ours, whatever the
+coordinator sends.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import threading
 import time
+import zipfile
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
+from nvflare.apis.app_deployer_spec import AppDeployerSpec
 from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.job_launcher_spec import (
@@ -22,19 +30,69 @@ from nvflare.apis.job_launcher_spec import (
     JobReturnCode,
     add_launcher,
 )
+from nvflare.apis.workspace import Workspace
 from nvflare.app_common.storages.filesystem_storage import FilesystemStorage
+from nvflare.lighter.tool_consts import NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_FILE
 from nvflare.utils.job_launcher_utils import (
     get_client_job_args,
     get_credential_env,
     get_server_job_args,
 )
 
-from hedgerow.federation.nvflare.hardening import SNAPSHOTS_FOLDER
+from hedgerow.federation.nvflare import doors
+from hedgerow.federation.nvflare.hardening import JOB_FILES, SNAPSHOTS_FOLDER
 from hedgerow.federation.nvflare.tether import start_tethered
 
+_SIGNATURES = (NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_FILE)
+_PARTY_FILE = "config/config_fed_client.json"
+_JOB_BYTES = 100_000  # beyond which nothing that is sent as a job is unpacked
 RESTARTS = 50  # of one job's process, before the job is given up
 PAUSE_SECONDS = 1.0
+_META = ("job_id", "resource_spec", "launcher_spec", "scope", "study")  # compared at the start
 _KNOWN_CODES = {0: JobReturnCode.SUCCESS, 9: JobReturnCode.ABORTED}
+
+
+class JobDeployer(FLComponent, AppDeployerSpec):
+    """Takes the job that `jobs.write_job` makes and no other; the party writes its part itself."""
+
+    def deploy(
+        self,
+        workspace: Workspace,
+        job_id: str,
+        job_meta: dict[str, Any],
+        app_name: str,
+        app_data: bytes,
+        fl_ctx: FLContext,
+    ) -> str:
+        """Returns what is wrong with the job; empty if nothing is."""
+        if not is_our_job(app_data):
+            return "this house runs no job but hedgerow's own"
+        run, app = Path(workspace.get_run_dir(job_id)), Path(workspace.get_app_dir(job_id))
+        meta = json.dumps({key: job_meta[key] for key in _META if key in job_meta})
+        shutil.rmtree(run, ignore_errors=True)
+        (app / "config").mkdir(mode=0o700, parents=True)
+        (app / _PARTY_FILE).write_text(JOB_FILES[_PARTY_FILE], "utf-8")
+        Path(workspace.get_job_meta_path(job_id)).write_text(meta, "utf-8")
+        return ""
+
+
+def is_our_job(data: bytes) -> bool:
+    """Whether this archive holds the files of our job, to the letter, and no other but signatures.
+
+    Signatures say that the coordinator's administrator made it, and are left aside.
+    """
+    if len(data) > _JOB_BYTES:
+        return False
+    try:
+        with zipfile.ZipFile(BytesIO(data)) as archive:
+            entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+            if sum(entry.file_size for entry in entries) > _JOB_BYTES:
+                return False
+            entries = [e for e in entries if Path(e.filename).name not in _SIGNATURES]
+            found = {entry.filename: archive.read(entry).decode("utf-8") for entry in entries}
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, RuntimeError, OSError):
+        return False
+    return len(found) == len(entries) and found == JOB_FILES
 
 
 class KitStorage(FilesystemStorage):
@@ -119,6 +177,8 @@ def _words(values: dict[str, tuple[str, str]], options: tuple[str, ...]) -> list
     for name in options:
         if name in values:
             flag, value = values[name]
-            is_list = name == JobProcessArgs.OPTIONS
+            if name == JobProcessArgs.EXE_MODULE:
+                flag, value = "-m", f"{doors.__name__} {value}"
+            is_list = name in (JobProcessArgs.OPTIONS, JobProcessArgs.EXE_MODULE)
             words += [flag, *(value.split() if is_list else [str(value)])]
     return words

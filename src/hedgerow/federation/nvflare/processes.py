@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
-import re
-import shutil
 import signal
 import socket
 import subprocess
 import time
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 
 from hedgerow.errors import HedgerowError
 from hedgerow.federation.kit import Kit
 from hedgerow.federation.nvflare import check_installed
-from hedgerow.federation.nvflare.hardening import JOBS_FOLDER, SNAPSHOTS_FOLDER
+from hedgerow.federation.nvflare.fence import Fence
+from hedgerow.federation.nvflare.hardening import JOBS_FOLDER
+from hedgerow.federation.nvflare.room import TEMPORARY, make_room
 from hedgerow.federation.nvflare.tether import start_tethered
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,7 @@ STOP_SECONDS = 5.0  # between asking a process to end and killing it
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
 STEADY_SECONDS = 120.0  # whoever ran this long starts again without a pause
-_JOB = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # NVFlare names jobs like this
+_DOORS = "hedgerow.federation.nvflare.doors"
 _PARENTS = {
     "coordinator": ("nvflare.private.fed.app.server.server_train", "fed_server.json"),
     "party": ("nvflare.private.fed.app.client.client_train", "fed_client.json"),
@@ -118,26 +119,31 @@ class EngineProcess:
         self.stop()
 
     def _begin(self) -> None:
+        self.kit.carrier_socket.unlink(missing_ok=True)
+        room = make_room(self.kit)
+        is_party = self.kit.role == "party"
         module, config = _PARENTS[self.kit.role]
-        who = [f"uid={self.kit.name}"] if self.kit.role == "party" else []
-        words = ["-m", module, "-m", str(self.kit.path), "-s", config, "--set"]
+        who = [f"uid={self.kit.name}"] if is_party else []
+        words = ["-m", _DOORS, module, "-m", str(room), "-s", config, "--set"]
         words += ["secure_train=true", *who, "org=hedgerow", "config_folder=config"]
-        jobs = {"NVFL_JOB_STORE_ROOT": str(self.kit.path / JOBS_FOLDER)}
+        folders = {"NVFL_JOB_STORE_ROOT": room / JOBS_FOLDER, "TMPDIR": room / TEMPORARY}
+        environment = {**os.environ, **{name: str(path) for name, path in folders.items()}}
         mode = "wb" if self.starts == 0 else "ab"
-        self._sweep()
         with open(self.log_path, mode, opener=_private) as output:
             self._process = start_tethered(
-                words, {**os.environ, **jobs}, str(self.kit.path), output
+                words,
+                environment,
+                str(room),
+                output,
+                self._fence(room) if is_party else None,
             )
         self.starts += 1
         self._started = time.monotonic()
 
-    def _sweep(self) -> None:
-        """Drop what jobs of an earlier process left behind; none of them can be taken up again."""
-        self.kit.carrier_socket.unlink(missing_ok=True)
-        for path in self.kit.path.iterdir():
-            if _JOB.fullmatch(path.name) or path.name in (JOBS_FOLDER, SNAPSHOTS_FOLDER):
-                shutil.rmtree(path, ignore_errors=True)
+    def _fence(self, room: Path) -> Fence:
+        """A party's carriers need no more than to know the kit and to reach its socket."""
+        ours = self.kit.folder
+        return Fence((str(room),), (str(ours / "kit.toml"),), (str(ours),))
 
     @property
     def _port(self) -> int:

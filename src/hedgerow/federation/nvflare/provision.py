@@ -1,4 +1,4 @@
-"""Makes the kits of a new federation: certificates, addresses, and files that allow little.
+"""Makes the kits of a new federation: certificates and addresses, and nothing that is run.
 
 Whoever provisions holds every key that is made here, so these certificates protect the transport
 and nothing else; the keys that privacy rests on are made by each house itself (`Kit.identity`).
@@ -22,7 +22,7 @@ from typing import Any
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.federation.kit import COORDINATOR, Kit
 from hedgerow.federation.nvflare import check_installed
-from hedgerow.federation.nvflare.hardening import ADMIN, authorization, resources
+from hedgerow.federation.nvflare.hardening import ADMIN
 from hedgerow.privacy.identity import NAME, check_names
 
 _HOST = re.compile(r"(?=.{1,63}$)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9-]+)*")
@@ -101,7 +101,8 @@ def renew(folder: Path) -> dict[str, Path]:
         archives[house] = folder / f"{house}-renewal-{time.strftime('%Y-%m-%d')}.zip"
         archives[house].unlink(missing_ok=True)
         startups = [source / "startup", source / "admin" / "startup"]
-        _archive(source, archives[house], house, [f for s in startups for f in s.glob("*")])
+        files = [file for folder in startups for file in folder.glob("*") if _is_certificate(file)]
+        _archive(source, archives[house], house, files)
     shutil.rmtree(made)
     for path in (folder / "provision").rglob("*"):
         _only_owner(path)
@@ -166,7 +167,7 @@ def _make(folder: Path, record: Record, parties: tuple[str, ...], whole: bool) -
     for house, kit in kits.items():
         shutil.move(sources[house], kit)
         _tidy(kit)
-        _harden(kit, "coordinator" if house == COORDINATOR else "party")
+        _strip(kit)
         Kit.create(kit, record.name, house, f"{record.host}:{record.port}")
         _write_readme(kit, record.name, house)
     shutil.rmtree(made)
@@ -229,11 +230,16 @@ def _tidy(kit: Path) -> None:
             file.unlink()
 
 
-def _harden(kit: Path, role: str) -> None:
-    for file in ("resources.json.default", "authorization.json.default", "privacy.json.sample"):
-        (kit / "local" / file).unlink()
-    _write_json(kit / "local" / "resources.json", resources(role))
-    _write_json(kit / "local" / "authorization.json", authorization(role))
+def _strip(kit: Path) -> None:
+    """Leave the certificates only: each house writes NVFlare's settings itself, see `room.py`."""
+    shutil.rmtree(kit / "local")
+    for file in (kit / "startup").iterdir():
+        if not _is_certificate(file):
+            file.unlink()
+
+
+def _is_certificate(file: Path) -> bool:
+    return file.suffix in (".pem", ".crt", ".key")
 
 
 def _write_json(file: Path, values: dict[str, Any]) -> None:

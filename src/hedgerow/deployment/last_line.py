@@ -1,0 +1,117 @@
+"""A note of the ledger's last line: a ledger that is missing or older than it is not used silently.
+
+The note is written after the lines that it is about. A crash in between leaves an older note,
+and the ledger has that line too.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import asdict, dataclass
+
+import tomli_w
+
+from hedgerow.deployment.plans import write_private
+from hedgerow.deployment.start import FILE as START
+from hedgerow.errors import FormatError, LedgerError, SettingsError
+from hedgerow.federation.kit import Kit
+from hedgerow.privacy.ledger import Ledger
+
+FILE = "last-line.toml"
+_SPENT = "Nothing was asked and nothing was spent."
+
+
+@dataclass(frozen=True)
+class LastLine:
+    """The last line of a ledger when the note was written, and how often the party had started."""
+
+    lines: int
+    hash: str
+    boots: int
+
+    @classmethod
+    def noted(cls, kit: Kit) -> LastLine | None:
+        file = kit.folder / FILE
+        if not file.exists():
+            return None
+        try:
+            values = tomllib.loads(file.read_text("utf-8"))
+            return cls(int(values["lines"]), str(values["hash"]), int(values["boots"]))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise FormatError(
+                f"{file} is not readable. It says which line the ledger had last. {_SPENT} Put it "
+                "back, or remove it if you are sure that the ledger is the newest one."
+            ) from error
+
+
+def note_last_line(kit: Kit, ledger: Ledger) -> None:
+    """Write down how far the ledger has come."""
+    note = LastLine(*ledger.last(), len(ledger.lines(kit.name, "boot")))
+    write_private(kit.folder / FILE, tomli_w.dumps({"format": 1, **asdict(note)}))
+
+
+def open_ledger(kit: Kit, renew: bool = False) -> Ledger:
+    """The kit's ledger; `renew` goes on although lines are lost, and only then."""
+    noted = LastLine.noted(kit)
+    used = noted is not None or (kit.folder / START).exists()
+    absent = not kit.ledger_path.exists()
+    if absent and used and not renew:
+        raise LedgerError(f"the ledger {kit.ledger_path} is missing, {_advice(kit)}")
+    if absent and renew and not used:
+        raise _not_needed("this party was never started")
+    ledger = _open(kit)
+    try:
+        count = ledger.last()[0]
+        lost = not ledger.contains(noted.lines, noted.hash) if noted else used and not count
+        if not (lost or absent):
+            if renew:
+                raise _not_needed(f"the ledger has all of its lines ({count})")
+        elif renew:
+            _renew(kit, ledger, noted)
+        elif used:
+            last = f" (line {noted.lines})" if noted else ""
+            raise LedgerError(
+                f"the ledger {kit.ledger_path} has {count} lines and not the last one that this "
+                f"party wrote{last}: it is an old copy or another ledger, {_advice(kit)}"
+            )
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
+
+
+def _renew(kit: Kit, ledger: Ledger, noted: LastLine | None) -> None:
+    """Record that lines are lost, and go on counting starts: others refuse a lower count."""
+    count, boots = ledger.last()[0], len(ledger.lines(kit.name, "boot"))
+    values = {"kept": count, "lines": noted.lines if noted else None}
+    with ledger.transaction():
+        ledger.append(kit.name, "renew", values=values)
+        for number in range(boots, noted.boots if noted else boots):
+            ledger.append(kit.name, "boot", values={"boot": number + 1, "lost": True})
+
+
+def _advice(kit: Kit) -> str:
+    return (
+        "and this party has used it. Without it what was spent is forgotten, and the same rows "
+        f"would be paid for with a budget that is already used. {_SPENT} Put the newest ledger "
+        f"back. If there is none: `hedgerow party start {kit.path} --new-ledger` goes on without "
+        "it and says so in the ledger; lower the limits by what was spent before."
+    )
+
+
+def _not_needed(why: str) -> SettingsError:
+    return SettingsError(
+        f"--new-ledger is for a ledger that was lost, and {why}. {_SPENT} Leave it out."
+    )
+
+
+def _open(kit: Kit) -> Ledger:
+    try:
+        return Ledger.open(kit.ledger_path)
+    except LedgerError as error:
+        if "another process" in str(error):
+            raise LedgerError(
+                f"the ledger of {kit.name} is in use by another process, most likely another "
+                f"`hedgerow party start {kit.path}`. Stop that one first. {_SPENT}"
+            ) from error
+        raise

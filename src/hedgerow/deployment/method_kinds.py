@@ -1,0 +1,44 @@
+"""Which kinds of questions a method can ask: those listed in its plan, and those priced later."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
+from itertools import product
+
+from hedgerow.errors import HedgerowError
+from hedgerow.limits import Kinds
+from hedgerow.presets import METHODS, Method
+from hedgerow.schema import Schema
+from hedgerow.settings import CANDIDATE_METHODS
+
+_CHOICES = {
+    "split": ("totally-random", "partially-random", "histogram"),
+    "candidates": CANDIDATE_METHODS,
+    "reuse_histogram": (True, False),
+    "update": ("newton", "averaging"),
+    "batch_fraction": (0.0,),  # learned splits go with one tree a round only
+    "n_trees": (2,),
+    "cycles": (0,),
+}
+
+
+@cache
+def method_kinds() -> dict[str, Kinds]:
+    """Of every method, over all settings that it has; found by asking it for its wishes."""
+    return {name: _kinds(method) for name, method in METHODS.items()}
+
+
+def _kinds(method: Method) -> Kinds:
+    schema = Schema.from_bounds({"x": (0, 100), "y": (0, 100)}, classes=[0, 1])
+    free = {name: values for name, values in _CHOICES.items() if name in method.uses}
+    listed: set[str] = set()
+    later: set[str] = set()
+    for values in product(*free.values()):
+        chosen = dict(zip(free, values, strict=True))
+        with suppress(HedgerowError):  # settings that do not go together
+            settings = method.settings(chosen)
+            listed |= {wish.kind for wish in method.grower.wishes(schema, settings)}
+            if (rest := method.grower.later(schema, settings)) is not None:
+                later |= set(rest.kinds)
+    return frozenset(listed), frozenset(later)

@@ -1,0 +1,125 @@
+"""What a party is started with, remembered in its kit: table, schema, and where its limits are."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import tomli_w
+
+from hedgerow.deployment.limits import InForce, default_limits_text, in_force, read_text
+from hedgerow.deployment.plans import write_private
+from hedgerow.errors import FormatError, SettingsError
+from hedgerow.federation.kit import Kit
+from hedgerow.privacy.ledger import Ledger
+from hedgerow.schema import Schema
+from hedgerow.tables import Rows, rows_of
+
+SOURCES = ("default", "kit", "named")  # of limits; one further left does not replace the others
+FILE = "start.toml"
+_SPENT = "Nothing was asked and nothing was spent."
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a party's table, schema and limits are."""
+
+    data: Path | None = None
+    schema: Path | None = None
+    limits: Path | None = None
+    source: str = "default"  # of the limits that were in force
+    limits_hash: str = ""
+
+    @classmethod
+    def remembered(cls, kit: Kit) -> Start:
+        file = kit.folder / FILE
+        if not file.exists():
+            return cls()
+        try:
+            values = tomllib.loads(file.read_text("utf-8"))
+            known = {key: Path(values[key]) for key in ("data", "schema", "limits") if values[key]}
+            source, text = SOURCES[SOURCES.index(values["source"])], str(values["limits_hash"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise FormatError(
+                f"{file} is not readable; remove it and give --data, --schema and, if you used a "
+                f"limits file, --limits. {_SPENT}"
+            ) from error
+        return cls(**known, source=source, limits_hash=text)
+
+    def updated(self, data: Path | None, schema: Path | None, limits: Path | None) -> Start:
+        """With what was given now instead, as absolute paths."""
+        given = {"data": data, "schema": schema, "limits": limits}
+        changes = {key: path.resolve() for key, path in given.items() if path}
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def remember(self, kit: Kit, used: InForce) -> None:
+        paths = {key: str(getattr(self, key) or "") for key in ("data", "schema", "limits")}
+        values = {"format": 1, **paths, "source": used.source, "limits_hash": used.hash}
+        write_private(kit.folder / FILE, tomli_w.dumps(values))
+
+    def limits_file(self, kit: Kit) -> Path | None:
+        """The limits file that was named, else the kit's own; None if there is neither."""
+        own = kit.folder / "limits.toml"
+        return self.limits or (own if own.exists() else None)
+
+    def in_force(self, kit: Kit) -> InForce:
+        """What the party allows: by its file, or the default limits if it never had one."""
+        file = self.limits_file(kit)
+        if file is None:
+            text, place, source = default_limits_text(), "the default limits", "default"
+        else:
+            text, place = read_text(file), str(file)
+            source = "named" if self.limits else "kit"
+        found = in_force(text, kit.name, place, source)
+        check_fallback(kit, self.source, self.limits_hash, found)
+        return found
+
+    def read_table(self) -> tuple[Schema, Rows]:
+        """Schema and rows; everything else waits until they fit each other."""
+        if self.data is None or self.schema is None:
+            missing = "--data" if self.data is None else "--schema"
+            raise SettingsError(
+                f"{missing} is not known yet: give it once, and `hedgerow party start` remembers "
+                f"it in the kit. {_SPENT}"
+            )
+        schema = Schema.read(self.schema)
+        return schema, rows_of(self.data, schema)
+
+
+def check_fallback(kit: Kit, source: str, text_hash: str, now: InForce) -> None:
+    """Limits that were used do not make way for weaker ones because a file is missing."""
+    if SOURCES.index(now.source) >= SOURCES.index(source) or now.hash == text_hash:
+        return
+    instead = "the default limits" if now.source == "default" else "the kit's own limits.toml"
+    if source == "named":
+        missing = f"with a limits file (--limits), and {kit.folder / FILE} does not name it now"
+        advice = "Name it again with --limits FILE."
+    else:
+        missing = f"with the limits file {kit.folder / 'limits.toml'}, and it is missing"
+        advice = (
+            "Put the file back, name another with --limits FILE, or decide for the default limits "
+            f"with `hedgerow party limits {kit.path} --write`."
+        )
+    raise SettingsError(
+        f"this party was started before {missing}; {instead} would hold instead. {_SPENT} {advice}"
+    )
+
+
+def check_limits(kit: Kit, ledger: Ledger, now: InForce) -> None:
+    """The same by what the ledger remembers."""
+    for line in ledger.lines(kit.name, "limits")[-1:]:
+        check_fallback(kit, str(line.values["source"]), str(line.values["hash"]), now)
+
+
+def record_limits(kit: Kit, ledger: Ledger, now: InForce) -> bool:
+    """A line with the hash of the limits if they are not those of the last; whether they changed.
+
+    The first limits of a ledger are recorded too, and are no change.
+    """
+    values = {"hash": now.hash, "source": now.source}
+    last = [line.values for line in ledger.lines(kit.name, "limits")[-1:]]
+    if last == [values]:
+        return False
+    ledger.append(kit.name, "limits", values=values)
+    return bool(last) and last[0]["hash"] != now.hash

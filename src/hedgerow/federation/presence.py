@@ -1,0 +1,65 @@
+"""Who is there: parties that joined a run, and how often each of them failed in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from hedgerow.privacy.identity import Announcement
+
+MOST_FAILURES = 2  # in one run, of one process of a party
+
+
+class Presence:
+    """Attempts are dear: a party that answers probes and fails when it is asked must not cost the
+    others one attempt after another."""
+
+    def __init__(self) -> None:
+        self.active: tuple[str, ...] = ()  # parties that have joined the run
+        self.there: tuple[str, ...] = ()  # those that answered last, where too few joined
+        self.announcements: dict[str, Announcement] = {}  # of those that joined
+        self._failures = Counter[str]()
+        self._rests: dict[str, int] = {}  # the slot in which a party failed last
+
+    def joined(self, names: Iterable[str], announcements: Mapping[str, Announcement]) -> None:
+        self.active = self.there = tuple(sorted(names))
+        self.announcements = dict(announcements)
+
+    def too_few(self, names: Iterable[str]) -> None:
+        self.active, self.there = (), tuple(sorted(names))
+
+    def failed(self, names: Iterable[str], slot: int) -> None:
+        """These did not answer a question of this slot."""
+        for name in names:
+            self._failures[name] += 1
+            self._rests[name] = slot
+        self.active = self.there = tuple(n for n in self.active if n not in self._rests_in(slot))
+
+    def probed(self, ready: Mapping[str, Mapping[str, Any]], everyone: bool) -> None:
+        """What parties said of themselves; those asked and silent have left."""
+        for name, values in ready.items():
+            boot, known = values.get("boot"), self.announcements.get(name)
+            if known is not None and isinstance(boot, int) and boot > known.boot:
+                del self._failures[name]  # a new process starts without a record
+                self._rests.pop(name, None)
+        if everyone:
+            joined = [name for name, values in ready.items() if values.get("joined") is True]
+            self.active = tuple(name for name in self.active if name in joined)
+
+    def returning(self, ready: Iterable[str], slot: int, least: int) -> list[str]:
+        """Those to take back: not who failed twice, nor who failed in this slot if others do."""
+        back = [
+            name
+            for name in ready
+            if name not in self.active and self._failures[name] < MOST_FAILURES
+        ]
+        fresh = [name for name in back if name not in self._rests_in(slot)]
+        return fresh if len(self.active) + len(fresh) >= least else back
+
+    def banned(self) -> list[str]:
+        """Parties that failed too often to be asked again in this run."""
+        return sorted(n for n, count in self._failures.items() if count >= MOST_FAILURES)
+
+    def _rests_in(self, slot: int) -> set[str]:
+        return {name for name, failed in self._rests.items() if failed == slot}

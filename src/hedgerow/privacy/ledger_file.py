@@ -1,0 +1,76 @@
+"""The file under a ledger: made for its owner alone, and noticed when it is no longer in place."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from hedgerow.errors import LedgerWriteFailed
+
+
+def tables_of(version: int) -> str:
+    """What a new ledger file is made with; triggers keep its lines as they are."""
+    return f"""
+CREATE TABLE meta (format INTEGER NOT NULL);
+INSERT INTO meta VALUES ({version});
+CREATE TABLE line (
+    seq INTEGER PRIMARY KEY, time TEXT NOT NULL, owner TEXT NOT NULL, kind TEXT NOT NULL,
+    run TEXT NOT NULL, slot INTEGER NOT NULL, attempt INTEGER NOT NULL,
+    body BLOB NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL UNIQUE);
+CREATE UNIQUE INDEX once ON line (owner, kind, run, slot, attempt)
+    WHERE kind IN ('open', 'reserve', 'charge', 'release');
+CREATE INDEX by_run ON line (run, owner, kind, slot);
+CREATE TRIGGER no_update BEFORE UPDATE ON line BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+CREATE TRIGGER no_replace BEFORE INSERT ON line
+    WHEN NEW.seq <> (SELECT coalesce(max(seq), 0) + 1 FROM line)
+    OR EXISTS (SELECT 1 FROM line WHERE hash = NEW.hash)
+    BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+CREATE TRIGGER no_delete BEFORE DELETE ON line BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+"""
+
+
+def create_private(file: Path) -> None:
+    """Make an empty file that only its owner may read; one that exists is not touched.
+
+    Nothing is opened that exists: closing it again would drop the locks that this process holds.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def mark_of(file: Path) -> tuple[int, int] | None:
+    """Which file stands at a path: device and inode; None if there is none."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def not_written(error: Exception) -> LedgerWriteFailed:
+    return LedgerWriteFailed(
+        f"the ledger could not be written ({error}). Nothing more was asked or released. "
+        "Free some disk space or repair the file, then run the same command again."
+    )
+
+
+def not_in_place(file: Path | None) -> LedgerWriteFailed:
+    return LedgerWriteFailed(
+        f"somebody removed or replaced the ledger {file} while it was in use. What is written now "
+        "would be lost, and what was spent forgotten, so nothing more was asked or released. Stop "
+        "this process, put the file back that was there, then run the same command again."
+    )
+
+
+def open_problem(file: Path, error: Exception) -> str:
+    """Why a ledger cannot be opened, and what to do."""
+    text = str(error)
+    if file.is_dir():
+        return f"{file} is a folder; name a ledger file in it. Nothing was spent."
+    if "locked" in text:
+        return f"{file} is in use by another process; wait for it or stop it. Nothing was spent."
+    if "not a database" in text or "malformed" in text:
+        advice = "Name a ledger file, or put the last good copy back."
+        return f"{file} is not a hedgerow ledger, or it is damaged. Nothing was spent. {advice}"
+    return f"cannot open the ledger {file}: {text}. Check the folder and its permissions."

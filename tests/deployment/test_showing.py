@@ -1,0 +1,147 @@
+"""Names from outside on an operator's screen: no markup, no control characters, nothing hidden."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from hedgerow.cli.party import party_app
+from hedgerow.cli.runs import runs
+from hedgerow.deployment.board import Board
+from hedgerow.deployment.plans import PlanFolder, plan_in_words
+from hedgerow.deployment.runs import recorded
+from hedgerow.errors import HedgerowError
+from hedgerow.federation.kit import Kit
+from hedgerow.limits import Event, Limits
+from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.refusals import MOST, Refusals
+from hedgerow.privacy.reservation import Reservation
+from tests.test_ledger import a_plan
+
+NAMES = ("[/b]", "[conceal]abc", "x\x1b[2J", "a\x9b2Jb", "a\u202eb", "[link=file:]")
+SHOWN = ("[/b]", "[conceal]abc", "x?[2J", "a?2Jb", "a?b", "[link=file:]")
+PAIRS = list(zip(NAMES, SHOWN, strict=True))
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return Kit.create(tmp_path / "a", "trial", "a", "here:1")
+
+
+def call(*words: object) -> str:
+    found = CliRunner().invoke(party_app, [str(word) for word in words])
+    assert found.exception is None, repr(found.exception)
+    return found.stdout
+
+
+def clean(text: str) -> bool:
+    return all(line.isprintable() for line in text.split("\n"))
+
+
+@pytest.mark.parametrize(("run", "shown"), PAIRS)
+def test_log_status_and_plans_show_a_name_as_it_is(kit: Kit, run: str, shown: str) -> None:
+    plan = replace(a_plan(), method=run)
+    with Ledger.open(kit.ledger_path) as ledger:
+        Reservation(ledger, plan, "a").charge(0, "request", kind=run)
+        ledger.append("a", "refuse", run, values={"word": "unknown-run"})
+    PlanFolder.of(kit).keep(plan)
+    for command in ("log", "status", "plans"):
+        text = call(command, kit.path)
+        assert shown in text, command
+        assert clean(text), command
+
+
+@pytest.mark.parametrize(("run", "shown"), PAIRS)
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_board_shows_a_name_as_it_is(run: str, shown: str, terminal: bool) -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=terminal, color_system=None, width=200, record=True)
+    board, ledger = Board(console, "a", Limits()), Ledger.in_memory()
+    plan = replace(a_plan(), method=run)
+    Reservation(ledger, plan, "a").charge(0, "request")
+    # Plans have names without such characters; the board does not rely on it.
+    object.__setattr__(plan, "run", run)
+    with board.follow(ledger):
+        board.event(Event("reserved", run, plan=plan))
+        board.event(Event("answered", run, 0, run, plan.slots[0].mu, plan=plan))
+        board.event(Event("refused", run, word="unknown-run"))
+    text = console.export_text(styles=False)
+    assert text.count(f"run {shown}") >= 3 + terminal
+    assert " questions" in text or not terminal
+    assert "\x9b" not in out.getvalue()
+    assert "\x1b[2J" not in out.getvalue()
+
+
+@pytest.mark.parametrize("text", NAMES[:5])
+def test_the_list_of_runs_shows_names_and_reasons_as_they_are(
+    tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kit = Kit.create(tmp_path / "c", "trial", "coordinator", "here:1")
+
+    def fails() -> None:
+        with recorded(kit, replace(a_plan(run="run-1"), method=text)):
+            raise HedgerowError(f"why: {text}")
+
+    with pytest.raises(HedgerowError):
+        fails()
+    runs(kit.path)
+    out = capsys.readouterr().out
+    assert clean(out)
+    assert "".join(out.split()).count(SHOWN[NAMES.index(text)]) == 2
+
+
+def test_refusals_that_are_not_listed_are_counted(kit: Kit) -> None:
+    with Ledger.open(kit.ledger_path) as ledger:
+        refusals = Refusals(ledger, "a")
+        for i in range(MOST + 120):
+            refusals.record(f"x{i}", "unknown-run")
+    status = json.loads(call("status", kit.path, "--json"))
+    assert status["refused"] == {"unknown-run": MOST + 100}  # counted at 1, 10 and 100
+    assert "unknown-run, 100 not listed" in " ".join(call("log", kit.path).split())
+
+
+# A plan in words
+
+
+def words_with(**settings: object) -> str:
+    plan = a_plan()
+    changed: Plan = replace(plan, settings=replace(plan.settings, **settings))  # type: ignore[arg-type]
+    return " ".join(plan_in_words(changed))
+
+
+def test_the_words_tell_of_a_model_that_a_run_builds_on() -> None:
+    told = words_with(warm_start="ab12" * 16, warm_start_says="epsilon = 3 per row")
+    assert f"builds on the model {'ab12' * 16}" in told
+    assert "promises: epsilon = 3 per row." in told
+    assert "public" in words_with(warm_start="ab", warm_start_says="public")
+    assert words_with(warm_start="a\x1b[2J", warm_start_says="b\x9bc").isprintable()
+    assert "builds on" not in words_with()
+
+
+def test_the_words_tell_of_a_number_of_rows_taken_for_public() -> None:
+    assert "number of rows of all parties together for public: 12,345." in words_with(
+        rows_hint=12345
+    )
+    assert "for public" not in words_with()
+
+
+@pytest.mark.parametrize("limit", ["", "[epsilon]\ntotal = 9\n", "[epsilon]\nper_month = 9\n"])
+def test_approve_counts_at_the_partys_own_delta_whatever_is_limited(kit: Kit, limit: str) -> None:
+    (kit.folder / "limits.toml").write_text(f"format = 1\ndelta = 1e-9\n{limit}")
+    PlanFolder.of(kit).keep(a_plan())
+    for words in (("plans", kit.path), ("approve", kit.path, "run-1", "--yes")):
+        shown = " ".join(call(*words).split())
+        assert "counted at this party's delta = 1e-09: epsilon = 1." in shown
+
+
+def test_another_accounting_does_not_hide_the_cost_at_the_own_delta() -> None:
+    plan = a_plan()
+    renyi = replace(plan, privacy=replace(plan.privacy, accounting="renyi", epsilon=5.0))
+    assert "counted at this party's delta = 1e-05" in " ".join(plan_in_words(renyi, 1e-5))
