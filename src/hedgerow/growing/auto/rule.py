@@ -107,7 +107,7 @@ def rule_for(
 def _caution(s: float, n_columns: int, numbers: bool) -> float:
     """Columns of pure noise add up, and many of them sooner: each must then prove itself.
 
-    A label that is a number says more a row, so a few columns of it rise above noise earlier.
+    With a number as label and few columns it cost more than it saved (seen on one table).
     """
     many = math.sqrt(n_columns / MANY_COLUMNS)
     nothing = NOTHING * (many if numbers else max(1.0, many))
