@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from hedgerow.errors import SettingsError
 from hedgerow.growing.auto import rule_for
 from hedgerow.growing.auto.bins import Bins, bins_of, cell_cuts, equal_mass
 from hedgerow.growing.auto.calibration import SCORE_EDGES, recalibrate
+from hedgerow.growing.auto.mains import INTERCEPT_STEP, _Average
 from hedgerow.growing.auto.parts import Parts, structure_of
 from hedgerow.growing.auto.smoothing import (
     TAUS,
@@ -28,7 +30,7 @@ from hedgerow.growing.auto.smoothing import (
     smoothed,
     smoothed_levels,
 )
-from hedgerow.growing.auto.start import centre_and_spread, class_rates, known_classes
+from hedgerow.growing.auto.start import Known, centre_and_spread, class_rates, known_classes
 from hedgerow.growing.auto.tables import TAUS as TABLE_TAUS
 from hedgerow.growing.auto.tables import cell_weights, cut_parts, draw_columns, overlap
 from hedgerow.model.routing import routes_of
@@ -376,6 +378,52 @@ def test_a_number_seen_through_noise_has_few_label_cells_and_pays_more_for_them(
     low, high = rule_for(3000, 8, 0.01, "regression"), rule_for(30_000, 8, 0.1, "regression")
     assert low.label_cells < high.label_cells
     assert low.label_share > high.label_share
+
+
+def test_few_columns_of_a_number_need_less_caution_than_many_or_than_classes() -> None:
+    assert rule_for(3000, 8, 0.01, "binary").caution > 0  # S = 10.6
+    assert rule_for(3000, 8, 0.01, "regression").caution == 0
+    assert rule_for(20_000, 500, 0.01, "regression").caution > 0  # S = 8.9
+    assert rule_for(3000, 8, 0.001, "regression").caution > 0  # S = 1.1
+
+
+# The intercept
+
+
+def intercept_after(task: str, said: list[float], noises: list[float]) -> float:
+    """Where the intercept ends if every question finds the mean of 50 rows at `said`."""
+    bins = [SimpleNamespace(n_bins=2, n_cells=np.array([1, 1])) for _ in range(2)]
+    rows = [np.array([[20.0, 30.0]]), np.array([[10.0, 40.0]])]
+    run = SimpleNamespace(
+        task=task, spread=2.0, bins=bins, theta=[np.zeros((1, 2))] * 2, level=0.0,
+        rule=rule_for(3000, 2, 0.01, task),
+    )  # fmt: skip
+    run.shift = lambda by: setattr(run, "level", run.level + float(by[0]))
+
+    def sums() -> list[NDArray[np.float64]]:
+        return [h * (said[0] - run.level) / run.spread for h in rows]
+
+    run.known = Known([h[0] for h in rows], rows, sums(), np.array([noises[0]]))
+    average = _Average(run)  # type: ignore[arg-type]
+    for noise in noises[1:]:
+        said = said[1:]
+        average.add(sums(), np.full(2, noise))
+    return float(run.level)
+
+
+def test_the_intercept_of_numbers_is_the_average_of_all_rounds_by_precision() -> None:
+    said, noises = [3.0, 5.0, -1.0], [4.0, 1.0, 2.0]
+    expected = np.average(said, weights=1 / np.array(noises))
+    assert intercept_after("regression", said, noises) == pytest.approx(expected)
+
+
+def test_the_intercept_of_classes_follows_the_last_rounds() -> None:
+    expected = INTERCEPT_STEP * -1.0 + (1 - INTERCEPT_STEP) * INTERCEPT_STEP * 5.0
+    found = intercept_after("binary", [3.0, 5.0, -1.0], [4.0, 1.0, 2.0])
+    assert found == pytest.approx(expected)
+
+
+# Directions
 
 
 def test_directions_that_cannot_be_kept_are_refused() -> None:

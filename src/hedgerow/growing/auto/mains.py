@@ -22,12 +22,17 @@ class _Average:
         self.precision = [weight / (known.z_noise[:, None] * b.n_cells) for b in run.bins]
         self.mean = [np.zeros_like(z) for z in known.z]
         self.empty = not bool(np.isfinite(known.z_noise).all())
+        self.level = 0.0  # precision of the intercept of numbers
         if not self.empty:
             noise = np.repeat(known.z_noise[:, None], len(run.bins), axis=1)
-            self.mean, _ = self._centred(known.z, noise)
+            self.mean, shift = self._centred(known.z, noise)
+            if run.task == "regression":
+                self._shift(
+                    shift, [n * b.n_cells.sum() for n, b in zip(noise[0], run.bins, strict=True)]
+                )
 
-    def add(self, sums: list[Floats], noise: Floats) -> Floats:
-        """One round's sums (output, bin) at the scores now; returns the intercept's shift."""
+    def add(self, sums: list[Floats], noise: Floats) -> None:
+        """One round's sums (output, bin) at the scores now; the intercept follows at once."""
         run = self._run
         moved, shift = self._centred(sums, np.repeat(noise[None, :], len(sums[0]), axis=0))
         for j, fresh in enumerate(moved):
@@ -36,7 +41,21 @@ class _Average:
             self.mean[j] = (old * self.mean[j] + new * z) / (old + new)
             self.precision[j] = old + new
         self.empty = False
-        return shift
+        self._shift(shift, [n * b.n_bins for n, b in zip(noise, run.bins, strict=True)])
+
+    def _shift(self, by: Floats, noise: list[float]) -> None:
+        """Move the intercept; that of numbers to the average of what all rounds say of it.
+
+        `noise` are the variances of the columns' totals. With classes the intercept must follow
+        the scores as they spread out, so only the last rounds count.
+        """
+        run, part = self._run, INTERCEPT_STEP
+        if run.task == "regression":
+            rows = float(np.mean([h.sum() for h in run.known.hessians]))
+            fresh = rows**2 * float(np.sum(1.0 / np.array(noise)))
+            self.level += fresh
+            part = fresh / self.level
+        run.shift(part * run.spread * by)
 
     def target(self) -> list[Floats]:
         """Where the scores should be: the smoothed average, in units of the label."""
@@ -86,8 +105,7 @@ def main_rounds(run: Run) -> None:
             continue
         noise = (release.unit / weights / run.spread) ** 2  # (column,) variance of a sum
         sums = [-part / run.spread for part in query.split(release.values)]
-        shift = average.add(sums, noise)
-        run.shift(INTERCEPT_STEP * run.spread * shift)
+        average.add(sums, noise)
         target = average.target()
         step = [rule.eta * (t - now) for t, now in zip(target, run.theta, strict=True)]
     run.move(step)

@@ -96,7 +96,7 @@ def rule_for(
         start_weight=1.0 if s < LOW else 0.5,
         floor=2.0 if s < LOW else 1.0,
         heavy=rich,
-        caution=_caution(s, n_columns),
+        caution=_caution(s, n_columns, numbers),
     )
     if numbers and s < 20:
         rule = replace(rule, n_bins=4, n_cells=2, start_share=0.3)
@@ -104,9 +104,13 @@ def rule_for(
     return replace(rule, table_rounds=min(rule.table_rounds, MOST_ROUNDS - other))
 
 
-def _caution(s: float, n_columns: int) -> float:
-    """Columns of pure noise add up, and many of them sooner: each must then prove itself."""
-    nothing = NOTHING * max(1.0, math.sqrt(n_columns / MANY_COLUMNS))
+def _caution(s: float, n_columns: int, numbers: bool) -> float:
+    """Columns of pure noise add up, and many of them sooner: each must then prove itself.
+
+    With a number as label and few columns it cost more than it saved (seen on one table).
+    """
+    many = math.sqrt(n_columns / MANY_COLUMNS)
+    nothing = NOTHING * (many if numbers else max(1.0, many))
     return max(0.0, 4 * math.log2(nothing / max(s, 1e-9)))
 
 
