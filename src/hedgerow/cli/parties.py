@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hedgerow.schema import Schema
 
 ENGINES = ("local", "nvflare")
-_CONNECT_SECONDS = 15.0  # for houses that are just being started
+_CONNECT_SECONDS = 8.0  # for houses that are just being started
 
 
 class Parties(Protocol):
