@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -42,7 +41,7 @@ from hedgerow.model.ensemble import Ensemble  # noqa: E402
 
 RESULT = Path(__file__).parent / "results" / "federation_faults.json"
 LIMITS = "format = 1\ndelta = 1e-6\n[epsilon]\nper_run = 2.0\nper_month = 1000.0\ntotal = 1000.0\n"
-WORDS = ("--method", "random-trees", "--trees", "40", "--spare", "8", "--wait-seconds", "60")
+WORDS = ("--method", "random-trees", "--trees", "20", "--spare", "8", "--wait-seconds", "60")
 TRIES = 12  # repetitions of one command before it counts as stuck
 
 
@@ -52,7 +51,7 @@ def disturbed(
     """Run the command once, killing while it runs; houses that ended are started again."""
     process = training.start()
     for _ in range(kills):
-        time.sleep(rng.uniform(1.0, 6.0))
+        time.sleep(rng.uniform(1.0, 5.0))
         if process.poll() is not None:
             break
         found = processes_of(houses.kits.values())
@@ -126,20 +125,29 @@ def main() -> None:
                     assert Ensemble.load(training.out).statement.guarantee == "epsilon-delta"
                 found = compare(houses)
                 print(f"run {run + 1}: code {code}, {tries} tries; {found}", flush=True)
-            found = compare(houses)
-        subprocess.run(["sync"], check=False)
+                write(options, killed, ended, found, time.monotonic() - started)
+    print(options.out.read_text())
+
+
+def write(
+    options: argparse.Namespace,
+    killed: Counter[str],
+    ended: Counter[str],
+    found: dict[str, int],
+    seconds: float,
+) -> None:
+    """What is known so far; written after every run, so that a long one may be stopped."""
     values = {
         "command": " ".join(["python benchmarks/federation_faults.py", *sys.argv[1:]]),
         "date_utc": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(time.monotonic() - started),
-        "runs": options.runs,
+        "seconds": round(seconds),
+        "runs": sum(ended.values()),
         "ended": dict(ended),
         "kills": sum(killed.values()),
         "killed": dict(killed.most_common()),
         **found,
     }
     options.out.write_text(json.dumps(values, indent=1) + "\n")
-    print(json.dumps(values, indent=1))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -172,6 +173,7 @@ def wait_for_progress(houses: Houses, process: subprocess.Popen[str]) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.skipif("HEDGEROW_SLOW" not in os.environ, reason="slow; set HEDGEROW_SLOW to run it")
 def test_two_parties_lost_stop_a_run_and_one_of_them_back_lets_it_go_on(
     houses: Houses, tmp_path: Path
 ) -> None:
