@@ -12,10 +12,15 @@ import numpy as np
 import pytest
 
 from hedgerow.federation.base import Federation, PartiesLost, Reply, Total
+from hedgerow.federation.local import local_federation
 from hedgerow.federation.nvflare import delivery
 from hedgerow.federation.nvflare.engine import NvflareEngine
+from hedgerow.gate import Gate
+from hedgerow.growing.boost import grow
 from hedgerow.party import Party
+from hedgerow.presets import plan_for
 from hedgerow.privacy.identity import Identity, Roster
+from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.plan import Wish, make_plan
 from hedgerow.queries import LabelSums, size_of
 from hedgerow.queries.noise import noise_for
@@ -78,6 +83,26 @@ def without_noise(party: Party) -> Handler:
 def test_every_engine_gives_the_same_exact_sum(houses: Houses, engine: NvflareEngine) -> None:
     with houses.answering(echo):
         check_federation(lambda p, trust: federation_of(houses, engine, p, trust), MIXED, ROWS)
+
+
+def test_one_party_three_here_and_three_behind_nvflare_give_one_model(
+    houses: Houses, engine: NvflareEngine
+) -> None:
+    parts = [ROWS.take(np.arange(i, ROWS.n_rows, 3)) for i in range(3)]
+    models = []
+    for made, trust in (
+        (lambda: local_federation({"p0": ROWS}, MIXED, trust="coordinator"), "coordinator"),
+        (lambda: local_federation(dict(zip(NAMES, parts, strict=False)), MIXED), "parties"),
+        (lambda: federation_of(houses, engine, parts, "parties"), "parties"),
+    ):
+        privacy = Privacy(1.0, 1e-5, trust, spare=1)  # type: ignore[arg-type]
+        settings = {"n_trees": 3, "max_depth": 2}
+        plan = plan_for(MIXED, privacy, "random-trees", settings, seed=1)
+        with houses.answering(echo), noise_off():
+            models.append(grow(Gate(made(), plan, Ledger.in_memory())))
+    first = models[0].trees
+    assert all(model.trees == first for model in models)
+    assert [model.statement.simulated for model in models] == [True, True, False]
 
 
 def masked_sum(houses: Houses, engine: NvflareEngine) -> tuple[Federation, Callable[[], Total]]:
