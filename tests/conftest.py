@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -22,9 +21,6 @@ from hedgerow.privacy.plan import Plan
 from hedgerow.schema import Categorical, Label, Numeric, Ordinal, Schema
 from hedgerow.settings import Privacy
 from hedgerow.tables import Rows, rows_of
-
-# Waking threads costs more than these small tables; tests/oracle compares thread counts.
-numba.set_num_threads(1)
 
 # One column of every sort: whole and real numbers, both kinds of list, a list beyond one byte.
 MIXED = Schema(

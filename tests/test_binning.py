@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hedgerow.binning import (
@@ -198,6 +198,7 @@ def test_columns_with_many_codes_live_in_the_wide_part() -> None:
         Codes.concat([codes, gather_codes(columns[1:2], grid[1:2], 3)])
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats()), st.integers(0, 600), st.sampled_from([0, 255, 256, 65_535]))
 def test_any_edges_can_be_counted(values: list[float], n_edges: int, missing: int) -> None:
     edges = np.arange(n_edges, dtype=np.float32)
@@ -207,6 +208,21 @@ def test_any_edges_can_be_counted(values: list[float], n_edges: int, missing: in
     with np.errstate(over="ignore"):
         expected = (edges <= x.astype(np.float32)[:, None]).sum(axis=1)
     assert np.array_equal(codes, np.where(np.isnan(x), missing, expected))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.floats(-(2.0**99), 2.0**99, width=32), min_size=1, max_size=60, unique=True),
+    st.lists(st.floats(), max_size=30),
+)
+def test_crowded_and_uneven_edges_are_counted(points: list[float], values: list[float]) -> None:
+    edges = np.unique(np.array(points, np.float32) + np.float32(0.0))
+    near = np.concatenate([edges, np.nextafter(edges, -np.inf), np.nextafter(edges, np.inf)])
+    x = np.concatenate([near.astype(np.float64), np.array(values, np.float64)])
+    with np.errstate(over="ignore"):
+        expected = np.searchsorted(edges, x.astype(np.float32), side="right")
+    expected = np.where(np.isnan(x), 255, expected)
+    assert np.array_equal(encode_edges(x, edges, 255), expected)
 
 
 def test_large_integers_round_as_their_text_would() -> None:

@@ -15,9 +15,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import numba
 import pytest
 
+from hedgerow import kernels
 from hedgerow.failpoints import FAIL_POINTS
 from hedgerow.losses import TREE_UPDATES, Logistic, Softmax, Squared
 from hedgerow.schema import Schema
@@ -47,10 +47,9 @@ def blocks(path: Path) -> list[tuple[str, str, int]]:
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
+    before = kernels.use_threads(1)
     yield
-    numba.set_num_threads(before)
+    kernels.use_threads(before)
 
 
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:

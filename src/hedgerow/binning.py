@@ -22,7 +22,6 @@ STEPS_PER_OCTAVE = 2
 MAX_NUMERIC_CELLS = 254
 UNKNOWN = -1
 MISSING = -2
-_BLOCK = 1 << 15
 _NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _SAME = {"true": "1", "false": "0", "1": "true", "0": "false"}
 
@@ -150,14 +149,19 @@ def code_places(grid: Sequence[ColumnGrid]) -> NDArray[np.int32]:
     return np.where(wide, -np.cumsum(wide), np.cumsum(1 - wide) - 1).astype(np.int32)
 
 
-def gather_codes(columns: Iterable[NDArray[Any]], grid: Sequence[ColumnGrid], n_rows: int) -> Codes:
-    """Put the codes of single columns, in the order of the grid, into one `Codes`."""
+def empty_codes(grid: Sequence[ColumnGrid], n_rows: int) -> Codes:
+    """Room for the codes of so many rows, not yet written."""
     place = code_places(grid)
-    codes = Codes(
+    return Codes(
         np.empty((int(np.sum(place >= 0)), n_rows), dtype=np.uint8),
         np.empty((int(np.sum(place < 0)), n_rows), dtype=np.uint16),
         place,
     )
+
+
+def gather_codes(columns: Iterable[NDArray[Any]], grid: Sequence[ColumnGrid], n_rows: int) -> Codes:
+    """Put the codes of single columns, in the order of the grid, into one `Codes`."""
+    codes = empty_codes(grid, n_rows)
     for j, column in enumerate(columns):
         codes.column(j)[:] = column
     return codes
@@ -180,26 +184,12 @@ def encode_edges(
     values: NDArray[Any], edges: NDArray[np.float32], missing_code: int
 ) -> NDArray[np.uint8] | NDArray[np.uint16]:
     """Count the edges <= x for each value, both in float32; NaN becomes `missing_code`."""
+    from hedgerow import kernels  # compiled loops load slowly, and plans need none
+
     top = max(missing_code, edges.size)
-    kind = np.uint8 if top < 256 else np.uint16
-    codes: NDArray[Any] = np.empty(values.size, dtype=kind)  # (row,)
-    # numpy sorts NaN last, so a closing NaN edge is counted by missing values only.
-    closed = np.append(edges.astype(np.float32, copy=False), np.float32(np.nan))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, values.size, _BLOCK):  # blocks keep the int64 counts in cache
-            block = as_float32(values[start : start + _BLOCK])
-            counts = np.searchsorted(closed, block, side="right")
-            if missing_code != edges.size + 1:
-                counts[counts > edges.size] = missing_code
-            codes[start : start + _BLOCK] = counts
+    codes: NDArray[Any] = np.empty(values.size, np.uint8 if top < 256 else np.uint16)  # (row,)
+    kernels.encode(values, edges, missing_code, codes)
     return codes
-
-
-def as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
-    """Cast by way of float64, so that a number rounds alike whether it came as text or integer."""
-    if values.dtype != np.float32:
-        values = values.astype(np.float64, copy=False).astype(np.float32)
-    return values
 
 
 def positions_of(values: Iterable[Any], listed: Sequence[Value]) -> NDArray[np.int32]:

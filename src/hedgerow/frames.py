@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -15,6 +16,9 @@ from numpy.typing import NDArray
 
 from hedgerow.errors import TableError
 
+_BATCH = 1 << 16  # rows of a Parquet file that are read at once
+_CSV_BLOCK = 1 << 23  # bytes of a CSV file that are read at once; a row must fit
+
 
 @dataclass(frozen=True, eq=False)
 class Frame:
@@ -23,6 +27,20 @@ class Frame:
     n_rows: int
     names: Sequence[str] | None
     column: Callable[[int], Any]
+    source: str
+    width: int = 0  # of a table without names
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """A table as batches of rows: all of it if it is in memory, some at a time from a file.
+
+    `batches` takes places of columns and gives frames of these columns alone, in that order.
+    """
+
+    names: Sequence[str] | None
+    n_rows: int | None  # None: known at the end
+    batches: Callable[[Sequence[int]], Iterator[Frame]]
     source: str
     width: int = 0  # of a table without names
 
@@ -54,6 +72,66 @@ def read_table(path: str | PathLike[str]) -> Any:
 
     CSV is UTF-8 with a header line, commas between fields and decimal points.
     """
+    import pyarrow.parquet as pq
+
+    file = _table_file(path)
+    with _readable(file):
+        if file.suffix.lower() == ".csv":
+            with _open_csv(file) as (reader, check):
+                table = reader.read_all()
+            check()
+            return table
+        with pq.ParquetFile(file) as parquet:
+            return parquet.read()
+
+
+def stream_of(data: Any, source: str) -> Stream:
+    """Look at any kind of table as batches of rows."""
+    if isinstance(data, (str, PathLike)):
+        file, source = _table_file(data), str(data) if source == "table" else source
+        return (_csv_stream if file.suffix.lower() == ".csv" else _parquet_stream)(file, source)
+    frame = frame_of(data, source)
+
+    def whole(places: Sequence[int]) -> Iterator[Frame]:
+        yield Frame(frame.n_rows, None, lambda j: frame.column(places[j]), frame.source)
+
+    return Stream(frame.names, frame.n_rows, whole, frame.source, frame.width)
+
+
+def _parquet_stream(file: Path, source: str) -> Stream:
+    import pyarrow.parquet as pq
+
+    with _readable(file), pq.ParquetFile(file) as parquet:
+        names, n_rows = parquet.schema_arrow.names, parquet.metadata.num_rows
+
+    def batches(places: Sequence[int]) -> Iterator[Frame]:
+        wanted = [names[place] for place in places]
+        with _readable(file), pq.ParquetFile(file, pre_buffer=False) as parquet:
+            for batch in parquet.iter_batches(_BATCH, columns=wanted):
+                yield _batch_frame(batch, wanted, source)
+
+    return Stream(names, n_rows, batches, source)
+
+
+def _csv_stream(file: Path, source: str) -> Stream:
+    with _readable(file), _open_csv(file) as (reader, _):
+        names = reader.schema.names
+
+    def batches(places: Sequence[int]) -> Iterator[Frame]:
+        wanted = [names[place] for place in places]
+        with _readable(file), _open_csv(file) as (reader, check):
+            for batch in reader:
+                yield _batch_frame(batch, wanted, source)
+            check()
+
+    return Stream(names, None, batches, source)
+
+
+def _batch_frame(batch: Any, wanted: Sequence[str], source: str) -> Frame:
+    return Frame(batch.num_rows, None, lambda j: batch.column(wanted[j]), source)
+
+
+def _table_file(path: str | PathLike[str]) -> Path:
     file = Path(path)
     suffix = file.suffix.lower()
     if file.is_dir():
@@ -62,24 +140,23 @@ def read_table(path: str | PathLike[str]) -> Any:
         raise TableError(f"{file} ends in {suffix!r}; tables are read from .parquet, .pq or .csv")
     if not file.is_file():
         raise TableError(f"no table at {file}; check the path")
+    return file
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        if suffix == ".csv":
-            return _read_csv(file)
-        with pq.ParquetFile(file) as parquet:
-            return parquet.read()
+        yield
     except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error):
-        kind = "UTF-8 CSV" if suffix == ".csv" else "Parquet"
+        kind = "UTF-8 CSV" if file.suffix.lower() == ".csv" else "Parquet"
         # Arrow's own message may quote a row.
         raise TableError(f"{file} is not readable as {kind}; write it again.") from None
 
 
 def frame_of(data: Any, source: str) -> Frame:
     """Look at any kind of table as columns, without copying or converting them yet."""
-    if isinstance(data, (str, PathLike)):
-        return frame_of(read_table(data), str(data) if source == "table" else source)
     library = {cls.__module__.partition(".")[0] for cls in type(data).__mro__}
     if "scipy" in library:  # before dicts: one of its sparse formats is a dict
         return _sparse_frame(data, source)
@@ -170,7 +247,9 @@ def _unmasked(values: Any) -> NDArray[Any]:
     return np.asarray(values)
 
 
-def _read_csv(file: Path) -> Any:
+@contextmanager
+def _open_csv(file: Path) -> Iterator[tuple[Any, Callable[[], None]]]:
+    """A reader of text columns, batch by batch, and a check for broken lines to call at the end."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -184,17 +263,22 @@ def _read_csv(file: Path) -> Any:
         broken.append(row.actual_columns)
         return "skip"
 
-    table = arrow_csv.read_csv(
+    def check() -> None:
+        if broken:
+            advice = "quote fields that contain a comma, and write decimal points"
+            raise TableError(
+                f"{file} has {len(broken)} lines unlike its header in length; {advice}."
+            )
+
+    with arrow_csv.open_csv(
         file,
+        read_options=arrow_csv.ReadOptions(block_size=_CSV_BLOCK),
         parse_options=arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
         convert_options=arrow_csv.ConvertOptions(
             column_types={name: pa.string() for name in header}, strings_can_be_null=False
         ),
-    )
-    if broken:
-        advice = "quote fields that contain a comma, and write decimal points"
-        raise TableError(f"{file} has {len(broken)} lines unlike its header in length; {advice}.")
-    return table
+    ) as reader:
+        yield reader, check
 
 
 def _listing(names: Sequence[str]) -> str:

@@ -11,13 +11,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from hedgerow.errors import TableError
-from hedgerow.frames import frame_of
+from hedgerow.frames import stream_of
 from hedgerow.schema import Value
 
 
 def names_of(X: Any) -> list[str] | None:
     """The names of a table's columns; None for arrays, which are matched by position."""
-    names = frame_of(X, "X").names
+    names = stream_of(X, "X").names
     return None if names is None else list(names)
 
 

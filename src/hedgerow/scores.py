@@ -21,20 +21,24 @@ class RunningScores:
 
     def __init__(self, rows: Rows, schema: Schema) -> None:
         self._rows, self._schema = rows, schema
+        self._n_outputs = loss_for(schema.label).n_outputs
         self.reset()
 
     def reset(self) -> None:
         self.ref = NO_TREES
-        self._scores = self._zeros()
-        self._before, self._before_length = self._scores[:0], -1
+        # (now | before the step, row, output): memory that is never written to is never taken.
+        self._both = np.zeros((2, self._rows.n_rows, self._n_outputs))
+        self._before_length = -1
 
     def at(self, wanted: EnsembleRef, step_trees: int = 0) -> NDArray[np.float64]:
-        """The scores a question refers to, and its step beside them; `sync` comes first."""
+        """The scores a question refers to: (row, output); `sync` comes first.
+
+        With `step_trees`, a further column has the scores before that step; only losses of one
+        output are asked about steps.
+        """
         if wanted == NO_TREES:
-            return self._zeros()
-        if not step_trees:
-            return self._scores
-        return np.concatenate([self._scores, self._scores - self._before], axis=1)
+            return np.zeros((self._rows.n_rows, self._n_outputs))
+        return self._both[:, :, 0].T if step_trees else self._both[0]
 
     def sync(
         self, wanted: EnsembleRef, first: int, trees: Sequence[Tree], step_trees: int = 0
@@ -56,7 +60,7 @@ class RunningScores:
             older = max(0, begin - self.ref.length)
             self._add(fresh[:older])
             if step_trees:
-                self._before, self._before_length = self._scores.copy(), self.ref.length
+                self._both[1], self._before_length = self._both[0], self.ref.length
             self._add(fresh[older:])
         if self.ref == wanted and (not step_trees or self._before_length == begin):
             return True
@@ -68,12 +72,9 @@ class RunningScores:
         if not trees:
             return
         for tree in trees:
-            tree.check(self._schema, self._scores.shape[1])
+            tree.check(self._schema, self._n_outputs)
         routes = routes_of([tree.structure for tree in trees], base_grid(self._schema))
         values = np.concatenate([tree.values for tree in trees])
-        routes.add_scores(self._rows.codes, self._scores, values)
+        routes.add_scores(self._rows.codes, self._both[0], values)
         for tree in trees:
             self.ref = self.ref.then(tree.to_bytes())
-
-    def _zeros(self) -> NDArray[np.float64]:
-        return np.zeros((self._rows.n_rows, loss_for(self._schema.label).n_outputs))

@@ -63,7 +63,8 @@ def check_query(
     query.check(schema)
     if step_trees(query) and scores.shape[1] == 1:
         steps = np.resize([1.0, -1.0, 0.0, 0.5, -1e-9, 1e300, -np.inf, np.nan], len(scores))
-        scores = np.column_stack([scores, steps])
+        before = np.nan_to_num(scores[:, 0]) - steps * getattr(query, "step_scale", 1.0)
+        scores = np.column_stack([scores, before])
     weights = np.concatenate([np.full(b.size, b.weight) for b in query.blocks])
     total = np.zeros(size_of(query), np.int64)
     for i in range(rows.n_rows):

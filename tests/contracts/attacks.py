@@ -172,9 +172,12 @@ ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
 
 
 def with_steps(query: Any, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The scores a question gets: with steps beside them if it tries one."""
+    """The scores a question gets: with those before the step beside them if it tries one."""
+    if not step_trees(query):
+        return scores
     steps = np.resize([1.0, -1.0, 0.3, -7.0, 0.0, math.nan], len(scores))
-    return np.column_stack([scores, steps]) if step_trees(query) else scores
+    before = np.nan_to_num(scores[:, 0]) - steps * query.step_scale
+    return np.column_stack([scores, before])
 
 
 def targets_of(schema: Schema) -> list[float]:

@@ -65,8 +65,9 @@ def test_a_step_that_is_not_clamped_to_one_is_found(
     attack_all(queries, task)
     right = kernels.step_sums
 
-    def twice(scores: Any, step: Any, *others: Any) -> NDArray[np.int64]:
-        return right(scores, step / 2, *others) * np.array([2, 4])  # steps up to 2 get through
+    def twice(scores: Any, before: Any, scale: float, *others: Any) -> NDArray[np.int64]:
+        # steps up to 2 get through
+        return right(scores, before, 2 * scale, *others) * np.array([2, 4])
 
     monkeypatch.setattr(kernels, "step_sums", twice)
     for query in queries:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 
@@ -73,20 +72,19 @@ def test_noise_off_under_trust_in_nobody_gives_the_same_model() -> None:
     assert alone == split
 
 
-def test_the_number_of_threads_does_not_change_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "use_threads_for", lambda n_rows: None)
-    rows = mixed_rows(mixed_table(3 * kernels.BLOCK + 5, seed=6))  # four blocks
+def test_the_number_of_threads_does_not_change_a_model() -> None:
+    rows = mixed_rows(mixed_table(17 * kernels.BLOCK + 5, seed=6))  # two ranges, the last uneven
     models = []
-    try:
-        for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
-            numba.set_num_threads(threads)
+    for threads in (1, 2):
+        before = kernels.use_threads(threads)
+        try:
             with noise_off():
                 model, _, _ = train(
                     {"all": rows}, MIXED, privacy("coordinator"), settings_of(CASES[2])
                 )
-            models.append(model)
-    finally:
-        numba.set_num_threads(1)
+        finally:
+            kernels.use_threads(before)
+        models.append(model)
     assert models[0] == models[1]
 
 

@@ -1,9 +1,19 @@
-"""Trees translated to code space: each node becomes a set of codes that go right."""
+"""Trees translated to code space: where each code sends a row.
+
+A tree of many columns is walked node by node. One of a few columns, such as the default method's
+step functions and tables, becomes a table: each column's code adds to the number of a cell, and
+the cell has its leaf. That takes a look-up a column, whatever the depth.
+"""
 
 from __future__ import annotations
 
+import math
+from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,17 +24,20 @@ from hedgerow.errors import FormatError
 from hedgerow.model.tree import Structure, Tree
 from hedgerow.schema import Schema
 
+MAX_TABLE_COLUMNS = 4
+MAX_CELLS = 4096
+MAX_KNOWN = 256  # trees of which the translation is kept
+Bools = NDArray[np.bool_]
+
 
 @dataclass(frozen=True, eq=False)
 class Routes:
     """Several trees over one grid, ready for the kernels."""
 
-    roots: NDArray[np.int32]  # (tree,)
+    trees: NDArray[np.int32]  # (tree, first node | columns of a table, 0 for a tree to walk)
     place: NDArray[np.int32]  # (node,) where the node's column lies in the codes
-    child: NDArray[np.int32]  # (node, left|right), -1 at leaves
-    start: NDArray[np.int64]  # (node,) first word of its code set
-    words: NDArray[np.uint64]
-    leaf: NDArray[np.int32]  # (node,) leaf number over all trees, -1 for inner nodes
+    start: NDArray[np.int64]  # (node,) where its codes begin in `after`
+    after: NDArray[np.int32]  # next node, -1 - k for leaf k; in tables what a code adds
     n_leaves: int
 
     def leaf_sums(
@@ -39,59 +52,44 @@ class Routes:
         width: int,
     ) -> NDArray[np.int64]:
         """(number, leaf) on the grid 2**-bits; codes of loss and update as in `kernels`."""
-        kernels.use_threads_for(codes.n_rows)
-        total: NDArray[np.int64] = kernels.leaf_sums(
-            codes.narrow, codes.wide, scores, target, bits, loss, update, clip, width, self.roots,
-            self.place, self.child, self.start, self.words, self.leaf, self.n_leaves,
+        return kernels.leaf_sums(
+            codes.narrow, codes.wide, scores, target, bits, loss, update, clip, width, *self.arrays,
+            self.n_leaves,
         )  # fmt: skip
-        return total
 
     def add_scores(
         self, codes: Codes, scores: NDArray[np.float64], values: NDArray[np.float32]
     ) -> None:
-        kernels.use_threads_for(codes.n_rows)
-        kernels.add_scores(
-            codes.narrow, codes.wide, scores, self.roots, self.place, self.child,
-            self.start, self.words, self.leaf, values,
-        )  # fmt: skip
+        kernels.add_scores(codes.narrow, codes.wide, scores, *self.arrays, values)
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """What the kernels take of it, in their order."""
+        return self.trees, self.place, self.start, self.after
 
 
 def routes_of(structures: Sequence[Structure], grid: Sequence[ColumnGrid]) -> Routes:
-    """Translate structures to code sets over a grid whose edges include their thresholds."""
-    places = code_places(grid)
-    sizes = [s.n_nodes for s in structures]
-    first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-    child = np.full((int(first[-1]), 2), -1, np.int32)
-    place = np.zeros(int(first[-1]), np.int32)
-    start = np.zeros(int(first[-1]), np.int64)
-    leaf = np.full(int(first[-1]), -1, np.int32)
-    chunks: list[NDArray[np.uint64]] = []
-    known: dict[tuple[int, float, int, bytes], int] = {}  # where a split's code set starts
-    n_words = n_leaves = 0
-    for offset, structure in zip(first, structures, strict=False):
-        stop = offset + structure.n_nodes
-        inner = structure.feature >= 0
-        child[offset:stop, 0] = np.where(inner, structure.left + offset, -1)
-        child[offset:stop, 1] = np.where(inner, structure.right + offset, -1)
-        place[offset:stop] = np.where(inner, places[structure.feature], 0)
-        leaf[offset:stop] = np.where(inner, -1, structure.leaf + n_leaves)
-        n_leaves += structure.n_leaves
-        splits = zip(
-            structure.feature.tolist(), structure.threshold.tolist(),
-            structure.missing_left.tolist(), structure.member_start.tolist(), strict=False,
-        )  # fmt: skip
-        for node, (feature, threshold, missing_left, first_word) in enumerate(splits):
-            if feature < 0:
-                continue
-            members = structure.members[first_word : structure.member_start[node + 1]].tobytes()
-            key = (feature, threshold, missing_left, members)
-            if key not in known:  # tables repeat their few splits in every cell
-                known[key] = n_words
-                chunks.append(_right_codes(structure, node, grid))
-                n_words += len(chunks[-1])
-            start[offset + node] = known[key]
-    words = np.concatenate(chunks) if chunks else np.zeros(1, np.uint64)
-    return Routes(first[:-1], place, child, start, words, leaf, n_leaves)
+    """Translate structures to code space over a grid whose edges include their thresholds."""
+    places = np.append(code_places(grid), np.int32(0))  # of column -1, the leaves of a table: any
+    trees: list[tuple[int, int]] = []
+    place, sizes, after = ([np.zeros(0, np.int32)] for _ in range(3))
+    n_nodes = n_leaves = 0
+    for structure in structures:
+        piece = _translated(structure, grid)
+        single = not len(piece.sizes)
+        trees.append((-1 - n_leaves, 0) if single else (n_nodes, piece.n_columns))
+        place.append(places[piece.column])
+        sizes.append(piece.sizes)
+        after.append(piece.shifted(n_nodes, n_leaves))
+        n_nodes, n_leaves = n_nodes + len(piece.sizes), n_leaves + structure.n_leaves
+    lengths = np.concatenate(sizes)
+    return Routes(
+        np.array(trees, np.int32).reshape(-1, 2),
+        np.concatenate(place),
+        np.cumsum(lengths, dtype=np.int64) - lengths,
+        np.concatenate(after),
+        n_leaves,
+    )
 
 
 def prediction_grid(trees: Sequence[Tree], schema: Schema) -> tuple[ColumnGrid, ...]:
@@ -115,20 +113,139 @@ def prediction_grid(trees: Sequence[Tree], schema: Schema) -> tuple[ColumnGrid, 
     return tuple(grids)
 
 
-def _right_codes(structure: Structure, node: int, grid: Sequence[ColumnGrid]) -> NDArray[np.uint64]:
-    column = grid[structure.feature[node]]
-    right = np.zeros(column.n_codes, np.bool_)
-    if column.column.kind == "categorical":
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """One tree in code space, its nodes and leaves numbered from 0 on."""
+
+    column: NDArray[np.int32]  # (node,); -1 behind the columns of a table
+    sizes: NDArray[np.int32]  # (node,) how many codes it has in `after`
+    after: NDArray[np.int32]
+    n_columns: int = 0  # of a table; 0: to be walked
+
+    def shifted(self, n_nodes: int, n_leaves: int) -> NDArray[np.int32]:
+        """`after` with nodes and leaves numbered behind those of earlier trees."""
+        if not self.n_columns:
+            return np.where(self.after >= 0, self.after + n_nodes, self.after - n_leaves).astype(
+                np.int32
+            )
+        after = self.after.copy()
+        after[len(after) - int(self.sizes[-1]) :] += n_leaves
+        return after
+
+
+_Known = tuple[Sequence[ColumnGrid], _Piece]
+_KNOWN: OrderedDict[tuple[bytes, int], _Known] = OrderedDict()
+
+
+def _translated(structure: Structure, grid: Sequence[ColumnGrid]) -> _Piece:
+    """A structure in code space; the last ones are kept, because each is needed several times."""
+    arrays = (np.ascontiguousarray(a).tobytes() for a in structure.arrays().values())
+    key = (blake2b(b"|".join(arrays)).digest(), id(grid))
+    if (known := _KNOWN.get(key)) is not None and known[0] is grid:
+        return known[1]
+    piece = _table(structure, grid) or _walk(structure, _Splits(structure, grid))
+    while len(_KNOWN) >= MAX_KNOWN:
+        with suppress(KeyError):  # another thread was quicker
+            _KNOWN.popitem(last=False)
+    _KNOWN[key] = (grid, piece)  # holds the grid, so that its id belongs to no other
+    return piece
+
+
+class _Splits:
+    """The distinct splits of a tree: tables repeat their few splits in many nodes."""
+
+    def __init__(self, structure: Structure, grid: Sequence[ColumnGrid]) -> None:
+        s, known = structure, dict[tuple[int, float, int, bytes], int]()
+        self.inner = np.flatnonzero(s.feature >= 0)
+        self.split = np.full(s.n_nodes, -1, np.int64)  # (node,)
+        self.right: list[Bools] = []  # of each split, the codes that go right
+        self.column: list[int] = []
+        features, thresholds = s.feature.tolist(), s.threshold.tolist()
+        missing_left, begin = s.missing_left.tolist(), s.member_start.tolist()
+        for node in self.inner.tolist():
+            members = s.members[begin[node] : begin[node + 1]].tobytes()
+            key = (features[node], thresholds[node], missing_left[node], members)
+            if key not in known:
+                known[key] = len(self.right)
+                self.right.append(_right_codes(s, node, grid[features[node]]))
+                self.column.append(features[node])
+            self.split[node] = known[key]
+
+
+def _walk(structure: Structure, splits: _Splits) -> _Piece:
+    is_inner = structure.feature >= 0
+    number = np.where(is_inner, np.cumsum(is_inner) - 1, -1 - structure.leaf)  # (node,)
+    left, right = number[structure.left], number[structure.right]
+    after = [
+        np.where(splits.right[splits.split[node]], right[node], left[node])
+        for node in splits.inner.tolist()
+    ]
+    sizes = np.array([len(codes) for codes in after], np.int32)
+    joined = np.concatenate([np.zeros(0, np.int32), *after]).astype(np.int32)
+    return _Piece(structure.feature[splits.inner], sizes, joined)
+
+
+def _table(structure: Structure, grid: Sequence[ColumnGrid]) -> _Piece | None:
+    """The tree as a table of its columns, if these are few and their parts make few cells."""
+    columns = np.unique(structure.feature[structure.feature >= 0]).tolist()
+    if not 1 <= len(columns) <= MAX_TABLE_COLUMNS:
+        return None
+    splits = _Splits(structure, grid)
+    parts = []  # of each column, its codes told apart as far as the tree does: (code,)
+    for j in columns:
+        part = np.zeros(grid[j].n_codes, np.int64)
+        for column, right in zip(splits.column, splits.right, strict=True):
+            if column == j:
+                part = np.unique(2 * part + right, return_inverse=True)[1]
+        parts.append(part)
+    sizes = [int(part.max()) + 1 for part in parts]
+    n_cells = math.prod(sizes)
+    if n_cells > MAX_CELLS:
+        return None
+    strides = np.cumprod([1, *sizes[:-1]])
+    leaf = _leaf_of_cells(structure, splits, columns, parts, n_cells)
+    adds = [(part * stride).astype(np.int32) for part, stride in zip(parts, strides, strict=True)]
+    return _Piece(
+        np.array([*columns, -1], np.int32),
+        np.array([*(len(a) for a in adds), n_cells], np.int32),
+        np.concatenate([*adds, leaf]),
+        len(columns),
+    )
+
+
+def _leaf_of_cells(
+    structure: Structure, splits: _Splits, columns: list[int], parts: Sequence[Any], n_cells: int
+) -> NDArray[np.int32]:
+    """All cells walk down the tree at once: (cell,)."""
+    codes = np.empty((len(columns), n_cells), np.int64)  # a code of the cell in every column
+    cell = np.arange(n_cells)
+    for i, part in enumerate(parts):
+        one_of_each = np.unique(part, return_index=True)[1]
+        codes[i] = one_of_each[cell % len(one_of_each)]
+        cell //= len(one_of_each)
+    right = np.zeros((len(splits.right), max(map(len, splits.right))), np.bool_)
+    for i, goes_right in enumerate(splits.right):
+        right[i, : len(goes_right)] = goes_right
+    place = np.searchsorted(columns, splits.column)  # (split,)
+    node = np.zeros(n_cells, np.int64)
+    while len(on := np.flatnonzero(structure.feature[node] >= 0)):
+        split = splits.split[node[on]]
+        to_right = right[split, codes[place[split], on]]
+        node[on] = np.where(to_right, structure.right[node[on]], structure.left[node[on]])
+    return structure.leaf[node]
+
+
+def _right_codes(structure: Structure, node: int, grid: ColumnGrid) -> Bools:
+    right = np.zeros(grid.n_codes, np.bool_)
+    if grid.column.kind == "categorical":
         words = structure.members[structure.member_start[node] : structure.member_start[node + 1]]
         bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")
-        right[: column.n_cells] = bits[: column.n_cells].astype(np.bool_)
+        right[: grid.n_cells] = bits[: grid.n_cells].astype(np.bool_)
     else:
         threshold = structure.threshold[node]
-        k = int(np.searchsorted(column.edges, threshold))
-        if k == len(column.edges) or column.edges[k] != threshold:
-            raise FormatError(f"a split on {column.column.name!r} is not an edge of the base grid")
-        right[k + 1 : column.n_cells] = True
-    right[column.missing_code] = not structure.missing_left[node]
-    padded = np.zeros((column.n_codes + 63) // 64 * 64, np.bool_)
-    padded[: column.n_codes] = right
-    return np.packbits(padded, bitorder="little").view("<u8").astype(np.uint64)
+        k = int(np.searchsorted(grid.edges, threshold))
+        if k == len(grid.edges) or grid.edges[k] != threshold:
+            raise FormatError(f"a split on {grid.column.name!r} is not an edge of the base grid")
+        right[k + 1 : grid.n_cells] = True
+    right[grid.missing_code] = not structure.missing_left[node]
+    return right

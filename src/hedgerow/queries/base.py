@@ -75,7 +75,7 @@ class SumQuery(Protocol):
         """The exact integer sums over the rows on the grid 2**-bits, blocks one after another.
 
         `scores` are (row, output). A question about a step has `step_trees` above 0 and gets, in
-        further columns, what the last so many trees of its ensemble added to the scores.
+        further columns, the scores without the last so many trees of its ensemble.
         """
         ...
 

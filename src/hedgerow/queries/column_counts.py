@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.binning import base_grid
+from hedgerow.binning import base_grid, code_places
 from hedgerow.errors import FormatError
 from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, Sensitivity
 from hedgerow.schema import Schema
@@ -75,14 +75,17 @@ class ColumnCounts:
     def answer(
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
-        group = (
-            rows.target.astype(np.int64) if self.n_classes > 1 else np.zeros(rows.n_rows, np.int64)
-        )
-        parts = [
-            kernels.cell_counts(rows.codes.column(j), group, self.n_classes, n).ravel()
-            for j, n in zip(self.columns, self.n_codes, strict=True)
-        ]
-        return np.concatenate(parts) << bits
+        # Every code is a bin of its own: (column, code), counted over all columns.
+        ends = np.cumsum(self.n_codes)
+        bins = np.arange(max(self.n_codes)) + (ends - self.n_codes)[:, None]
+        update = kernels.AVERAGING if self.n_classes > 1 else kernels.COUNT
+        total = kernels.column_sums(
+            rows.codes.narrow, rows.codes.wide, scores, rows.target, bits, kernels.LOGISTIC,
+            update, kernels.NO_CLIP, self.n_classes,
+            code_places(base_grid(schema))[list(self.columns)], bins.astype(np.int32),
+            int(ends[-1]),
+        )  # fmt: skip
+        return np.concatenate([part.ravel() for part in np.split(total, ends[:-1], axis=1)])
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays = {

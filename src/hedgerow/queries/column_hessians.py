@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.binning import base_grid
+from hedgerow.binning import base_grid, code_places
 from hedgerow.errors import FormatError
 from hedgerow.losses import loss_for, loss_named
 from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
@@ -55,13 +55,12 @@ class ColumnHessians:
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
         grid, loss = base_grid(schema), loss_named(self.loss)
-        hessians = kernels.row_hessians(scores, rows.target, bits, loss.code)
-        parts = []
-        for j, cuts in zip(self.columns, self.cuts, strict=True):
-            bins, ends = bin_of_codes(grid, (j,), (cuts,))
-            sums = kernels.bin_sums(rows.codes.column(j), bins[0], int(ends[0]), hessians)
-            parts.append(sums[:-1])  # without the bin of missing values
-        return np.concatenate(parts)
+        bins, ends = bin_of_codes(grid, self.columns, self.cuts)
+        total = kernels.column_hessians(
+            rows.codes.narrow, rows.codes.wide, scores, rows.target, bits, loss.code,
+            code_places(grid)[list(self.columns)], bins, int(ends[-1]),
+        )  # fmt: skip
+        return np.delete(total, ends - 1)  # without the bins of missing values
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         ensemble = [self.ensemble.length, self.ensemble.hash]

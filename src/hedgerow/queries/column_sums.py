@@ -85,8 +85,7 @@ class ColumnSums:
     ) -> NDArray[np.int64]:
         grid, loss = base_grid(schema), loss_named(self.loss)
         bins, ends = bin_of_codes(grid, self.columns, self.cuts)
-        kernels.use_threads_for(rows.n_rows)
-        total: NDArray[np.int64] = kernels.column_sums(
+        total = kernels.column_sums(
             rows.codes.narrow, rows.codes.wide, scores, rows.target, bits, loss.code,
             UPDATES[self.update], clip_steps(self.clip, bits), self.bound.width,
             code_places(grid)[list(self.columns)], bins, int(ends[-1]),

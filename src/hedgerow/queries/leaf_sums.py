@@ -93,9 +93,10 @@ class LeafSums:
         kernel = (bits, loss_named(self.loss).code, UPDATES[self.update], clip, self.bound.width)
         if not self.step_trees:
             return routes.leaf_sums(rows.codes, scores, rows.target, *kernel).ravel()
-        now, step = np.ascontiguousarray(scores[:, :1]), scores[:, 1] / self.step_scale
+        now, before = np.ascontiguousarray(scores[:, :1]), np.ascontiguousarray(scores[:, 1:])
         total = routes.leaf_sums(rows.codes, now, rows.target, *kernel).ravel()
-        return np.append(total, kernels.step_sums(now, step, rows.target, *kernel[:4]))
+        step = kernels.step_sums(now, before, self.step_scale, rows.target, *kernel[:4])
+        return np.append(total, step)
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         values = {

@@ -74,12 +74,10 @@ class NodeHistograms:
         grid, loss = base_grid(schema), loss_named(self.loss)
         bins, ends = bin_of_codes(grid, self.columns, self.cuts)
         routes = routes_of([self.structure], grid)
-        kernels.use_threads_for(rows.n_rows)
-        total: NDArray[np.int64] = kernels.node_histograms(
+        total = kernels.node_histograms(
             rows.codes.narrow, rows.codes.wide, scores, rows.target, bits, loss.code,
-            UPDATES[self.update], kernels.NO_CLIP, self.bound.width, routes.place, routes.child,
-            routes.start, routes.words, routes.leaf, routes.n_leaves,
-            code_places(grid)[list(self.columns)], bins, int(ends[-1]),
+            UPDATES[self.update], kernels.NO_CLIP, self.bound.width, *routes.arrays,
+            routes.n_leaves, code_places(grid)[list(self.columns)], bins, int(ends[-1]),
         )  # fmt: skip
         return total.ravel()
 

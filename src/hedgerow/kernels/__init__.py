@@ -1,0 +1,106 @@
+"""The hot path: compiled loops (`loops.py`) over ranges of rows, on all cores (`threads.py`).
+
+`narrow` and `wide` are codes (column, row); `trees`, `place`, `start` and `after` are trees in code
+space, as `model.routing` makes them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.kernels import loops
+from hedgerow.kernels.loops import (
+    AVERAGING,
+    COUNT,
+    GRADIENT,
+    LOGISTIC,
+    NEWTON,
+    NO_CLIP,
+    SLOPE,
+    SOFTMAX,
+    SQUARED,
+    Floats,
+    Ints,
+)
+from hedgerow.kernels.threads import BLOCK, over_rows, use_threads
+
+__all__ = [
+    "AVERAGING", "BLOCK", "COUNT", "GRADIENT", "LOGISTIC", "NEWTON", "NO_CLIP", "SLOPE", "SOFTMAX",
+    "SQUARED", "add_scores", "column_hessians", "column_sums", "encode", "leaf_sums",
+    "node_histograms", "step_sums", "use_threads",
+]  # fmt: skip
+
+_STRETCHES = 1024  # of a column's range, for the guess where a value lies
+_CHUNK = 1 << 15  # values that are made float32 at once
+
+
+def leaf_sums(*arguments: Any) -> Ints:
+    """Integer sums of every row's numbers in every leaf of every tree: (number, leaf)."""
+    return np.ascontiguousarray(_summed(loops.leaf_sums, arguments[3], *arguments).T)
+
+
+def node_histograms(*arguments: Any) -> Ints:
+    """Sums of every row's numbers by leaf of a tree and bin of all columns: (number, leaf, bin)."""
+    n_leaves, n_bins = arguments[13], arguments[16]
+    total = _summed(loops.node_histograms, arguments[3], *arguments)  # (leaf and bin, number)
+    return np.ascontiguousarray(total.T).reshape(-1, n_leaves, n_bins)
+
+
+def column_sums(*arguments: Any) -> Ints:
+    """Sums of every row's numbers by bin of every column: (number, bin of all columns)."""
+    return np.ascontiguousarray(_summed(loops.column_sums, arguments[3], *arguments).T)
+
+
+def column_hessians(*arguments: Any) -> Ints:
+    """Hessians of every row, added over its outputs, by bin of every column: (bin,)."""
+    return np.ascontiguousarray(_summed(loops.column_hessians, arguments[3], *arguments)[:, 0])
+
+
+def step_sums(scores: Floats, before: Floats, scale: float, target: Any, *kernel: int) -> Ints:
+    """How good a step was: the sums of g u and h u^2, u the step in units of `scale`: (2,).
+
+    `kernel` are bits, loss, update and clip.
+    """
+    return _summed(loops.step_sums, target, scores, before, float(scale), target, *kernel)
+
+
+def _summed(loop: Any, target: Any, *arguments: Any) -> Ints:
+    parts = over_rows(lambda first, stop: loop(*arguments, first, stop), len(target))
+    return np.asarray(sum(parts[1:], parts[0]))
+
+
+def add_scores(narrow: Any, wide: Any, scores: Floats, *trees: Any) -> None:
+    """Add each tree's leaf value to the running scores, in tree order, in float64."""
+    loop: Any = loops.add_scores
+    over_rows(lambda first, stop: loop(narrow, wide, scores, *trees, first, stop), scores.shape[0])
+
+
+def encode(
+    values: NDArray[Any], edges: NDArray[np.float32], missing: int, out: NDArray[Any]
+) -> None:
+    """Count the edges <= x for every value, both in float32; NaN becomes `missing`.
+
+    Numbers are cast by way of float64, so that one rounds alike whether it came as text or integer.
+    """
+    edges = np.ascontiguousarray(edges, np.float32)
+    lead, scale = np.zeros(2, np.int32), 0.0
+    if edges.size > 1 and edges[-1] > edges[0]:
+        span = float(edges[-1]) - float(edges[0])
+        scale = _STRETCHES / span
+        begins = float(edges[0]) + span * (np.arange(_STRETCHES + 1) / _STRETCHES)
+        lead = np.searchsorted(edges, begins, side="right").astype(np.int32)
+
+    def work(first: int, stop: int) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            for begin in range(first, stop, _CHUNK):
+                end = min(stop, begin + _CHUNK)
+                block = values[begin:end]
+                if block.dtype != np.float32:
+                    block = block.astype(np.float64, copy=False).astype(np.float32)
+                block = np.ascontiguousarray(block)
+                loops.encode(block, edges, lead, scale, missing, out[begin:end])
+
+    over_rows(work, len(values))

@@ -1,0 +1,373 @@
+"""Compiled loops over column-major codes: route rows, add integer gradients, update scores.
+
+Each loop takes a range of rows and keeps its numbers of one block of rows in cache. All of them
+live in this one file, because Numba's cache on disk notices changes of a function's own file only.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hedgerow.kernels.threads import BLOCK
+
+LOGISTIC, SOFTMAX, SQUARED = 0, 1, 2
+NEWTON, GRADIENT, AVERAGING, SLOPE, COUNT = 0, 1, 2, 3, 4
+NO_CLIP = 1 << 62
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _fixed(value: float, one: float) -> Any:
+    """Truncate toward zero onto the grid; NaN becomes 0, so no row can exceed its bound."""
+    if value != value:
+        return 0
+    return np.int64(value * one)
+
+
+@njit(cache=True, nogil=True)
+def logistic(score: float, target: float, bits: int) -> tuple[Any, Any]:
+    """g and h of one row on the grid 2**-bits.
+
+    q = |p - y| is truncated, then h = q (1 - q) is computed in integers from that q and floored,
+    so the pair is a point on or below the curve (q, q - q^2) for a q that is on the grid.
+    """
+    # q = sigmoid(-score) for y = 1 and sigmoid(score) for y = 0. exp may reach infinity: q = 0.
+    sign = -1.0 if target > 0.5 else 1.0
+    q = 1.0 / (1.0 + math.exp(-sign * score))
+    one: Any = np.int64(1) << bits
+    steps: Any = min(max(_fixed(q, float(one)), np.int64(0)), one)
+    return np.int64(sign) * steps, (steps * (one - steps)) >> bits
+
+
+@njit(cache=True, nogil=True)
+def softmax(scores: Any, target: float, bits: int, out: Any) -> None:
+    """g and h of every class: out[k] and out[K + k].
+
+    Everything after exp is integer: weights of 31 bits, their exact sum, floored quotients. So the
+    probabilities of the other classes add up to at most 1 on the grid, |g| of the row's own class
+    is exactly their sum, and the order of the classes does not matter. Scores that are no finite
+    numbers weigh nothing; where no class weighs anything the row adds nothing.
+    """
+    n = scores.shape[0]
+    top = -math.inf
+    for k in range(n):
+        if scores[k] > top:
+            top = scores[k]
+    total: Any = np.int64(0)
+    for k in range(n):
+        out[k] = _fixed(math.exp(scores[k] - top), 2147483647.0)
+        out[n + k] = 0
+        total += out[k]
+    if total == 0:
+        return
+    own = np.int64(target)
+    one: Any = np.int64(1) << bits
+    rest: Any = np.int64(0)
+    for k in range(n):
+        if k != own:
+            out[k] = (out[k] << bits) // total
+            rest += out[k]
+            out[n + k] = (out[k] * (one - out[k])) >> bits
+    out[own] = -rest
+    out[n + own] = (rest * (one - rest)) >> bits
+
+
+@njit(cache=True, nogil=True)
+def squared(score: float, target: float, bits: int) -> tuple[Any, Any]:
+    """g = score - target, both between 0 and 1, and the row itself as h = 1."""
+    one: Any = np.int64(1) << bits
+    clipped = min(max(score, 0.0), 1.0) if score == score else 0.5
+    return _fixed(clipped - target, float(one)), one
+
+
+@njit(cache=True, nogil=True)
+def _plain_numbers(loss: int, update: int, target: float, bits: int, width: int, out: Any) -> None:
+    """What one row adds whatever its score: itself, or its class, or its number and itself."""
+    one: Any = np.int64(1) << bits
+    if update == COUNT:
+        out[0] = one
+    elif loss == SQUARED:
+        out[0] = _fixed(min(max(target, 0.0), 1.0), float(one))
+        out[1] = one
+    else:
+        for k in range(width):
+            out[k] = 0
+        out[np.int64(target)] = one
+
+
+@njit(cache=True, nogil=True)
+def row_numbers(
+    loss: int, update: int, clip: int, scores: Any, target: Any, bits: int, width: int,
+    first: int, size: int, out: Any,
+) -> None:  # fmt: skip
+    """What rows first .. first + size add to their leaf or bin: (row, number).
+
+    `hedgerow.losses` has the widths and bounds. Gradients are clamped to +-clip steps of the grid,
+    Hessians are those of the row itself.
+    """
+    n_outputs = scores.shape[1]
+    one: Any = np.int64(1) << bits
+    most: Any = max(np.int64(clip), np.int64(0))  # a clip that wrapped lets nothing through
+    if update in (COUNT, AVERAGING):
+        for i in range(size):
+            _plain_numbers(loss, update, target[first + i], bits, width, out[i])
+    elif loss == SOFTMAX:
+        for i in range(size):
+            softmax(scores[first + i], target[first + i], bits, out[i])
+            for k in range(n_outputs):
+                out[i, k] = min(max(out[i, k], -most), most)
+            if update == GRADIENT:
+                out[i, n_outputs] = one
+    elif loss == LOGISTIC:
+        for i in range(size):
+            g, h = logistic(scores[first + i, 0], target[first + i], bits)
+            out[i, 0] = min(max(g, -most), most)
+            out[i, 1] = one if update == GRADIENT else h
+    else:
+        for i in range(size):
+            g, h = squared(scores[first + i, 0], target[first + i], bits)
+            out[i, 0] = min(max(g, -most), most)
+            out[i, 1] = h  # that of a row is 1, whatever the update
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _code(narrow: Any, wide: Any, place: int, row: int) -> Any:
+    return np.uint64(narrow[place, row]) if place >= 0 else np.uint64(wide[-1 - place, row])
+
+
+@njit(cache=True, nogil=True)
+def route(
+    narrow: Any, wide: Any, root: int, place: Any, start: Any, after: Any, first: int, size: int,
+    leaf: Any,
+) -> None:  # fmt: skip
+    """The leaves of rows first .. first + size in one tree that is walked node by node.
+
+    `after` says for a node and a code which node comes next, -1 - k for leaf k.
+    """
+    for i in range(size):
+        node = np.int64(root)
+        while node >= 0:
+            at = np.uint64(node)
+            code = _code(narrow, wide, place[at], first + i)
+            node = np.int64(after[np.uint64(start[at]) + code])
+        leaf[i] = -1 - node
+
+
+@njit(cache=True, nogil=True)
+def look_up(
+    narrow: Any, wide: Any, root: int, n_columns: int, place: Any, start: Any, after: Any,
+    first: int, size: int, leaf: Any,
+) -> None:  # fmt: skip
+    """The leaves of rows first .. first + size in one tree that is a table of a few columns.
+
+    Nodes root, root + 1, ... are its columns: `after` has what a code adds to the number of the
+    cell. The node behind them has the leaf of every cell.
+    """
+    for i in range(size):
+        leaf[i] = 0
+    for j in range(root, root + n_columns):
+        here: Any = np.int64(place[j])
+        begin = np.uint64(start[j])
+        for i in range(size):
+            leaf[i] += after[begin + _code(narrow, wide, here, first + i)]
+    begin = np.uint64(start[root + n_columns])
+    for i in range(size):
+        leaf[i] = after[begin + np.uint64(leaf[i])]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _leaves(
+    narrow: Any, wide: Any, trees: Any, tree: int, place: Any, start: Any, after: Any,
+    first: int, size: int, leaf: Any,
+) -> None:  # fmt: skip
+    root, n_columns = trees[tree, 0], trees[tree, 1]
+    if n_columns > 0:
+        look_up(narrow, wide, root, n_columns, place, start, after, first, size, leaf)
+    else:
+        route(narrow, wide, root, place, start, after, first, size, leaf)
+
+
+@njit(cache=True, nogil=True)
+def leaf_sums(
+    narrow: Any, wide: Any, scores: Floats, target: Any, bits: int, loss: int, update: int,
+    clip: int, width: int, trees: Any, place: Any, start: Any, after: Any, n_leaves: int,
+    first: int, stop: int,
+) -> Ints:  # fmt: skip
+    """Integer sums of every row's numbers in every leaf of every tree: (leaf, number)."""
+    total = np.zeros((n_leaves, width), np.int64)
+    rows = np.empty((BLOCK, max(width, 2 * scores.shape[1])), np.int64)
+    leaf = np.empty(BLOCK, np.int32)
+    for begin in range(first, stop, BLOCK):
+        size = min(BLOCK, stop - begin)
+        row_numbers(loss, update, clip, scores, target, bits, width, begin, size, rows)
+        for tree in range(trees.shape[0]):
+            _leaves(narrow, wide, trees, tree, place, start, after, begin, size, leaf)
+            for i in range(size):
+                here = np.uint64(leaf[i])
+                for w in range(width):
+                    total[here, w] += rows[i, w]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def node_histograms(
+    narrow: Any, wide: Any, scores: Floats, target: Any, bits: int, loss: int, update: int,
+    clip: int, width: int, trees: Any, place: Any, start: Any, after: Any, n_leaves: int,
+    columns: Any, bins: Any, n_bins: int, first: int, stop: int,
+) -> Ints:  # fmt: skip
+    """Sums of every row's numbers by leaf of one tree and bin of every column: (leaf, bin, number).
+
+    `columns` are places of the columns in the codes, `bins` maps (column, code) to its bin.
+    """
+    total = np.zeros((n_leaves * n_bins, width), np.int64)
+    rows = np.empty((BLOCK, max(width, 2 * scores.shape[1])), np.int64)
+    leaf = np.empty(BLOCK, np.int32)
+    for begin in range(first, stop, BLOCK):
+        size = min(BLOCK, stop - begin)
+        row_numbers(loss, update, clip, scores, target, bits, width, begin, size, rows)
+        _leaves(narrow, wide, trees, 0, place, start, after, begin, size, leaf)
+        for j in range(columns.shape[0]):
+            for i in range(size):
+                bin_ = bins[j, _code(narrow, wide, columns[j], begin + i)]
+                here = np.uint64(leaf[i] * n_bins + bin_)
+                for w in range(width):
+                    total[here, w] += rows[i, w]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def column_sums(
+    narrow: Any, wide: Any, scores: Floats, target: Any, bits: int, loss: int, update: int,
+    clip: int, width: int, columns: Any, bins: Any, n_bins: int, first: int, stop: int,
+) -> Ints:  # fmt: skip
+    """Sums of every row's numbers by bin of every column: (bin of all columns, number).
+
+    Column by column over a block of rows, so that codes are read in the order they lie in.
+    """
+    total = np.zeros((n_bins, width), np.int64)
+    rows = np.empty((BLOCK, max(width, 2 * scores.shape[1])), np.int64)
+    one_of_many = update == AVERAGING and loss != SQUARED  # a class is one number that is not 0
+    for begin in range(first, stop, BLOCK):
+        size = min(BLOCK, stop - begin)
+        if one_of_many:
+            for i in range(size):
+                rows[i, 0] = np.int64(target[begin + i])
+        else:
+            row_numbers(loss, update, clip, scores, target, bits, width, begin, size, rows)
+        for j in range(columns.shape[0]):
+            for i in range(size):
+                here = np.uint64(bins[j, _code(narrow, wide, columns[j], begin + i)])
+                if one_of_many:
+                    total[here, rows[i, 0]] += np.int64(1) << bits
+                else:
+                    for w in range(width):
+                        total[here, w] += rows[i, w]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def column_hessians(
+    narrow: Any, wide: Any, scores: Floats, target: Any, bits: int, loss: int, columns: Any,
+    bins: Any, n_bins: int, first: int, stop: int,
+) -> Ints:  # fmt: skip
+    """Hessians of every row, added over its outputs, by bin of every column: (bin, 1)."""
+    n_outputs = scores.shape[1]
+    total = np.zeros((n_bins, 1), np.int64)
+    rows = np.empty((BLOCK, 2 * n_outputs), np.int64)
+    for begin in range(first, stop, BLOCK):
+        size = min(BLOCK, stop - begin)
+        row_numbers(loss, NEWTON, NO_CLIP, scores, target, bits, n_outputs, begin, size, rows)
+        for i in range(size):
+            rows[i, 0] = 0
+            for k in range(n_outputs, 2 * n_outputs):
+                rows[i, 0] += rows[i, k]
+        for j in range(columns.shape[0]):
+            for i in range(size):
+                here = bins[j, _code(narrow, wide, columns[j], begin + i)]
+                total[np.uint64(here), 0] += rows[i, 0]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def step_sums(
+    scores: Floats, before: Floats, scale: float, target: Any, bits: int, loss: int, update: int,
+    clip: int, first: int, stop: int,
+) -> Ints:  # fmt: skip
+    """Sums of g u and h u^2 over the rows of a loss with one output: (2,).
+
+    u is the step from `before` in units of `scale`, clamped to +-1 and truncated toward zero onto
+    a grid of 2**-20, and so are the products, on the grid 2**-bits: no row's product exceeds its
+    own g or h. A step that is no number counts as 0.
+    """
+    total = np.zeros(2, np.int64)
+    rows = np.empty((BLOCK, 2), np.int64)
+    for begin in range(first, stop, BLOCK):
+        size = min(BLOCK, stop - begin)
+        row_numbers(loss, update, clip, scores, target, bits, 2, begin, size, rows)
+        for i in range(size):
+            step = (scores[begin + i, 0] - before[begin + i, 0]) / scale
+            u: Any = _fixed(min(max(step, -1.0), 1.0), 1048576.0)
+            g: Any = rows[i, 0]
+            product: Any = (abs(g) * abs(u)) >> 20
+            total[0] += product if (g < 0) == (u < 0) else -product
+            total[1] += (rows[i, 1] * ((u * u) >> 20)) >> 20
+    return total
+
+
+@njit(cache=True, nogil=True)
+def add_scores(
+    narrow: Any, wide: Any, scores: Floats, trees: Any, place: Any, start: Any, after: Any,
+    values: Any, first: int, stop: int,
+) -> None:  # fmt: skip
+    """Add each tree's leaf value to the running scores, in tree order, in float64."""
+    leaf = np.empty(BLOCK, np.int32)
+    for begin in range(first, stop, BLOCK):
+        size = min(BLOCK, stop - begin)
+        for tree in range(trees.shape[0]):
+            _leaves(narrow, wide, trees, tree, place, start, after, begin, size, leaf)
+            for i in range(size):
+                here = np.uint64(leaf[i])
+                for k in range(scores.shape[1]):
+                    scores[begin + i, k] += np.float64(values[here, k])
+
+
+@njit(cache=True, nogil=True)
+def encode(
+    values: NDArray[np.float32], edges: NDArray[np.float32], lead: Any, scale: float,
+    missing: int, out: Any,
+) -> None:  # fmt: skip
+    """Count the edges <= x for every value; NaN becomes `missing`.
+
+    `lead` has, for equal stretches between the first and the last edge, how many edges lie at or
+    below their beginning: a guess that is at most a few edges off outside of crowded stretches.
+    Whatever the guess, the steps after it end at the right count.
+    """
+    n, last = edges.shape[0], lead.shape[0] - 2
+    for i in range(values.shape[0]):
+        x = values[i]
+        if x != x:
+            out[i] = missing
+        elif n == 0 or x < edges[0]:
+            out[i] = 0
+        elif x >= edges[n - 1]:
+            out[i] = n
+        else:
+            stretch = min(np.int64((np.float64(x) - np.float64(edges[0])) * scale), last)
+            low, high = np.int64(lead[stretch]), np.int64(lead[stretch + 1])
+            while high - low > 4:
+                middle = (low + high) >> 1
+                if edges[middle] <= x:
+                    low = middle + 1
+                else:
+                    high = middle
+            while low > 0 and x < edges[low - 1]:
+                low -= 1
+            while low < n and edges[low] <= x:
+                low += 1
+            out[i] = low

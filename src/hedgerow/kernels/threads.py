@@ -1,0 +1,67 @@
+"""Ranges of rows handed to all cores: compiled loops leave Python's lock, so threads suffice.
+
+Sums are integers and scores belong to one row each, so results do not depend on how many threads
+there are or on how rows are cut.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+BLOCK = 4096  # rows that a loop takes at once: its numbers stay in the nearest cache
+_LEAST = 8 * BLOCK  # rows of a range; below that waking a thread costs more than it brings
+_RANGES = 4  # of each thread, so that one that was held up does not hold up all
+T = TypeVar("T")
+
+
+def _cores() -> int:
+    for name in ("HEDGEROW_THREADS", "NUMBA_NUM_THREADS"):
+        if (text := os.environ.get(name, "")).isdigit() and int(text) > 0:
+            return int(text)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Pool:
+    """The threads of this process; a forked child starts its own."""
+
+    def __init__(self) -> None:
+        self.size = _cores()
+        self._threads: ThreadPoolExecutor | None = None
+
+    def threads(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self.size, "hedgerow")
+        return self._threads
+
+    def forget(self) -> None:
+        self._threads = None
+
+
+_pool = _Pool()
+os.register_at_fork(after_in_child=_pool.forget)
+
+
+def use_threads(n: int) -> int:
+    """Use so many threads from now on; returns how many it were before."""
+    before, _pool.size = _pool.size, max(1, n)
+    _pool.forget()
+    return before
+
+
+def ranges_of(n_rows: int) -> list[tuple[int, int]]:
+    """Row ranges (first, stop) for the threads: whole blocks but for the last."""
+    wanted = max(1, min(_RANGES * _pool.size, n_rows // _LEAST)) if _pool.size > 1 else 1
+    blocks = -(-n_rows // BLOCK)
+    size = max(1, -(-blocks // wanted)) * BLOCK
+    return [(first, min(n_rows, first + size)) for first in range(0, max(n_rows, 1), size)]
+
+
+def over_rows(work: Callable[[int, int], T], n_rows: int) -> list[T]:
+    """What `work(first, stop)` gives for every range, in order."""
+    ranges = ranges_of(n_rows)
+    if len(ranges) == 1:
+        return [work(*ranges[0])]
+    return list(_pool.threads().map(lambda r: work(*r), ranges))

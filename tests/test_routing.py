@@ -1,0 +1,116 @@
+"""Trees in code space: tables and walks lead every row to the leaf that plain rules name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hedgerow.binning import Codes, base_grid, gather_codes
+from hedgerow.growing.cart import Cut, GrowingTree
+from hedgerow.model import routing
+from hedgerow.model.routing import routes_of
+from hedgerow.model.tree import Structure, member_words, single_leaf
+from hedgerow.schema import Categorical
+from tests.conftest import MIXED
+
+GRID = base_grid(MIXED)
+
+
+def random_tree(columns: Sequence[int], depth: int, rng: np.random.Generator) -> Structure:
+    tree, open_nodes = GrowingTree(), [0]
+    for _ in range(depth):
+        fresh: list[int] = []
+        for node in open_nodes:
+            if rng.random() < 0.9:
+                fresh += tree.split(node, random_cut(int(rng.choice(columns)), rng))
+        open_nodes = fresh
+    return tree.structure()
+
+
+def random_cut(j: int, rng: np.random.Generator) -> Cut:
+    column, missing_left = MIXED.columns[j], bool(rng.integers(2))
+    if isinstance(column, Categorical):
+        members = rng.integers(0, 2**62, member_words(column)).astype(np.uint64)
+        return Cut(j, 0.0, members, missing_left)
+    return Cut(j, float(rng.choice(GRID[j].edges)), np.zeros(0, np.uint64), missing_left)
+
+
+def random_codes(n_rows: int, rng: np.random.Generator) -> Codes:
+    columns = [rng.integers(0, g.n_codes, n_rows) for g in GRID]
+    return gather_codes(columns, GRID, n_rows)
+
+
+def leaf_by_rules(tree: Structure, codes: Codes, row: int) -> int:
+    """One node at a time, as `Structure` describes a split."""
+    node = 0
+    while tree.feature[node] >= 0:
+        j = int(tree.feature[node])
+        code, grid = int(codes.column(j)[row]), GRID[j]
+        if code == grid.missing_code:
+            right = not tree.missing_left[node]
+        elif isinstance(grid.column, Categorical):
+            word = int(tree.members[tree.member_start[node] + code // 64])
+            right = bool(word >> (code % 64) & 1)
+        else:  # a code counts the edges at or below the value
+            right = code > int(np.searchsorted(grid.edges, tree.threshold[node]))
+        node = int(tree.right[node] if right else tree.left[node])
+    return int(tree.leaf[node])
+
+
+def leaves(trees: Sequence[Structure], codes: Codes) -> NDArray[np.float64]:
+    """Scores that name the leaves: those of tree i count in powers of 1000."""
+    scores = np.zeros((codes.n_rows, 1))
+    values = [np.arange(t.n_leaves, dtype=np.float32) * 1000.0**i for i, t in enumerate(trees)]
+    routes = routes_of(trees, GRID)
+    routes.add_scores(codes, scores, np.concatenate(values)[:, None].astype(np.float32))
+    return scores[:, 0]
+
+
+CASES = [((0,), 4), ((3,), 3), ((4,), 2), ((0, 2), 4), ((1, 3, 4), 5), ((0, 1, 2, 3, 4), 5)]
+
+
+@pytest.mark.parametrize("walked", [False, True])
+@pytest.mark.parametrize(("columns", "depth"), CASES)
+def test_every_row_reaches_its_leaf(
+    columns: tuple[int, ...], depth: int, walked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(len(columns) + 10 * depth)
+    monkeypatch.setattr(routing, "_KNOWN", type(routing._KNOWN)())
+    if walked:
+        monkeypatch.setattr(routing, "MAX_TABLE_COLUMNS", 0)
+    trees = [random_tree(columns, depth, rng) for _ in range(3)]
+    tables = routes_of(trees, GRID).trees[:, 1]
+    assert set(tables.tolist()) == {0} if walked or len(columns) > 4 else tables.any()
+    codes = random_codes(300, rng)
+    found = leaves(trees, codes)
+    for row in range(codes.n_rows):
+        expected = [leaf_by_rules(tree, codes, row) * 1000**i for i, tree in enumerate(trees)]
+        assert found[row] == sum(expected)
+
+
+def test_single_leaves_walks_and_tables_can_be_mixed() -> None:
+    rng = np.random.default_rng(5)
+    leaf = single_leaf(np.zeros(1)).structure
+    trees = [leaf, random_tree(range(5), 5, rng), leaf, random_tree((1,), 2, rng)]
+    codes = random_codes(50, rng)
+    found = leaves(trees, codes)
+    for row in range(50):
+        rules = [leaf_by_rules(tree, codes, row) for tree in trees]
+        assert found[row] == rules[1] * 1000 + rules[3] * 1000**3
+
+
+def test_a_kept_translation_is_not_taken_for_that_of_another_grid() -> None:
+    from dataclasses import replace
+
+    rng = np.random.default_rng(6)
+    tree = random_tree((0,), 3, rng)
+    first = routes_of([tree], GRID).after
+    shorter = (replace(GRID[0], edges=GRID[0].edges[:-1], n_cells=GRID[0].n_cells - 1), *GRID[1:])
+    try:
+        second = routes_of([tree], shorter).after
+    except routing.FormatError:
+        return
+    assert len(second) != len(first)
