@@ -390,7 +390,10 @@ def _split(rows: Rows, parties: Any) -> dict[str, Rows]:
         raise TableError(
             f"parties has shape {labels.shape}; give one party name for each of {rows.n_rows} rows"
         )
-    return {str(name): rows.take(np.flatnonzero(labels == name)) for name in np.unique(labels)}
+    names, index = np.unique(labels, return_inverse=True)
+    order = np.argsort(index, kind="stable")  # rows of one party together, in their order
+    places = np.split(order, np.cumsum(np.bincount(index))[:-1])
+    return {str(name): rows.take(place) for name, place in zip(names, places, strict=True)}
 
 
 def _as_array(classes: Sequence[Value]) -> NDArray[Any]:

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from hedgerow.errors import TableError
 
 _BATCH = 1 << 16  # rows of a Parquet file that are read at once
+_COLUMNS = 4  # of a Parquet file that are read at once
+_BUFFER = 1 << 18  # bytes of a column that are read at once, instead of its whole row group
 _CSV_BLOCK = 1 << 23  # bytes of a CSV file that are read at once; a row must fit
 
 
@@ -35,7 +37,8 @@ class Frame:
 class Stream:
     """A table as batches of rows: all of it if it is in memory, some at a time from a file.
 
-    `batches` takes places of columns and gives frames of these columns alone, in that order.
+    `batches` takes places of columns and gives frames of these columns alone, in that order; ask
+    for `at_once` columns at a time, which is what keeps its memory small.
     """
 
     names: Sequence[str] | None
@@ -43,6 +46,7 @@ class Stream:
     batches: Callable[[Sequence[int]], Iterator[Frame]]
     source: str
     width: int = 0  # of a table without names
+    at_once: int = 1 << 30  # columns
 
     def find(self, names: Sequence[str], n_named: int = 0) -> list[int]:
         """Places of these columns; the last n_named can only be found in a table with names."""
@@ -106,11 +110,14 @@ def _parquet_stream(file: Path, source: str) -> Stream:
 
     def batches(places: Sequence[int]) -> Iterator[Frame]:
         wanted = [names[place] for place in places]
-        with _readable(file), pq.ParquetFile(file, pre_buffer=False) as parquet:
+        with (
+            _readable(file),
+            pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER) as parquet,
+        ):
             for batch in parquet.iter_batches(_BATCH, columns=wanted):
                 yield _batch_frame(batch, wanted, source)
 
-    return Stream(names, n_rows, batches, source)
+    return Stream(names, n_rows, batches, source, at_once=_COLUMNS)
 
 
 def _csv_stream(file: Path, source: str) -> Stream:

@@ -63,7 +63,7 @@ class Limits:
 
     def check_set(self, names: Sequence[str], roster: Roster) -> None:
         """Refuse a set of parties that is too small or holds one that is not allowed."""
-        if not all(self._allows(name, roster) for name in names):
+        if self.parties is not None and not all(self._allows(name, roster) for name in names):
             raise Refusal("not-allowed")
         if roster.trust == "parties" and len(names) < self.least_parties:
             raise Refusal("too-few-parties")

@@ -24,16 +24,19 @@ _DTYPES = {
     for name in ("uint8", "uint16", "uint32", "uint64", "int32", "int64", "float32", "float64")
 }
 
+_NAMES = {np.dtype(name).newbyteorder(order): name for name in _DTYPES for order in ("<", ">")}
+
 
 def pack(values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]] | None = None) -> bytes:
     """Pack JSON-able values and numeric arrays. The same input always gives the same bytes."""
     table = []
     chunks = []
     for name, array in sorted((arrays or {}).items()):
-        if array.dtype.name not in _DTYPES:
+        kind = _NAMES.get(array.dtype)
+        if kind is None:
             raise FormatError(f"array {name!r} has dtype {array.dtype}, which is not packed")
-        table.append([name, array.dtype.name, list(array.shape)])
-        chunks.append(np.ascontiguousarray(array, dtype=_DTYPES[array.dtype.name]).tobytes())
+        table.append([name, kind, list(array.shape)])
+        chunks.append(np.ascontiguousarray(array, dtype=_DTYPES[kind]).tobytes())
     header = canonical_json({"values": values, "arrays": table})
     return b"".join([struct.pack("<I", len(header)), header, *chunks])
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,11 @@ from hedgerow.wire import Ask, Message, Refusal
 log = logging.getLogger(__name__)
 
 
+# Parties of one process get the same messages: each is read once.
+_read = lru_cache(maxsize=4)(Message.from_bytes)
+_read_ask = lru_cache(maxsize=4)(Ask.from_body)
+
+
 @dataclass
 class _Run:
     """What a party remembers of a run while its process lives."""
@@ -52,6 +58,7 @@ class _Run:
     plan: Plan
     reservation: Reservation
     announcements: dict[str, Announcement] = field(default_factory=dict)
+    joined: str = ""  # hash of these announcements
     number: int = 0  # openings so far; a join must name the newest
     nonce: str = ""  # of the newest opening
 
@@ -112,7 +119,7 @@ class Party:
         with self._lock:
             heard = asked = None  # what came, and what the pinned coordinator is known to have sent
             try:
-                heard = Message.from_bytes(message)
+                heard = _read(message)
                 asked = self._checked(heard)
                 self._recover()
                 reply = self._dispatch(asked)
@@ -229,7 +236,10 @@ class Party:
         roster = self.roster
         assert roster is not None
         mine = self._announcement(run, roster)
-        fresh = self._peers.read(values.get("announcements", []), mine, roster)
+        entries = values.get("announcements", [])
+        if roster.trust != "parties":  # nothing is masked, so the others' keys are of no use
+            entries = [entry for entry in entries if entry.get("name") == self.name]
+        fresh = self._peers.read(entries, mine, roster)
         if fresh is None:
             raise Refusal("bad-announcement")
         for announced in fresh.values():
@@ -241,13 +251,13 @@ class Party:
             run.reservation.reserve()  # all others have accepted, or nobody could join
         except BudgetExceeded as error:
             raise Refusal("over-limits") from error
-        run.announcements = fresh
+        run.announcements, run.joined = fresh, digest_of(fresh)
         if new:
             self._tell(Event("reserved", run.plan.run, plan=run.plan))
         return wire.plain("joined", {"run": run.plan.run})
 
     def _ask(self, message: Message) -> Message:
-        ask = Ask.from_body(message.body)
+        ask = _read_ask(message.body)
         run = self._run(ask.run)
         if not run.announcements:  # opened and never joined: nothing is reserved yet
             raise Refusal("unknown-run")
@@ -301,20 +311,18 @@ class Party:
         slot = plan.slot(ask.slot, ask.query.kind, ask.noise.mu)
         if slot is None or size_of(ask.query) > slot.coordinates:
             raise Refusal("not-in-plan")
-        if list(ask.parties) != sorted(set(ask.parties)) or self.name not in ask.parties:
+        if not ask.is_ordered or self.name not in ask.parties:
             raise Refusal("unknown-party")
-        if not set(ask.parties) <= set(roster.names):
+        if not roster.keys.keys() >= set(ask.parties):
             raise Refusal("unknown-party")
         self._limits.check_set(ask.parties, roster)
-        if ask.joined != digest_of(run.announcements):
-            raise Refusal("bad-announcement")
         self._keys.agree(ask.reply_to)  # a key that is no key is refused before any charge
         if ask.noise != noise_for(ask.query, slot.mu, plan, self.schema):
             raise Refusal("too-little-noise")
         if plan.privacy.trust == "parties":
             if len(ask.parties) < least_parties(roster):
                 raise Refusal("too-few-parties")
-            if not set(ask.parties) <= set(run.announcements):
+            if ask.joined != run.joined or not set(ask.parties) <= set(run.announcements):
                 raise Refusal("bad-announcement")
             if ask.colluding != roster.colluding:
                 raise Refusal("too-little-noise")

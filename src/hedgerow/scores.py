@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import base_grid
+from hedgerow.binning import ColumnGrid, base_grid
 from hedgerow.losses import loss_for
-from hedgerow.model.routing import routes_of
+from hedgerow.model.routing import Routes, routes_of
 from hedgerow.model.tree import Tree
 from hedgerow.queries import NO_TREES, EnsembleRef
 from hedgerow.schema import Schema
@@ -73,8 +74,21 @@ class RunningScores:
             return
         for tree in trees:
             tree.check(self._schema, self._n_outputs)
-        routes = routes_of([tree.structure for tree in trees], base_grid(self._schema))
-        values = np.concatenate([tree.values for tree in trees])
+        routes, values = _compiled(tuple(trees), base_grid(self._schema))
         routes.add_scores(self._rows.codes, self._both[0], values)
-        for tree in trees:
-            self.ref = self.ref.then(tree.to_bytes())
+        self.ref = _after(self.ref, tuple(trees))
+
+
+@lru_cache(maxsize=4)
+def _after(ref: EnsembleRef, trees: tuple[Tree, ...]) -> EnsembleRef:
+    for tree in trees:
+        ref = ref.then(tree.to_bytes())
+    return ref
+
+
+@lru_cache(maxsize=2)  # parties of one process get the same trees
+def _compiled(
+    trees: tuple[Tree, ...], grid: tuple[ColumnGrid, ...]
+) -> tuple[Routes, NDArray[np.float32]]:
+    routes = routes_of([tree.structure for tree in trees], grid)
+    return routes, np.concatenate([tree.values for tree in trees])

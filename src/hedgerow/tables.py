@@ -92,32 +92,41 @@ def _read(
 ) -> tuple[Codes, list[NDArray[Any]]]:
     """Codes of the columns, and what is read of the further ones, which stand behind them."""
     places = stream.find(names, n_named=len(further))
-    columns = [ColumnCodes(g, stream.source) for g in grid]
-    parts = []  # one a batch: codes and further columns
-    whole, done = None, 0
+    readers = [*(ColumnCodes(g, stream.source) for g in grid), *further]
+    parts = []  # a known number of rows is one part, otherwise every batch is
     if stream.n_rows is not None:
-        whole = (empty_codes(grid, stream.n_rows), [_empty(r, stream.n_rows) for r in further])
-    for batch in stream.batches(places):
-        codes, others = whole or (empty_codes(grid, batch.n_rows), [])
-        stop = done + batch.n_rows
-        for j, column in enumerate(columns):
-            codes.column(j)[done:stop] = column.read(batch.column(j))
-        read = [r.read(batch.column(len(grid) + i)) for i, r in enumerate(further)]
-        if whole is None:
-            parts.append((codes, read))
-            continue
-        for other, values in zip(others, read, strict=True):
-            other[done:stop] = values
-        done = stop
-    for reader in (*columns, *further):
+        parts.append(_room(grid, further, stream.n_rows))
+    for first in range(0, len(places), stream.at_once):
+        done, group = 0, places[first : first + stream.at_once]
+        for batch in stream.batches(group):
+            if stream.n_rows is None:  # all columns come at once
+                parts.append(_room(grid, further, batch.n_rows))
+                done = 0
+            stop = done + batch.n_rows
+            for j in range(len(group)):
+                parts[-1][first + j][done:stop] = readers[first + j].read(batch.column(j))
+            done = stop
+    for reader in readers:
         reader.check()
-    if whole is not None:
-        return whole
-    if not parts:
-        return empty_codes(grid, 0), [_empty(r, 0) for r in further]
-    joined = [np.concatenate([read[i] for _, read in parts]) for i in range(len(further))]
-    return Codes.concat([codes for codes, _ in parts]), joined
+    if len(parts) == 1:
+        return parts[0].codes, parts[0].further
+    parts = parts or [_room(grid, further, 0)]
+    joined = [np.concatenate([part.further[i] for part in parts]) for i in range(len(further))]
+    return Codes.concat([part.codes for part in parts]), joined
 
 
-def _empty(reader: Persons | Targets, n_rows: int) -> NDArray[Any]:
-    return np.empty(n_rows, np.uint64 if isinstance(reader, Persons) else np.float64)
+@dataclass(frozen=True, eq=False)
+class _Room:
+    """Room for rows: columns of codes, then the further ones."""
+
+    codes: Codes
+    further: list[NDArray[Any]]
+
+    def __getitem__(self, j: int) -> NDArray[Any]:
+        n = self.codes.n_columns
+        return self.codes.column(j) if j < n else self.further[j - n]
+
+
+def _room(grid: Sequence[ColumnGrid], further: Sequence[Persons | Targets], n_rows: int) -> _Room:
+    kinds = [np.uint64 if isinstance(reader, Persons) else np.float64 for reader in further]
+    return _Room(empty_codes(grid, n_rows), [np.empty(n_rows, kind) for kind in kinds])

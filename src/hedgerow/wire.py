@@ -8,6 +8,7 @@ Trees travel beside an ask's body, because the body already names them by hash.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,11 @@ class Ask:
     joined: str  # hash of the announcements that everyone has to use
     reply_to: str  # the coordinator's X25519 key, for which answers are sealed
 
+    @cached_property
+    def is_ordered(self) -> bool:
+        """Whether its parties are named once each, in order."""
+        return list(self.parties) == sorted(set(self.parties))
+
     def body(self) -> bytes:
         values = {
             "run": self.run, "slot": self.slot, "attempt": self.attempt,
@@ -115,7 +121,11 @@ class Message:
     trees: tuple[Tree, ...] = field(default=())
     request: str = ""  # of a reply: the hash of the message that it answers
 
-    @property
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        return unpack(self.body)[0]
+
+    @cached_property
     def hash(self) -> str:
         return digest("hedgerow message 2", self.type, self.request, self.body)
 
@@ -164,7 +174,8 @@ def plain(type_: str, values: dict[str, Any]) -> Message:
 
 
 def values_of(message: Message) -> dict[str, Any]:
-    return unpack(message.body)[0]
+    """A plain body; not to be written to."""
+    return message.values
 
 
 def about(message: Message) -> tuple[str, int]:

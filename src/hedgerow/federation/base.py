@@ -192,7 +192,8 @@ class Federation:
         plan = self._opened()
         parties = self._presence.active
         fail_point("ask")
-        joined = digest_of(self._presence.announcements)
+        masked = plan.privacy.trust == "parties"
+        joined = digest_of(self._presence.announcements) if masked else ""
         c, reply_to = self.roster.colluding, self._keys.public
         ask = Ask(plan.run, slot, attempt, parties, query, noise, c, joined, reply_to)
         message = Message("ask", ask.body())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,16 @@ from numpy.typing import NDArray
 
 from hedgerow.errors import FormatError
 from hedgerow.packing import pack
-from hedgerow.schema import Categorical, Schema
+from hedgerow.schema import Categorical, Column, Schema
 
 MAX_NODES = 1 << 20
 _FIELDS = ("feature", "threshold", "missing_left", "left", "right", "member_start", "members")
 _DTYPES = (np.int32, np.float32, np.uint8, np.int32, np.int32, np.int32, np.uint64)
 
 
-def member_words(column: Categorical) -> int:
+def member_words(column: Column) -> int:
     """64-bit words of a category set: one bit per listed category, then one for "other"."""
-    return (len(column.categories) + 64) // 64
+    return (len(column.categories) + 64) // 64 if isinstance(column, Categorical) else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +60,15 @@ class Structure:
 
     def check(self, schema: Schema) -> None:
         """Raise FormatError unless this is a tree over the schema's columns."""
+        if schema.hash not in self._fits:  # else it was checked before
+            self._check(schema)
+            self._fits.add(schema.hash)
+
+    @cached_property
+    def _fits(self) -> set[str]:
+        return set()
+
+    def _check(self, schema: Schema) -> None:
         n = self.n_nodes
         if not 1 <= n <= MAX_NODES:
             raise FormatError(f"a tree has {n} nodes; expected 1 to {MAX_NODES}")
@@ -90,12 +100,11 @@ class Structure:
             raise FormatError("a tree's node is not described correctly")
         if not bool(np.isfinite(self.threshold).all()):
             raise FormatError("a tree's threshold is not finite")
-        words = np.diff(self.member_start)
-        for node in inner:
-            column = schema.columns[self.feature[node]]
-            needed = member_words(column) if isinstance(column, Categorical) else 0
-            if words[node] != needed:
-                raise FormatError(f"a split on {column.name!r} has a wrong category set")
+        needed = np.array([member_words(c) for c in schema.columns])[self.feature[inner]]
+        wrong = np.diff(self.member_start)[inner] != needed
+        if wrong.any():
+            column = schema.columns[int(self.feature[inner][wrong][0])]
+            raise FormatError(f"a split on {column.name!r} has a wrong category set")
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +115,16 @@ class Tree:
     values: NDArray[np.float32]  # (leaf, output)
 
     def check(self, schema: Schema, n_outputs: int) -> None:
+        """Raise FormatError unless this is a tree over the schema with finite values."""
+        if self._fits.get(schema.hash) != n_outputs:  # else it was checked before
+            self._check(schema, n_outputs)
+            self._fits[schema.hash] = n_outputs
+
+    @cached_property
+    def _fits(self) -> dict[str, int]:
+        return {}
+
+    def _check(self, schema: Schema, n_outputs: int) -> None:
         self.structure.check(schema)
         if self.values.shape != (self.structure.n_leaves, n_outputs):
             raise FormatError("a tree's values do not match its leaves")
@@ -113,12 +132,17 @@ class Tree:
             raise FormatError("a tree's leaf value is not finite")
 
     def to_bytes(self) -> bytes:
+        return self._bytes
+
+    @cached_property
+    def _bytes(self) -> bytes:
         return pack({}, {**self.structure.arrays(), "values": self.values})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tree) and self.to_bytes() == other.to_bytes()
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        return hash(self._bytes)
 
 
 def single_leaf(values: NDArray[np.floating[Any]]) -> Tree:

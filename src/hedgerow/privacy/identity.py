@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
@@ -47,6 +48,7 @@ class Identity:
         return self._key.sign(message).hex()
 
 
+@lru_cache(maxsize=1024)  # parties of one process get the same messages
 def signed_by(public: str, message: bytes, signature: str) -> bool:
     """Whether `signature` is `public`'s over exactly this message."""
     try:
@@ -84,11 +86,11 @@ class Roster:
         if len({key for _, key in self.parties}) != len(self.parties):
             raise SettingsError("two parties of the roster have the same key")
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.parties)
 
-    @property
+    @cached_property
     def keys(self) -> dict[str, str]:
         return dict(self.parties)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,14 @@ _COLUMNS = "seq, time, owner, kind, run, slot, attempt, body, previous, hash"
 _TABLES = tables_of(FORMAT)
 
 
+_SHORT = 1024  # bytes of a body that is kept after it was read
+
+
+@lru_cache(maxsize=8192)  # charges are read again with every later one
+def _values(body: bytes) -> dict[str, Any]:
+    return unpack(body)[0]
+
+
 @dataclass(frozen=True)
 class Line:
     """One line of the ledger."""
@@ -55,7 +64,8 @@ class Line:
 
     @property
     def values(self) -> dict[str, Any]:
-        return unpack(self.body)[0]
+        """Not to be written to."""
+        return _values(self.body) if len(self.body) <= _SHORT else unpack(self.body)[0]
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:

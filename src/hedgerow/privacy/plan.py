@@ -158,7 +158,7 @@ class Plan:
         """Kinds of queries that may be asked."""
         return {slot.kind for slot in self.slots} | set(self.rest.kinds if self.rest else ())
 
-    @property
+    @cached_property
     def epsilon(self) -> float:
         """The ceiling that the plan reserves, at its own delta."""
         p = self.privacy

@@ -6,6 +6,7 @@ Shared by the queries that sum by bin; what they sum, and its bound, stays with 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ def check_cuts(grid: Sequence[ColumnGrid], columns: Sequence[int], cuts: Cuts, w
             raise FormatError(f"{what} do not match the schema's base grid")
 
 
+@lru_cache(maxsize=8)  # parties of one process are asked the same
 def bin_of_codes(
     grid: Sequence[ColumnGrid], columns: Sequence[int], cuts: Cuts
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

@@ -15,7 +15,7 @@ from hedgerow import kernels
 from hedgerow.binning import base_grid
 from hedgerow.errors import FormatError
 from hedgerow.losses import UPDATES, RowBound, loss_for, loss_named
-from hedgerow.model.routing import routes_of
+from hedgerow.model.routing import Routes, routes_of
 from hedgerow.model.tree import Structure, stack, unstack
 from hedgerow.queries.base import Block, EnsembleRef, Sensitivity, check_clip, clip_steps
 from hedgerow.schema import Schema
@@ -76,7 +76,16 @@ class LeafSums:
         self._check_step()
         for structure in self.structures:
             structure.check(schema)
-        routes_of(self.structures, base_grid(schema))  # every threshold is a public edge
+        self._routes(schema)  # every threshold is a public edge
+
+    def _routes(self, schema: Schema) -> Routes:
+        if schema.hash not in self._known:
+            self._known[schema.hash] = routes_of(self.structures, base_grid(schema))
+        return self._known[schema.hash]
+
+    @cached_property
+    def _known(self) -> dict[str, Routes]:
+        return {}
 
     def _check_step(self) -> None:
         one = self.bound.first == self.bound.second == 1
@@ -88,7 +97,7 @@ class LeafSums:
     def answer(
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
-        routes = routes_of(self.structures, base_grid(schema))
+        routes = self._routes(schema)
         clip = clip_steps(self.clip, bits)
         kernel = (bits, loss_named(self.loss).code, UPDATES[self.update], clip, self.bound.width)
         if not self.step_trees:

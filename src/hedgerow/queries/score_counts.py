@@ -15,6 +15,7 @@ from hedgerow.schema import Schema
 from hedgerow.tables import Rows
 
 MAX_EDGES = 1024
+_BLOCK = 1 << 16  # rows that are looked at together; memory does not grow with the table
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,15 @@ class ScoreCounts:
     def answer(
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
-        n_bins = len(self.edges) + 1
-        # numpy sorts NaN last: a score that is no number lies in the last bin.
-        place = np.searchsorted(np.array(self.edges), scores[:, 0], side="right")
-        group = rows.target.astype(np.int64) * n_bins + place
-        counts = np.bincount(group, minlength=self.n_classes * n_bins)
-        return counts.astype(np.int64) << bits
+        n_bins, edges = len(self.edges) + 1, np.array(self.edges)
+        counts = np.zeros(self.n_classes * n_bins, np.int64)
+        for first in range(0, rows.n_rows, _BLOCK):
+            here = slice(first, first + _BLOCK)
+            # numpy sorts NaN last: a score that is no number lies in the last bin.
+            place = np.searchsorted(edges, scores[here, 0], side="right")
+            group = rows.target[here].astype(np.int64) * n_bins + place
+            counts += np.bincount(group, minlength=len(counts))
+        return counts << bits
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         ensemble = [self.ensemble.length, self.ensemble.hash]
