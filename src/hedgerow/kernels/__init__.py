@@ -34,6 +34,7 @@ __all__ = [
 ]  # fmt: skip
 
 _STRETCHES = 1024  # of a column's range, for the guess where a value lies
+_FEW = 256
 _CHUNK = 1 << 15  # values that are made float32 at once
 
 
@@ -87,7 +88,9 @@ def encode(
     """
     edges = np.ascontiguousarray(edges, np.float32)
     lead, scale = np.zeros(2, np.int32), 0.0
-    if edges.size > 1 and edges[-1] > edges[0]:
+    if len(values) < _FEW:  # not worth a guess: search between all edges
+        lead = np.array([0, edges.size], np.int32)
+    elif edges.size > 1 and edges[-1] > edges[0]:
         span = float(edges[-1]) - float(edges[0])
         scale = _STRETCHES / span
         begins = float(edges[0]) + span * (np.arange(_STRETCHES + 1) / _STRETCHES)

@@ -120,20 +120,20 @@ def row_numbers(
     elif loss == SOFTMAX:
         for i in range(size):
             softmax(scores[first + i], target[first + i], bits, out[i])
-            for k in range(n_outputs):
-                out[i, k] = min(max(out[i, k], -most), most)
             if update == GRADIENT:
                 out[i, n_outputs] = one
     elif loss == LOGISTIC:
         for i in range(size):
-            g, h = logistic(scores[first + i, 0], target[first + i], bits)
-            out[i, 0] = min(max(g, -most), most)
-            out[i, 1] = one if update == GRADIENT else h
+            out[i, 0], out[i, 1] = logistic(scores[first + i, 0], target[first + i], bits)
+        if update == GRADIENT:
+            out[:size, 1] = one
     else:
         for i in range(size):
-            g, h = squared(scores[first + i, 0], target[first + i], bits)
-            out[i, 0] = min(max(g, -most), most)
-            out[i, 1] = h  # that of a row is 1, whatever the update
+            out[i, 0], out[i, 1] = squared(scores[first + i, 0], target[first + i], bits)
+    if update != COUNT and update != AVERAGING and most < one:  # no gradient is longer than one
+        for i in range(size):
+            for k in range(n_outputs):
+                out[i, k] = min(max(out[i, k], -most), most)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -143,19 +143,27 @@ def _code(narrow: Any, wide: Any, place: int, row: int) -> Any:
 
 @njit(cache=True, nogil=True)
 def route(
-    narrow: Any, wide: Any, root: int, place: Any, start: Any, after: Any, first: int, size: int,
-    leaf: Any,
+    narrow: Any, wide: Any, root: int, depth: int, place: Any, start: Any, after: Any, first: int,
+    size: int, leaf: Any,
 ) -> None:  # fmt: skip
     """The leaves of rows first .. first + size in one tree that is walked node by node.
 
-    `after` says for a node and a code which node comes next, -1 - k for leaf k.
+    `after` says for a node and a code which node comes next, -1 - k for leaf k. With `depth` above
+    0 all leaves lie so deep: no row has to look whether it has arrived.
     """
+    if depth > 0 and wide.shape[0] == 0:
+        for i in range(size):
+            at, row = np.uint64(root), np.uint64(first + i)
+            for _ in range(depth):
+                code = np.uint64(narrow[np.uint64(place[at]), row])
+                at = np.uint64(after[np.uint64(start[at]) + code])
+            leaf[i] = -1 - np.int64(at)
+        return
     for i in range(size):
         node = np.int64(root)
         while node >= 0:
             at = np.uint64(node)
-            code = _code(narrow, wide, place[at], first + i)
-            node = np.int64(after[np.uint64(start[at]) + code])
+            node = np.int64(after[np.uint64(start[at]) + _code(narrow, wide, place[at], first + i)])
         leaf[i] = -1 - node
 
 
@@ -190,7 +198,22 @@ def _leaves(
     if n_columns > 0:
         look_up(narrow, wide, root, n_columns, place, start, after, first, size, leaf)
     else:
-        route(narrow, wide, root, place, start, after, first, size, leaf)
+        route(narrow, wide, root, -n_columns, place, start, after, first, size, leaf)
+
+
+@njit(cache=True, nogil=True)
+def _add(total: Any, place: Any, rows: Any, size: int, width: int) -> None:
+    """Add the numbers of every row of a block to its place."""
+    if width == 2:  # one gradient and one Hessian, by far the most frequent
+        for i in range(size):
+            here = np.uint64(place[i])
+            total[here, 0] += rows[i, 0]
+            total[here, 1] += rows[i, 1]
+        return
+    for i in range(size):
+        here = np.uint64(place[i])
+        for w in range(width):
+            total[here, w] += rows[i, w]
 
 
 @njit(cache=True, nogil=True)
@@ -208,10 +231,7 @@ def leaf_sums(
         row_numbers(loss, update, clip, scores, target, bits, width, begin, size, rows)
         for tree in range(trees.shape[0]):
             _leaves(narrow, wide, trees, tree, place, start, after, begin, size, leaf)
-            for i in range(size):
-                here = np.uint64(leaf[i])
-                for w in range(width):
-                    total[here, w] += rows[i, w]
+            _add(total, leaf, rows, size, width)
     return total
 
 
@@ -227,7 +247,7 @@ def node_histograms(
     """
     total = np.zeros((n_leaves * n_bins, width), np.int64)
     rows = np.empty((BLOCK, max(width, 2 * scores.shape[1])), np.int64)
-    leaf = np.empty(BLOCK, np.int32)
+    leaf, here = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int64)
     for begin in range(first, stop, BLOCK):
         size = min(BLOCK, stop - begin)
         row_numbers(loss, update, clip, scores, target, bits, width, begin, size, rows)
@@ -235,9 +255,8 @@ def node_histograms(
         for j in range(columns.shape[0]):
             for i in range(size):
                 bin_ = bins[j, _code(narrow, wide, columns[j], begin + i)]
-                here = np.uint64(leaf[i] * n_bins + bin_)
-                for w in range(width):
-                    total[here, w] += rows[i, w]
+                here[i] = leaf[i] * n_bins + bin_
+            _add(total, here, rows, size, width)
     return total
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-BLOCK = 4096  # rows that a loop takes at once: its numbers stay in the nearest cache
-_LEAST = 8 * BLOCK  # rows of a range; below that waking a thread costs more than it brings
+BLOCK = 1024  # rows that a loop takes at once: its numbers stay in the nearest cache
+_LEAST = 16 * BLOCK  # rows of a range; below that waking a thread costs more than it brings
 _RANGES = 4  # of each thread, so that one that was held up does not hold up all
 T = TypeVar("T")
 

@@ -34,7 +34,7 @@ Bools = NDArray[np.bool_]
 class Routes:
     """Several trees over one grid, ready for the kernels."""
 
-    trees: NDArray[np.int32]  # (tree, first node | columns of a table, 0 for a tree to walk)
+    trees: NDArray[np.int32]  # (tree, first node | columns of a table, -depth or 0: to walk)
     place: NDArray[np.int32]  # (node,) where the node's column lies in the codes
     start: NDArray[np.int64]  # (node,) where its codes begin in `after`
     after: NDArray[np.int32]  # next node, -1 - k for leaf k; in tables what a code adds
@@ -120,11 +120,11 @@ class _Piece:
     column: NDArray[np.int32]  # (node,); -1 behind the columns of a table
     sizes: NDArray[np.int32]  # (node,) how many codes it has in `after`
     after: NDArray[np.int32]
-    n_columns: int = 0  # of a table; 0: to be walked
+    n_columns: int = 0  # of a table; to be walked: -depth if all leaves lie equally deep, or 0
 
     def shifted(self, n_nodes: int, n_leaves: int) -> NDArray[np.int32]:
         """`after` with nodes and leaves numbered behind those of earlier trees."""
-        if not self.n_columns:
+        if self.n_columns <= 0:
             return np.where(self.after >= 0, self.after + n_nodes, self.after - n_leaves).astype(
                 np.int32
             )
@@ -182,7 +182,16 @@ def _walk(structure: Structure, splits: _Splits) -> _Piece:
     ]
     sizes = np.array([len(codes) for codes in after], np.int32)
     joined = np.concatenate([np.zeros(0, np.int32), *after]).astype(np.int32)
-    return _Piece(structure.feature[splits.inner], sizes, joined)
+    return _Piece(structure.feature[splits.inner], sizes, joined, -_equal_depth(structure))
+
+
+def _equal_depth(structure: Structure) -> int:
+    """How deep the leaves lie if all lie equally deep, else 0."""
+    depth = np.zeros(structure.n_nodes, np.int64)
+    for node in np.flatnonzero(structure.feature >= 0).tolist():  # parents come first
+        depth[structure.left[node]] = depth[structure.right[node]] = depth[node] + 1
+    leaves = depth[structure.feature < 0]
+    return int(leaves[0]) if leaves.min() == leaves.max() else 0
 
 
 def _table(structure: Structure, grid: Sequence[ColumnGrid]) -> _Piece | None:
