@@ -37,7 +37,7 @@ class RunningScores:
         With `step_trees`, a further column has the scores before that step; only losses of one
         output are asked about steps.
         """
-        if wanted == NO_TREES:
+        if wanted == NO_TREES and self.ref != NO_TREES:
             return np.zeros((self._rows.n_rows, self._n_outputs))
         return self._both[:, :, 0].T if step_trees else self._both[0]
 

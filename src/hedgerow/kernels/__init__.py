@@ -29,7 +29,7 @@ from hedgerow.kernels.threads import BLOCK, over_rows, use_threads
 
 __all__ = [
     "AVERAGING", "BLOCK", "COUNT", "GRADIENT", "LOGISTIC", "NEWTON", "NO_CLIP", "SLOPE", "SOFTMAX",
-    "SQUARED", "add_scores", "column_hessians", "column_sums", "encode", "leaf_sums",
+    "SQUARED", "add_scores", "column_hessians", "column_sums", "encode", "leaf_counts", "leaf_sums",
     "node_histograms", "step_sums", "use_threads",
 ]  # fmt: skip
 
@@ -48,6 +48,11 @@ def node_histograms(*arguments: Any) -> Ints:
     n_leaves, n_bins = arguments[13], arguments[16]
     total = _summed(loops.node_histograms, arguments[3], *arguments)  # (leaf and bin, number)
     return np.ascontiguousarray(total.T).reshape(-1, n_leaves, n_bins)
+
+
+def leaf_counts(narrow: Any, wide: Any, *tree: Any) -> Ints:
+    """How many rows lie in every leaf of one tree: (leaf,)."""
+    return _summed(loops.leaf_counts, narrow[0] if len(narrow) else wide[0], narrow, wide, *tree)
 
 
 def column_sums(*arguments: Any) -> Ints:

@@ -236,27 +236,50 @@ def leaf_sums(
 
 
 @njit(cache=True, nogil=True)
+def leaf_counts(
+    narrow: Any, wide: Any, trees: Any, place: Any, start: Any, after: Any, n_leaves: int,
+    first: int, stop: int,
+) -> Ints:  # fmt: skip
+    """How many rows lie in every leaf of one tree: (leaf,)."""
+    total = np.zeros(n_leaves, np.int64)
+    leaf = np.empty(BLOCK, np.int32)
+    for begin in range(first, stop, BLOCK):
+        size = min(BLOCK, stop - begin)
+        _leaves(narrow, wide, trees, 0, place, start, after, begin, size, leaf)
+        for i in range(size):
+            total[np.uint64(leaf[i])] += 1
+    return total
+
+
+@njit(cache=True, nogil=True)
 def node_histograms(
     narrow: Any, wide: Any, scores: Floats, target: Any, bits: int, loss: int, update: int,
     clip: int, width: int, trees: Any, place: Any, start: Any, after: Any, n_leaves: int,
-    columns: Any, bins: Any, n_bins: int, first: int, stop: int,
+    columns: Any, bins: Any, n_bins: int, wanted: Any, first: int, stop: int,
 ) -> Ints:  # fmt: skip
     """Sums of every row's numbers by leaf of one tree and bin of every column: (leaf, bin, number).
 
-    `columns` are places of the columns in the codes, `bins` maps (column, code) to its bin.
+    `columns` are places of the columns in the codes, `bins` maps (column, code) to its bin. Rows
+    in leaves that are not `wanted` are left out.
     """
     total = np.zeros((n_leaves * n_bins, width), np.int64)
     rows = np.empty((BLOCK, max(width, 2 * scores.shape[1])), np.int64)
     leaf, here = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int64)
+    chosen = np.empty(BLOCK, np.int64)
     for begin in range(first, stop, BLOCK):
-        size = min(BLOCK, stop - begin)
+        size, n_chosen = min(BLOCK, stop - begin), 0
         row_numbers(loss, update, clip, scores, target, bits, width, begin, size, rows)
         _leaves(narrow, wide, trees, 0, place, start, after, begin, size, leaf)
+        for i in range(size):  # the chosen rows move to the front of the block
+            chosen[n_chosen] = begin + i
+            leaf[n_chosen] = leaf[i]
+            rows[n_chosen] = rows[i]
+            n_chosen += wanted[np.uint64(leaf[i])]
         for j in range(columns.shape[0]):
-            for i in range(size):
-                bin_ = bins[j, _code(narrow, wide, columns[j], begin + i)]
+            for i in range(n_chosen):
+                bin_ = bins[j, _code(narrow, wide, columns[j], chosen[i])]
                 here[i] = leaf[i] * n_bins + bin_
-            _add(total, here, rows, size, width)
+            _add(total, here, rows, n_chosen, width)
     return total
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,19 @@ from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
 from hedgerow.queries.cuts import bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """The last exact sums of a table, which never leave the party, and what they are sums of."""
+
+    asked: tuple[Any, ...]
+    scores: Callable[[], NDArray[np.float64] | None]
+    structure: Structure
+    sums: NDArray[np.int64]  # (number, leaf, bin)
+
+
+_LAST: WeakKeyDictionary[Rows, _Known] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,15 +86,62 @@ class NodeHistograms:
     def answer(
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
+        """Of two fresh leaves of one node only that with fewer rows is added up, where the sums of
+        the node are still there: the other's are the rest, exactly, because sums are integers.
+        """
+        asked = (bits, self.loss, self.update, self.ensemble, self.columns, self.cuts)
+        known, pairs, memory = _LAST.get(rows), None, _memory_of(scores)
+        if known is not None and known.asked == asked and known.scores() is memory:
+            pairs = _fresh_pairs(known.structure, self.structure)
+        if known is None or pairs is None:
+            total = self._sums(rows, scores, schema, bits, None)
+        else:
+            total = self._sums_of_halves(rows, scores, schema, bits, pairs, known)
+        _LAST[rows] = _Known(asked, ref(memory), self.structure, total)
+        return total.ravel()
+
+    def _sums(
+        self,
+        rows: Rows,
+        scores: NDArray[np.float64],
+        schema: Schema,
+        bits: int,
+        wanted: NDArray[np.bool_] | None,
+    ) -> NDArray[np.int64]:
+        """(number, leaf, bin), leaves that are not wanted left at 0."""
         grid, loss = base_grid(schema), loss_named(self.loss)
         bins, ends = bin_of_codes(grid, self.columns, self.cuts)
         routes = routes_of([self.structure], grid)
-        total = kernels.node_histograms(
+        chosen = np.ones(routes.n_leaves, np.int64) if wanted is None else wanted.astype(np.int64)
+        return kernels.node_histograms(
             rows.codes.narrow, rows.codes.wide, scores, rows.target, bits, loss.code,
             UPDATES[self.update], kernels.NO_CLIP, self.bound.width, *routes.arrays,
-            routes.n_leaves, code_places(grid)[list(self.columns)], bins, int(ends[-1]),
+            routes.n_leaves, code_places(grid)[list(self.columns)], bins, int(ends[-1]), chosen,
         )  # fmt: skip
-        return total.ravel()
+
+    def _sums_of_halves(
+        self,
+        rows: Rows,
+        scores: NDArray[np.float64],
+        schema: Schema,
+        bits: int,
+        pairs: NDArray[np.int64],
+        known: _Known,
+    ) -> NDArray[np.int64]:
+        routes = routes_of([self.structure], base_grid(schema))
+        codes, before, sums = rows.codes, known.structure, known.sums
+        counts = kernels.leaf_counts(codes.narrow, codes.wide, *routes.arrays, routes.n_leaves)
+        node, left, right = pairs.T
+        left_is_larger = counts[left] > counts[right]
+        more, fewer = np.where(left_is_larger, (left, right), (right, left))
+        wanted = np.ones(routes.n_leaves, np.bool_)
+        wanted[more] = False
+        old = _same_leaves(before, self.structure)  # leaves that were not split stay as they were
+        wanted[old[:, 1]] = False
+        total = self._sums(rows, scores, schema, bits, wanted)
+        total[:, more] = sums[:, node] - total[:, fewer]
+        total[:, old[:, 1]] = sums[:, old[:, 0]]
+        return total
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays = {
@@ -107,3 +169,36 @@ class NodeHistograms:
             EnsembleRef(int(length), str(hash_)),
             values["update"],
         )
+
+
+def _fresh_pairs(before: Structure, now: Structure) -> NDArray[np.int64] | None:
+    """(leaf before, its left leaf now, its right leaf now), if only leaves were split since."""
+    n, was_leaf = before.n_nodes, before.feature < 0
+    if now.n_nodes <= n or bool((now.feature[n:] >= 0).any()):
+        return None
+    for name in ("feature", "threshold", "missing_left", "left", "right"):
+        if not np.array_equal(getattr(before, name)[~was_leaf], getattr(now, name)[:n][~was_leaf]):
+            return None
+    for node in np.flatnonzero(~was_leaf).tolist():
+        if not np.array_equal(_members(before, node), _members(now, node)):
+            return None
+    split = np.flatnonzero(was_leaf & (now.feature[:n] >= 0))
+    leaf = now.leaf
+    pairs = [before.leaf[split], leaf[now.left[split]], leaf[now.right[split]]]
+    return np.stack(pairs, axis=1).astype(np.int64)
+
+
+def _same_leaves(before: Structure, now: Structure) -> NDArray[np.int64]:
+    """(leaf before, leaf now) of the leaves that were not split."""
+    n = before.n_nodes
+    kept = np.flatnonzero((before.feature < 0) & (now.feature[:n] < 0))
+    return np.stack([before.leaf[kept], now.leaf[kept]], axis=1).astype(np.int64)
+
+
+def _members(structure: Structure, node: int) -> NDArray[np.uint64]:
+    return structure.members[structure.member_start[node] : structure.member_start[node + 1]]
+
+
+def _memory_of(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The array whose memory the scores are; it is a new one for every other set of scores."""
+    return scores if scores.base is None else scores.base
