@@ -164,7 +164,7 @@ def reasons(rule: Rule) -> list[tuple[str, str, str]]:
          "bias costs more"),
         ("eta", f"{rule.eta:g}", "columns overlap, so all of them at once step short of the goal"),
         ("first step", f"{rule.first_step:g}", "effects of single columns add up too high"),
-        ("memory", f"{rule.memory:g}", "noise is averaged away; early rounds are biased"),
+        ("memory", f"{rule.memory:.2g}", "noise is averaged away; early rounds are biased"),
         ("start weight", f"{rule.start_weight:g}", "counts know nothing of overlaps"),
         ("caution", f"{rule.caution:.1f}", "with next to no signal a column must prove that it "
          "says something"),

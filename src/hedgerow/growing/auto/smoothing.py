@@ -32,7 +32,8 @@ def kernels_of(n_bins: int, ordered: bool) -> tuple[Floats, ...]:
     gap = np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
     line = np.linspace(-1.7, 1.7, k)
     inner = [np.exp(-gap / length) for length in ROUGH]
-    inner += [_matern(gap / length) for length in SMOOTH]
+    # A curve smoother than the column is long is a constant, which is no effect at all.
+    inner += [_matern(gap / length) for length in SMOOTH if length < k]
     inner.append(np.outer(line, line) + 1e-3 * np.eye(k))
     return tuple(_with_missing(kernel) for kernel in inner)
 
