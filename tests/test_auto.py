@@ -14,14 +14,17 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from scipy.linalg import null_space
 
+from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor
 from hedgerow.binning import base_grid
-from hedgerow.errors import SettingsError
+from hedgerow.errors import SettingsError, SlotSpent
+from hedgerow.gate import Gate
 from hedgerow.growing.auto import rule_for
 from hedgerow.growing.auto.bins import Bins, bins_of, cell_cuts, equal_mass
 from hedgerow.growing.auto.calibration import SCORE_EDGES, recalibrate
 from hedgerow.growing.auto.mains import INTERCEPT_STEP, _Average
 from hedgerow.growing.auto.parts import Parts, structure_of
 from hedgerow.growing.auto.smoothing import (
+    ROUGH,
     TAUS,
     column_weights,
     directed,
@@ -30,7 +33,13 @@ from hedgerow.growing.auto.smoothing import (
     smoothed,
     smoothed_levels,
 )
-from hedgerow.growing.auto.start import Known, centre_and_spread, class_rates, known_classes
+from hedgerow.growing.auto.start import (
+    Known,
+    centre_and_spread,
+    class_rates,
+    even_counts,
+    known_classes,
+)
 from hedgerow.growing.auto.tables import TAUS as TABLE_TAUS
 from hedgerow.growing.auto.tables import cell_weights, cut_parts, draw_columns, overlap
 from hedgerow.model.routing import routes_of
@@ -168,11 +177,14 @@ def test_bins_of_noise_alone_still_are_bins() -> None:
 def brute_force(
     z: NDArray[np.float64], noise: NDArray[np.float64], h: NDArray[np.float64], kernels: Any
 ) -> NDArray[np.float64]:
-    """The same posterior mean by plain Gaussian algebra on contrasts, which know no level."""
+    """The same posterior mean by plain Gaussian algebra on contrasts, which know no level.
+
+    tau = 0 is one prior, whatever the kernel.
+    """
     means, logs = [], []
     contrasts = null_space(h[None, :]).T  # (bins - 1, bin): z plus a multiple of h is the same
-    for kernel in kernels:
-        for tau in TAUS:
+    for k, kernel in enumerate(kernels):
+        for tau in TAUS[min(k, 1) :]:
             prior = np.diag(h) @ (tau**2 * kernel)
             cov = contrasts @ (prior @ np.diag(h) + np.diag(noise)) @ contrasts.T
             sign, logdet = np.linalg.slogdet(cov)
@@ -206,6 +218,19 @@ def test_noise_is_smoothed_away_and_a_strong_signal_is_kept() -> None:
     truth = np.linspace(-1, 1, 12)
     loud = smooth(1000 * truth, noise, np.full(12, 1000.0), True)
     assert np.allclose(loud, truth, atol=0.1)
+
+
+def test_a_smooth_curve_is_found_better_than_by_rough_kernels_alone() -> None:
+    rng = np.random.default_rng(3)
+    truth, h = np.append(np.sin(np.arange(20) / 4), 0.0), np.full(21, 100.0)
+    truth = truth - truth.mean()
+    rough = kernels_of(21, True)[: len(ROUGH)]
+    off = np.zeros(2)
+    for _ in range(40):
+        z = h * truth + rng.normal(0, 30, 21)
+        found = smooth(z, np.full(21, 900.0), h, True), smoothed(z, np.full(21, 900.0), h, rough)
+        off += [float(np.sum((scores - truth)[:-1] ** 2)) for scores in found]
+    assert off[0] < 0.9 * off[1]
 
 
 @pytest.mark.parametrize("ordered", [True, False])
@@ -251,6 +276,12 @@ def test_column_weights_are_a_unit_vector_without_zeros(sizes: list[int], seed: 
     weights = column_weights(theta, [rng.uniform(0.1, 9, n) for n in sizes], 0.3)
     assert np.sum(weights**2) == pytest.approx(1.0)
     assert weights.min() >= math.sqrt(0.3 / len(sizes)) - 1e-12
+
+
+def test_a_column_of_many_bins_has_less_noise_in_each() -> None:
+    theta = [np.tile([1.0, -1.0], n) for n in (1, 8)]  # as important as each other
+    weights = column_weights(theta, [np.full(2, 8.0), np.ones(16)], 0.6)
+    assert weights[1] > 1.2 * weights[0]
 
 
 # Tables
@@ -374,6 +405,17 @@ def test_two_classes_have_tables_only_where_the_rarer_one_carries_them() -> None
     assert rule_for(84_000, 10, 0.033, "binary", 0.5).table_share > 0.25
 
 
+def test_early_rounds_are_forgotten_where_the_rarer_class_is_seen_well() -> None:
+    def memory(rate: float | None, n_rows: float = 24_000, task: str = "binary") -> float:
+        return rule_for(n_rows, 6, 0.037, task, rate).memory  # S = 363
+
+    assert memory(0.28) == pytest.approx(0.8, abs=0.01)
+    assert 0.8 < memory(0.18) < 0.95
+    assert memory(0.05) == memory(0.5, n_rows=1000) == 1.0
+    assert memory(None, task="regression") == 1.0
+    assert memory(None, 60_000, "regression") == 0.8
+
+
 def test_a_number_seen_through_noise_has_few_label_cells_and_pays_more_for_them() -> None:
     low, high = rule_for(3000, 8, 0.01, "regression"), rule_for(30_000, 8, 0.1, "regression")
     assert low.label_cells < high.label_cells
@@ -421,6 +463,49 @@ def test_the_intercept_of_classes_follows_the_last_rounds() -> None:
     expected = INTERCEPT_STEP * -1.0 + (1 - INTERCEPT_STEP) * INTERCEPT_STEP * 5.0
     found = intercept_after("binary", [3.0, 5.0, -1.0], [4.0, 1.0, 2.0])
     assert found == pytest.approx(expected)
+
+
+# Lost counts
+
+
+@pytest.mark.parametrize("numbers", [True, False])
+def test_a_run_whose_counts_were_lost_still_learns(
+    numbers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row count, which was released before, stands in for them."""
+    release = Gate.release
+
+    def lossy(gate: Gate, query: Any, mu: float = 0.0, name: str = "") -> Any:
+        if name == "counts":
+            raise SlotSpent("lost")
+        return release(gate, query, mu, name)
+
+    monkeypatch.setattr(Gate, "release", lossy)
+    rng = np.random.default_rng(4)
+    X = rng.uniform(0, 1, (6000, 3))
+    if numbers:
+        model: Any = PrivateBoostingRegressor(
+            bounds=(0, 1), label_bounds=(0, 1), epsilon=8.0, delta=1e-6
+        )
+        y = X[:, 0]
+    else:
+        model = PrivateBoostingClassifier(bounds=(0, 1), classes=[0, 1], epsilon=8.0, delta=1e-6)
+        y = (rng.random(6000) < X[:, 0]).astype(np.int64)
+    model.fit(X, y)
+    scores = model.predict(X) if numbers else model.decision_function(X)
+    assert np.corrcoef(scores, X[:, 0])[0, 1] > 0.9
+    if numbers:
+        assert abs(scores.mean() - y.mean()) < 0.02
+
+
+def test_even_counts_hold_every_row_once_in_every_column() -> None:
+    two = even_counts([4, 7], 50.0, 0.2, 2)
+    assert [c.sum(axis=1).tolist() for c in two] == [pytest.approx([40.0, 10.0])] * 2
+    assert np.ptp(two[1], axis=1).max() == 0.0
+    assert even_counts([5], 30.0, None, 3)[0].sum(axis=1) == pytest.approx([10.0, 10.0, 10.0])
+    sums, rows = even_counts([5], 30.0, None, 0)[0]
+    assert not sums.any()
+    assert rows.sum() == pytest.approx(30.0)
 
 
 # Directions

@@ -18,6 +18,7 @@ from hedgerow.growing.auto.rule import COUNT_SHARE, LABEL_CELLS, MOST_ROUNDS, Ru
 from hedgerow.growing.auto.start import (
     centre_and_spread,
     class_rates,
+    even_counts,
     known_classes,
     known_numbers,
 )
@@ -141,9 +142,10 @@ def _learn_counts(run: Run) -> None:
     else:
         query = run.question(cuts, "gradient", clip=rule.clip * run.spread)
     release = run.release(query, rule.start_share, "counts")
-    noise = release.unit if release is not None else 1.0
-    size = sum(block.size for block in query.blocks)
-    cells = query.split(release.values if release is not None else np.zeros(size))
+    if release is not None:
+        noise, cells = release.unit, query.split(release.values)
+    else:  # lost: the row count, spread evenly, makes bins; nothing is known about the label
+        noise, cells = 0.0, even_counts(query.n_bins, run.n_rows, run.rate, classes)
     if classes == 2 and run.gate.plan.settings.rows_hint:  # no count has told the base rate yet
         run.settle(float(run.gate.plan.settings.rows_hint), float(class_rates(cells)[1]))
         rule = run.rule
@@ -161,9 +163,10 @@ def _learn_counts(run: Run) -> None:
         run.known = known_numbers(cells, run.bins, noise / run.spread, of_count, run.spread)
         start = np.zeros(1)
     run.theta = [np.zeros_like(h) for h in run.known.hessians]
-    if run.gate.start and classes:  # what the run builds on knows the base rate and more
+    builds_on = bool(run.gate.start) and classes > 0  # that knows the base rate and more
+    if builds_on or release is None:
         run.known = replace(run.known, z_noise=np.full_like(run.known.z_noise, np.inf))
-    else:
+    if not builds_on:
         run.shift(start)
 
 

@@ -16,6 +16,7 @@ MANY_COLUMNS = 125
 LOW, MIDDLE, HIGH = 40.0, 400.0, 1000.0  # S: noise rules below, hardly matters above
 LOW_NUMBERS = 60.0  # S below which a label that is a number is seen through noise
 LABEL_CELLS, FEW_LABEL_CELLS = 64, 8  # of its histogram: where little is seen, few and well paid
+FORGET = 150.0  # effective S from which on early rounds count less
 POOR, RICH = 300.0, 480.0  # effective S: below, tables cost more than they say; above, they pay
 HUGE, MANY_ROWS = 4000.0, 200_000  # S and rows that fill cells of 5^4 and 8^3
 
@@ -92,7 +93,7 @@ def rule_for(
         clip=(1.0 if s < LOW_NUMBERS else 1.5) if numbers else (0.7 if s >= HIGH else 0.5),
         eta=0.8 if s >= HIGH else 0.7,
         first_step=0.15 if s < HIGH else 0.3,
-        memory=1.0 if s < MIDDLE else 0.8,
+        memory=_memory(s, effective, task),
         start_weight=1.0 if s < LOW else 0.5,
         floor=2.0 if s < LOW else 1.0,
         heavy=rich,
@@ -112,6 +113,17 @@ def _caution(s: float, n_columns: int, numbers: bool) -> float:
     many = math.sqrt(n_columns / MANY_COLUMNS)
     nothing = NOTHING * (many if numbers else max(1.0, many))
     return max(0.0, 4 * math.log2(nothing / max(s, 1e-9)))
+
+
+def _memory(s: float, effective: float, task: str) -> float:
+    """Forget the early rounds, biased by overlaps, as soon as noise allows.
+
+    Of two classes the rarer one says how much noise there is: from all of the past at an effective
+    S of 150 down to 0.8 of it at 300.
+    """
+    if task != "binary":
+        return 1.0 if s < MIDDLE else 0.8
+    return 1.0 - 0.2 * min(max(math.log2(effective / FORGET), 0.0), 1.0)
 
 
 def _shapes(rich: bool, huge: bool) -> tuple[tuple[int, int], ...]:
@@ -152,7 +164,7 @@ def reasons(rule: Rule) -> list[tuple[str, str, str]]:
          "bias costs more"),
         ("eta", f"{rule.eta:g}", "columns overlap, so all of them at once step short of the goal"),
         ("first step", f"{rule.first_step:g}", "effects of single columns add up too high"),
-        ("memory", f"{rule.memory:g}", "noise is averaged away; early rounds are biased"),
+        ("memory", f"{rule.memory:.2g}", "noise is averaged away; early rounds are biased"),
         ("start weight", f"{rule.start_weight:g}", "counts know nothing of overlaps"),
         ("caution", f"{rule.caution:.1f}", "with next to no signal a column must prove that it "
          "says something"),

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-LENGTHS = (3.0, 15.0)  # of the kernels over neighbouring bins, in bins
+ROUGH = (3.0, 15.0)  # lengths in bins of kernels that allow jumps (Ornstein-Uhlenbeck)
+SMOOTH = (5.0, 15.0)  # and of kernels whose curves have a slope everywhere (Matern 3/2)
 TAUS = np.array([0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0])
 
 
@@ -22,17 +23,25 @@ TAUS = np.array([0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0])
 def kernels_of(n_bins: int, ordered: bool) -> tuple[Floats, ...]:
     """Prior covariances of a column's scores, the last bin (missing) independent of the others.
 
-    Ordered bins resemble their neighbours (Ornstein-Uhlenbeck, two lengths) or lie on a line;
-    categories are exchangeable.
+    Ordered bins resemble their neighbours, with jumps or without, or lie on a line; categories are
+    exchangeable.
     """
     if not ordered or n_bins <= 3:
         return (np.eye(n_bins),)
     k = n_bins - 1
     gap = np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
     line = np.linspace(-1.7, 1.7, k)
-    inner = [np.exp(-gap / length) for length in LENGTHS]
+    inner = [np.exp(-gap / length) for length in ROUGH]
+    # A curve smoother than the column is long is a constant, which is no effect at all.
+    inner += [_matern(gap / length) for length in SMOOTH if length < k]
     inner.append(np.outer(line, line) + 1e-3 * np.eye(k))
     return tuple(_with_missing(kernel) for kernel in inner)
+
+
+def _matern(gap: Floats) -> Floats:
+    """The Matern kernel of order 3/2 at distances in lengths, a little wider on the diagonal."""
+    x = np.sqrt(3.0) * gap
+    return np.asarray((1 + x) * np.exp(-x) + 1e-4 * np.eye(len(gap)))
 
 
 def _with_missing(kernel: Floats) -> Floats:
@@ -41,10 +50,13 @@ def _with_missing(kernel: Floats) -> Floats:
     return full
 
 
-def _prior(caution: float) -> Floats:
-    """Log weights of TAUS beforehand: `caution` speaks for tau = 0."""
+def _prior(caution: float, n_kernels: int = 1) -> Floats:
+    """Log weights of TAUS beforehand: `caution` speaks for tau = 0.
+
+    tau = 0 is the same under every kernel, so all of them together count it once.
+    """
     weights = np.zeros(TAUS.size)
-    weights[0] = caution
+    weights[0] = caution - np.log(n_kernels)
     return weights
 
 
@@ -62,14 +74,14 @@ def smoothed(
     level = a / np.linalg.norm(a)
     white = z * root
     white = white - level * (level @ white)
-    means, logs = [], []
+    means, logs, prior = [], [], _prior(caution, len(kernels))
     for kernel in kernels:
         values, vectors = np.linalg.eigh(_without(a[:, None] * kernel * a, level))
         spread = TAUS[:, None] ** 2 * np.maximum(values, 0.0) + 1.0  # (tau, eigenvector)
         along = vectors.T @ white
         back = (along / spread) @ vectors.T  # (tau, bin)
         means.append(TAUS[:, None] ** 2 * ((back * a) @ kernel))
-        logs.append(_prior(caution) - 0.5 * np.sum(np.log(spread) + along**2 / spread, axis=1))
+        logs.append(prior - 0.5 * np.sum(np.log(spread) + along**2 / spread, axis=1))
     return _around_zero(np.concatenate(means), np.concatenate(logs), hessian)
 
 
@@ -148,9 +160,11 @@ def importance(theta: list[Floats], hessians: list[Floats]) -> Floats:
 def column_weights(theta: list[Floats], hessians: list[Floats], uniform: float) -> Floats:
     """Weights of the columns in a question, squares adding up to 1: (column,).
 
-    importance^(1/4), mixed with equal weights: columns that matter get less noise.
+    (importance times bins)^(1/4), mixed with equal weights: columns that matter get less noise, and
+    so do those with many bins, each of which has noise of its own.
     """
-    root = np.sqrt(np.maximum(importance(theta, hessians), 0.0))
+    n_bins = np.array([h.size for h in hessians])
+    root = np.sqrt(np.maximum(importance(theta, hessians), 0.0) * n_bins)
     if root.max() <= 0:
         root = np.ones_like(root)
     return np.asarray(np.sqrt(root / root.sum() * (1 - uniform) + uniform / root.size))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,20 @@ class Known:
     hessians: list[Floats]  # (output, bin)
     z: list[Floats]  # (output, bin), sums of label minus base rate
     z_noise: Floats  # (output,) variance of z in one cell
+
+
+def even_counts(
+    n_cells: Sequence[int], n_rows: float, rate: float | None, n_classes: int
+) -> list[Floats]:
+    """What stands in for counts that were lost: a (noisy) row count, the same in every cell.
+
+    By class (class, cell); for numbers sums of gradients, all nothing, and rows: (2, cell).
+    """
+    if n_classes:
+        shares = np.full(n_classes, 1 / n_classes) if rate is None else np.array([1 - rate, rate])
+    else:
+        shares = np.array([0.0, 1.0])
+    return [np.repeat(n_rows * shares[:, None] / n, n, axis=1) for n in n_cells]
 
 
 def class_rates(counts: list[Floats], least: float = 0.005) -> Floats:

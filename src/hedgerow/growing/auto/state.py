@@ -39,6 +39,8 @@ class Run:
 
     gate: Gate
     rule: Rule = field(init=False)
+    n_rows: float = field(init=False)  # noisy or public
+    rate: float | None = field(init=False)  # of the second of two classes, noisy, if it is known
     known: Known = field(init=False)
     bins: list[Bins] = field(init=False)
     theta: list[Floats] = field(init=False)  # scores of a column: (output, bin)
@@ -58,7 +60,7 @@ class Run:
 
     def settle(self, n_rows: float, rate: float | None) -> None:
         """Fix the settings by the public rule."""
-        plan = self.gate.plan
+        plan, self.n_rows, self.rate = self.gate.plan, n_rows, rate
         mu = mu_of_a_row(plan, self.schema, n_rows)
         self.rule = rule_for(n_rows, len(self.columns), mu, self.task, rate)
         self.gate.expect(self.rule.n_rounds - bool(plan.settings.rows_hint))
