@@ -106,9 +106,9 @@ def source_of(method: str) -> str:
 @cache
 def rest_of_source() -> str:
     """The hash of everything else a hedgerow model depends on, to say what was reused."""
-    names = ("binning", "gate", "kernels", "losses", "party", "presets", "scores", "settings")
+    names = ("binning", "gate", "losses", "party", "presets", "scores", "settings")
     files = [SOURCE / f"{name}.py" for name in names]
-    for folder in ("queries", "privacy", "model"):
+    for folder in ("kernels", "queries", "privacy", "model"):
         files += sorted((SOURCE / folder).glob("**/*.py"))
     return code_hash(files)
 
