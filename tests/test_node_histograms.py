@@ -44,9 +44,7 @@ def grown(seed: int) -> list[GrowingTree]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_every_level_equals_sums_over_all_rows(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_level_equals_sums_over_all_rows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = mixed_rows(mixed_table(700, seed))
     scores = np.random.default_rng(seed).normal(size=(700, 1))
     counted = []

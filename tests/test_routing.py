@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hedgerow import kernels
 from hedgerow.binning import Codes, base_grid, gather_codes
 from hedgerow.growing.cart import Cut, GrowingTree
 from hedgerow.model import routing
@@ -130,3 +131,16 @@ def test_a_kept_translation_is_not_taken_for_that_of_another_grid() -> None:
     except routing.FormatError:
         return
     assert len(second) != len(first)
+
+
+def test_scores_by_kept_leaves_equal_those_by_walking() -> None:
+    rng = np.random.default_rng(11)
+    one, other = random_tree(range(5), 4, rng), random_tree(range(5), 4, rng)
+    codes, target = random_codes(500, rng), rng.integers(0, 2, 500).astype(float)
+    kernel = (20, kernels.LOGISTIC, kernels.NEWTON, kernels.NO_CLIP, 2)
+    for asked, added in ((one, one), (one, other), (other, other)):
+        routes_of([asked], GRID).leaf_sums(codes, np.zeros((500, 1)), target, *kernel)
+        for times in (1, 2):  # what was kept is used once
+            assert (codes in routing._KEPT) == (times == 1)
+            expected = [leaf_by_rules(added, codes, row) for row in range(500)]
+            assert leaves([added], codes).tolist() == expected

@@ -29,8 +29,8 @@ from hedgerow.kernels.threads import BLOCK, over_rows, use_threads
 
 __all__ = [
     "AVERAGING", "BLOCK", "COUNT", "GRADIENT", "LOGISTIC", "NEWTON", "NO_CLIP", "SLOPE", "SOFTMAX",
-    "SQUARED", "add_scores", "column_hessians", "column_sums", "encode", "leaf_counts", "leaf_sums",
-    "node_histograms", "step_sums", "use_threads",
+    "SQUARED", "add_kept", "add_scores", "column_hessians", "column_sums", "encode",
+    "leaf_counts", "leaf_sums", "node_histograms", "step_sums", "use_threads",
 ]  # fmt: skip
 
 _STRETCHES = 1024  # of a column's range, for the guess where a value lies
@@ -82,6 +82,12 @@ def add_scores(narrow: Any, wide: Any, scores: Floats, *trees: Any) -> None:
     """Add each tree's leaf value to the running scores, in tree order, in float64."""
     loop: Any = loops.add_scores
     over_rows(lambda first, stop: loop(narrow, wide, scores, *trees, first, stop), scores.shape[0])
+
+
+def add_kept(scores: Floats, kept: NDArray[np.uint8], values: NDArray[np.float32]) -> None:
+    """Add one tree's leaf values where every row's leaf is known already."""
+    loop: Any = loops.add_kept
+    over_rows(lambda first, stop: loop(scores, kept, values, first, stop), scores.shape[0])
 
 
 def encode(

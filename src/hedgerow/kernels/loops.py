@@ -220,9 +220,12 @@ def _add(total: Any, place: Any, rows: Any, size: int, width: int) -> None:
 def leaf_sums(
     narrow: Any, wide: Any, scores: Floats, target: Any, bits: int, loss: int, update: int,
     clip: int, width: int, trees: Any, place: Any, start: Any, after: Any, n_leaves: int,
-    first: int, stop: int,
+    kept: Any, first: int, stop: int,
 ) -> Ints:  # fmt: skip
-    """Integer sums of every row's numbers in every leaf of every tree: (leaf, number)."""
+    """Integer sums of every row's numbers in every leaf of every tree: (leaf, number).
+
+    If there is room in `kept`, every row's leaf in the last tree is left there.
+    """
     total = np.zeros((n_leaves, width), np.int64)
     rows = np.empty((BLOCK, max(width, 2 * scores.shape[1])), np.int64)
     leaf = np.empty(BLOCK, np.int32)
@@ -232,6 +235,9 @@ def leaf_sums(
         for tree in range(trees.shape[0]):
             _leaves(narrow, wide, trees, tree, place, start, after, begin, size, leaf)
             _add(total, leaf, rows, size, width)
+        if kept.shape[0] > 0:
+            for i in range(size):
+                kept[begin + i] = leaf[i]
     return total
 
 
@@ -377,6 +383,14 @@ def add_scores(
                 here = np.uint64(leaf[i])
                 for k in range(scores.shape[1]):
                     scores[begin + i, k] += np.float64(values[here, k])
+
+
+@njit(cache=True, nogil=True)
+def add_kept(scores: Floats, kept: Any, values: Any, first: int, stop: int) -> None:
+    """Add one tree's leaf values where every row's leaf is known already."""
+    for row in range(first, stop):
+        for k in range(scores.shape[1]):
+            scores[row, k] += np.float64(values[np.uint64(kept[row]), k])
 
 
 @njit(cache=True, nogil=True)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,9 @@ MAX_TABLE_COLUMNS = 4
 MAX_CELLS = 4096
 MAX_KNOWN = 256  # trees of which the translation is kept
 Bools = NDArray[np.bool_]
+_NOTHING = np.zeros(0, np.uint8)
+# The leaf of every row of a table in the tree that was asked about last, and that tree's key.
+_KEPT: WeakKeyDictionary[Codes, tuple[bytes, NDArray[np.uint8]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +43,7 @@ class Routes:
     start: NDArray[np.int64]  # (node,) where its codes begin in `after`
     after: NDArray[np.int32]  # next node, -1 - k for leaf k; in tables what a code adds
     n_leaves: int
+    key: bytes  # names the tree and its grid if there is just one, else empty
 
     def leaf_sums(
         self,
@@ -51,16 +56,27 @@ class Routes:
         clip: int,
         width: int,
     ) -> NDArray[np.int64]:
-        """(number, leaf) on the grid 2**-bits; codes of loss and update as in `kernels`."""
-        return kernels.leaf_sums(
+        """(number, leaf) on the grid 2**-bits; codes of loss and update as in `kernels`.
+
+        Where each row lies in a single tree is kept: its scores are mostly added next.
+        """
+        kept = np.empty(codes.n_rows if self.key and self.n_leaves <= 256 else 0, np.uint8)
+        total = kernels.leaf_sums(
             codes.narrow, codes.wide, scores, target, bits, loss, update, clip, width, *self.arrays,
-            self.n_leaves,
+            self.n_leaves, kept,
         )  # fmt: skip
+        if len(kept):
+            _KEPT[codes] = (self.key, kept)
+        return total
 
     def add_scores(
         self, codes: Codes, scores: NDArray[np.float64], values: NDArray[np.float32]
     ) -> None:
-        kernels.add_scores(codes.narrow, codes.wide, scores, *self.arrays, values)
+        key, kept = _KEPT.pop(codes, (b"", _NOTHING))
+        if self.key and key == self.key:
+            kernels.add_kept(scores, kept, values)
+        else:
+            kernels.add_scores(codes.narrow, codes.wide, scores, *self.arrays, values)
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
@@ -89,6 +105,7 @@ def routes_of(structures: Sequence[Structure], grid: Sequence[ColumnGrid]) -> Ro
         np.cumsum(lengths, dtype=np.int64) - lengths,
         np.concatenate(after),
         n_leaves,
+        _key(structures[0], grid)[0] + b"%d" % id(grid) if len(structures) == 1 else b"",
     )
 
 
@@ -139,8 +156,7 @@ _KNOWN: OrderedDict[tuple[bytes, int], _Known] = OrderedDict()
 
 def _translated(structure: Structure, grid: Sequence[ColumnGrid]) -> _Piece:
     """A structure in code space; the last ones are kept, because each is needed several times."""
-    arrays = (np.ascontiguousarray(a).tobytes() for a in structure.arrays().values())
-    key = (blake2b(b"|".join(arrays)).digest(), id(grid))
+    key = _key(structure, grid)
     if (known := _KNOWN.get(key)) is not None and known[0] is grid:
         return known[1]
     piece = _table(structure, grid) or _walk(structure, _Splits(structure, grid))
@@ -149,6 +165,11 @@ def _translated(structure: Structure, grid: Sequence[ColumnGrid]) -> _Piece:
             _KNOWN.popitem(last=False)
     _KNOWN[key] = (grid, piece)  # holds the grid, so that its id belongs to no other
     return piece
+
+
+def _key(structure: Structure, grid: Sequence[ColumnGrid]) -> tuple[bytes, int]:
+    arrays = (np.ascontiguousarray(a).tobytes() for a in structure.arrays().values())
+    return blake2b(b"|".join(arrays)).digest(), id(grid)
 
 
 class _Splits:
