@@ -28,6 +28,9 @@ class _Off:
     def gaussian(self, size: int, sigma: float) -> NDArray[np.int64]:
         return np.zeros(size, np.int64)
 
+    def laplace(self, size: int, scale: float, shares: int = 1) -> NDArray[np.int64]:
+        return np.zeros(size, np.int64)
+
 
 class _Seeded:
     name = "seeded"
@@ -37,6 +40,11 @@ class _Seeded:
 
     def gaussian(self, size: int, sigma: float) -> NDArray[np.int64]:
         return np.rint(self._rng.normal(0.0, sigma, size)).astype(np.int64)
+
+    def laplace(self, size: int, scale: float, shares: int = 1) -> NDArray[np.int64]:
+        ends = -np.expm1(-1 / scale)
+        sides = self._rng.negative_binomial(1 / shares, ends, (2, size))
+        return np.asarray(sides[0] - sides[1], np.int64)
 
 
 @contextmanager
