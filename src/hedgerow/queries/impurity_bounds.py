@@ -11,14 +11,13 @@ One more row of class c changes its I by
 
     half of 1 - (s + 2 n_c + 1) / (n + 1) + s / n  =  half of 1 - (2 n n_c + n - s) / (n (n + 1)).
 
-It is at least 0: s >= n_c^2 and 2 n n_c - n_c^2 <= n^2, so the fraction is at most 1. It is below 1:
-n_c >= 0 and s <= n^2, so the fraction is at least -(n - 1) / (n + 1). And a first row changes 0 to 0.
-So a row moves the I of its side by at least 0 and by less than 1, that of the other side not at all.
-It moves every split by that much,
-and so the smallest over a set of splits *that does not depend on the rows*: all cuts of an ordered
-column with missing values on either side, empty sides included, or all subsets of categories. A
-rule about counts, such as min_samples_leaf, would make the set depend on the rows, and one row
-could then move the smallest by far more: there is none here.
+It is at least 0: s >= n_c^2 and 2 n n_c - n_c^2 <= n^2, so the fraction is at most 1. It is below
+1: n_c >= 0 and s <= n^2, so the fraction is at least -(n - 1) / (n + 1). A first row changes 0 to
+0. So a row moves the I of its side by at least 0 and by less than 1, that of the other side not at
+all. It moves every split by that much, and so the smallest over a set of splits *that does not
+depend on the rows*: all cuts of an ordered column with missing values on either side, empty sides
+included, or all sets of categories. A rule about counts, such as min_samples_leaf, would make the
+set depend on the rows, and one row could then move the smallest by far more: there is none here.
 
 On the grid: each side is rounded down to a multiple of 2**-bits. Rounding down keeps order and
 commutes with adding 1, so a row still moves a side by at least 0 and at most 1; and the sum stays

@@ -1,4 +1,4 @@
-"""Leaves of a tree as questions name them: which are asked about, about which columns, for how much.
+"""Leaves of a tree as questions name them: which are asked, about which columns, for how much.
 
 Shared by the questions of pure plans; what they answer, and its bound, stays with each of them.
 """

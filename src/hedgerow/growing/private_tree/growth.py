@@ -22,7 +22,7 @@ from hedgerow.queries import n_bins_of
 from hedgerow.rng import stream
 from hedgerow.splitting import Histogram, reconciled
 
-WORTH = 0.1  # bounds are asked if their noise is below this part of the node's impurity
+WORTH = 0.2  # bounds are asked if their noise is below this part of the node's impurity
 KEPT = 2.0  # children consider columns whose bound is within so many deviations of the lowest
 KEPT_LEAST = 4  # and so many at least
 SURE = 1.0  # further columns are asked if they look better by so many deviations
@@ -55,6 +55,9 @@ class Growth:
         for found in self.ask.counts([(root, self.rule.count_share * root.left)]):
             root.known = _counted(found)
             root.measured.append(root.known)
+            rows = max(0.0, float(root.known.counts.sum()))
+            if not root.known.is_exact:
+                self.rule = self.rule.for_rows(rows, root.left)
 
     def count_leaves(self) -> None:
         """Every leaf gets all that its path has left."""
@@ -64,13 +67,15 @@ class Growth:
 
     def open_nodes(self, depth: int) -> list[Node]:
         """Leaves at this depth that are worth a question, by what was released of them."""
+        if depth >= self.rule.max_depth:
+            return []
         found = [node for node in self.nodes if node.depth == depth and self._is_worth(node)]
         for node in found:
             node.budget = node.left * self.rule.node_part(depth)
         return found
 
     def _is_worth(self, node: Node) -> bool:
-        if node.known is None:
+        if node.known is None or node.depth == 0:  # one split says more than none
             return bool(node.columns)
         counts, noise = node.known.counts, math.sqrt(self.n_classes * node.known.variance)
         if float(counts.sum()) < max(2 * self.settings.min_samples_leaf, noise):
@@ -93,7 +98,7 @@ class Growth:
         if len(node.columns) <= self.rule.first_columns or not self.rule.bounds_share:
             return False
         price = self.rule.bounds_share * node.budget / len(node.columns)
-        if node.known is None or node.known.variance == 0 or price < LEAST_PRICE:
+        if node.known is None or node.known.is_exact or price < LEAST_PRICE:
             return price >= LEAST_PRICE
         return WORTH * impurity(node.known.counts) * price >= 1
 
@@ -101,11 +106,16 @@ class Growth:
         """Histograms of the likeliest columns; of all of them where none are ranked."""
         wanted = []
         for node in nodes:
-            few = node.columns[: self.rule.first_columns]
+            few = node.columns[: self._first(node)]
             more = bool(node.bounds) and len(few) < len(node.columns)
             part = self.rule.first_share if more else 1.0
             wanted.append(Wanted(node, few, part * node.budget))
         self._read(self.ask.histograms(wanted))
+
+    def _first(self, node: Node) -> int:
+        if node.known is None or node.known.is_exact or not self.rule.bounds_share:
+            return self.rule.first_columns
+        return self.rule.columns_for(float(node.known.counts.sum()), node.budget)
 
     def ask_more(self, nodes: list[Node]) -> None:
         """Columns whose bound says that they may be better than the best cut so far."""
@@ -163,7 +173,7 @@ class Growth:
         for i, (number, side) in enumerate(zip(numbers, (~right, right), strict=True)):
             possible = list(node.possible)
             cells = possible[column] = possible[column] & side
-            columns = tuple(j for j in self._kept(node) if possible[j].sum() > 1)
+            columns = tuple(j for j in self._kept(node, column) if possible[j].sum() > 1)
             child = Node(number, node.depth + 1, node.left, columns, tuple(possible))
             child.known = Measured(best.split.sums[i], best.split.variances[i])
             counts = best.released.sums[:, cells].sum(axis=1)
@@ -171,14 +181,17 @@ class Growth:
             child.measured.append(Measured(counts, noise))
             self.nodes.append(child)
 
-    def _kept(self, node: Node) -> tuple[int, ...]:
-        """Columns far behind at a node are not ranked below it: the others cost less noise."""
+    def _kept(self, node: Node, used: int) -> tuple[int, ...]:
+        """Columns far behind at a node are not ranked below it: the others cost less noise.
+
+        The column that cut the node goes to the end: the others have more to say of its children.
+        """
+        order = tuple(sorted(node.columns, key=lambda j: j == used))
         if not node.bounds or node.bounds_deviation == 0:
-            return node.columns
+            return order
         limit = min(node.bounds.values()) + KEPT * node.bounds_deviation
-        return tuple(
-            j for i, j in enumerate(node.columns) if i < KEPT_LEAST or node.bounds[j] <= limit
-        )
+        last = node.columns[:KEPT_LEAST]
+        return tuple(j for j in order if j in last or node.bounds[j] <= limit)
 
 
 def _counted(found: Found) -> Measured:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hedgerow.binning import base_grid
 from hedgerow.errors import PlanError
@@ -10,11 +10,13 @@ from hedgerow.growing.candidates import Cuts, log, uniform
 from hedgerow.schema import Numeric, Schema
 from hedgerow.settings import Settings
 
-COUNT_SHARE = 0.02  # of a path's epsilon: how many rows of each class there are at all
+COUNT_SHARE = 0.04  # of a path's epsilon: how many rows of each class there are at all
 LEAF_SHARE = 0.25
 BOUNDS_SHARE = 0.4
 FIRST_SHARE = 0.8  # of a node's epsilon for histograms: the columns of the lowest bounds
 FIRST_COLUMNS = 2  # how many those are
+ENOUGH = 15.0  # rows of a node times its epsilon, below which a level is not worth its price
+PLENTY = 150.0  # the same, from which on a node is asked about more than one column
 RETRY_SHARE = 0.1  # the most that a spare attempt may cost, as a part of a path's epsilon
 
 
@@ -33,6 +35,24 @@ class Rule:
         """The part of what is left of a path that a node at this depth may spend."""
         level = (1 - self.leaf_share) / self.max_depth
         return level / (level * (self.max_depth - depth) + self.leaf_share)
+
+    def for_rows(self, rows: float, epsilon: float) -> Rule:
+        """With as many levels as so many rows can carry: the last ones would split noise.
+
+        A level halves the rows of a node and takes a part of every path's epsilon. The last level
+        that still has `ENOUGH` of both at its nodes is the last one that is asked.
+        """
+        levels = self.max_depth
+        while levels > 1 and rows / 2 ** (levels - 1) * self._level(levels) * epsilon < ENOUGH:
+            levels -= 1
+        return replace(self, max_depth=levels)
+
+    def _level(self, levels: int) -> float:
+        return (1 - self.leaf_share) / levels
+
+    def columns_for(self, rows: float, budget: float) -> int:
+        """How many columns a node is asked about first: one where each would cost the other."""
+        return self.first_columns if rows * budget >= PLENTY else 1
 
 
 def rule_of(schema: Schema, settings: Settings) -> Rule:

@@ -16,7 +16,7 @@ from hedgerow.splitting import (
     ordered_cuts,
 )
 
-CAUTION = 1.0  # how much of the noise's own gain is taken off a cut's
+CAUTION = 0.5  # how much of the noise's own gain is taken off a cut's
 
 
 def gain_rule(n_classes: int, min_samples_leaf: int) -> GainRule:
