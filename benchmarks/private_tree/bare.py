@@ -41,7 +41,8 @@ class BareGate:
     def release(self, query: SumQuery, mu: float = 0.0, name: str = "") -> Release:
         noise = noise_for(query, mu, self.plan, self.schema)
         priced = priced_for(query, self.plan)
-        assert priced is not None and self.plan.branches is not None
+        assert priced is not None
+        assert self.plan.branches is not None
         reason = self.paths.objection(priced, self.plan.branches, again=False)
         assert not reason, reason
         self.paths.add(priced)

@@ -1,4 +1,4 @@
-"""The report's simulation: Gaussian mixtures over five parties, private, central and local trees."""
+"""The report's simulation: Gaussian mixtures over five parties; private, central, local trees."""
 
 from __future__ import annotations
 

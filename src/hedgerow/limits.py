@@ -42,9 +42,9 @@ class Limits:
             raise Refusal("over-limits")
         if self.kinds is not None and not plan.kinds() <= self.kinds:
             raise Refusal("over-limits")
-        if self.per_run is not None:
-            if plan.epsilon_at(self.per_run.delta) > self.per_run.epsilon * (1 + 1e-9):
-                raise Refusal("over-limits")
+        run = self.per_run
+        if run is not None and plan.epsilon_at(run.delta) > run.epsilon * (1 + 1e-9):
+            raise Refusal("over-limits")
         if self.wants_more_than(roster):
             raise Refusal("over-limits")
 

@@ -302,14 +302,18 @@ class _Sizes:
         if slot.kind == ScoreCounts.kind:
             return ScoreCounts(2, (), ensemble), {"edges": (max(0, slot.coordinates // 2 - 1),)}
         if slot.kind in KINDS:
-            same = [s.coordinates for s in self._plan.slots if s.name == slot.name]
-            n_leaves = math.ceil(slot.coordinates / min(same))  # the first is about the root alone
-            if slot.name == "leaves":
-                n_leaves = 2**self._plan.settings.max_depth
-            bins, root = self._plan.settings.n_bins, _ONE_LEAF.structure
-            query, shapes = tree_stand_in(slot.kind, self._schema, bins, n_leaves, root)
-            return query, {**shapes, **_Trees(1, n_leaves).shapes(self._words)}
+            return self._about_a_tree(slot)
         raise PlanError(f"slot {slot.name!r} asks for {slot.kind!r}, whose size is not known")
+
+    def _about_a_tree(self, slot: Slot) -> tuple[SumQuery, dict[str, Shape]]:
+        """Of a level, one number of leaves; the first question of a name is about the root."""
+        same = [s.coordinates for s in self._plan.slots if s.name == slot.name]
+        n_leaves = math.ceil(slot.coordinates / min(same))
+        if slot.name == "leaves":
+            n_leaves = 2**self._plan.settings.max_depth
+        n_bins, root = self._plan.settings.n_bins, _ONE_LEAF.structure
+        query, shapes = tree_stand_in(slot.kind, self._schema, n_bins, n_leaves, root)
+        return query, {**shapes, **_Trees(1, n_leaves).shapes(self._words)}
 
 
 def _sealed(

@@ -24,7 +24,7 @@ from hedgerow.splitting import Histogram, reconciled
 
 WORTH = 0.2  # bounds are asked if their noise is below this part of the node's impurity
 KEPT = 2.0  # children consider columns whose bound is within so many deviations of the lowest
-KEPT_LEAST = 4  # and so many at least
+KEPT_LEAST = 6  # and so many at least
 SURE = 1.0  # further columns are asked if they look better by so many deviations
 SLACK = 1 - 1e-9  # rounding errors of what is spent may not reach the ceiling
 
@@ -40,12 +40,13 @@ class Growth:
         self.cuts = tree_cuts(schema, settings.n_bins)
         self.n_classes = len(schema.label.classes)
         self.subsets = self.n_classes == 2 and settings.category_split == "subset"
-        self.gains = gain_rule(self.n_classes, settings.min_samples_leaf)
+        self.gains = gain_rule(self.n_classes, settings)
         widths = [n_bins_of(g, c) for g, c in zip(base_grid(schema), self.cuts, strict=True)]
         possible = tuple(possible_bins(schema, j, n) for j, n in enumerate(widths))
         usable = usable_columns(schema, self.cuts)
         order = stream(gate.plan.seed, "columns").permutation(np.array(usable))
-        root = Node(0, 0, gate.plan.branches.epsilon * SLACK, tuple(order.tolist()), possible)
+        self.epsilon = gate.plan.branches.epsilon
+        root = Node(0, 0, self.epsilon * SLACK, tuple(order.tolist()), possible)
         self.tree, self.nodes = GrowingTree(), [root]
         self.ask = Asking(gate, self.tree, self.cuts, self.subsets)
 

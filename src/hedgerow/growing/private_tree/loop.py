@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from hedgerow.binning import base_grid
 from hedgerow.errors import SettingsError
 from hedgerow.gate import Gate
 from hedgerow.growing.private_tree.growth import Growth
-from hedgerow.growing.private_tree.nodes import Settled, settle
+from hedgerow.growing.private_tree.nodes import Node, Settled, settle
+from hedgerow.growing.private_tree.pruning import pruned
 from hedgerow.growing.private_tree.rule import RETRY_SHARE, rule_of, tree_cuts, usable_columns
 from hedgerow.growing.splits.growth import Floats
 from hedgerow.model.ensemble import Ensemble
@@ -82,14 +84,17 @@ def grow(gate: Gate) -> Ensemble:
 
 
 def _model(gate: Gate, growth: Growth) -> Ensemble:
-    tree = growth.tree
     measured = [node.measured for node in growth.nodes]
-    settled = settle(measured, tree.children, growth.n_classes)
-    shares = _shares(settled, tree.children, growth.n_classes)
-    structure = tree.structure()
+    whole = settle(measured, growth.tree.children, growth.n_classes)
+    small = pruned(growth.tree, whole, growth.gains)
+    settled = Settled(whole.counts[small.was], whole.deviations[small.was])
+    shares = _shares(settled, small.tree.children, growth.n_classes)
+    structure = small.tree.structure()
     values = shares[structure.feature < 0]
     outputs = values[:, 1:] if growth.n_classes == 2 else values
-    record = {**_record(gate), "tree": _nodes(growth, settled, shares)}
+    nodes = [growth.nodes[number] for number in small.was]
+    facts = {**_nodes(nodes, settled, shares), "dearest_path": _dearest(growth)}
+    record = {**_record(gate), "tree": facts}
     trees = (Tree(structure, outputs.astype(np.float32)),)
     return Ensemble(trees, gate.schema, gate.statement(), averaged=True, record=record)
 
@@ -111,14 +116,20 @@ def _shares(settled: Settled, children: list[tuple[int, int]], n_classes: int) -
     return shares
 
 
-def _nodes(growth: Growth, settled: Settled, shares: Floats) -> dict[str, Any]:
+def _dearest(growth: Growth) -> float:
+    """What the dearest path has spent, branches that were taken back included."""
+    ceiling = growth.epsilon
+    return round(max(ceiling - growth.nodes[leaf].left for leaf in growth.tree.leaves), 9)
+
+
+def _nodes(nodes: Sequence[Node], settled: Settled, shares: Floats) -> dict[str, Any]:
     """Released values for the pictures, in the order of the tree's nodes."""
     finite = np.where(np.isfinite(settled.deviations), settled.deviations, -1.0)
     return {
         "counts": np.round(settled.counts, 3).tolist(),
         "deviations": np.round(finite, 3).tolist(),  # below 0 where nothing was released
         "shares": np.round(shares, 6).tolist(),
-        "spent": [round(node.spent, 9) for node in growth.nodes],
+        "spent": [round(node.spent, 9) for node in nodes],
     }
 
 

@@ -11,8 +11,8 @@ from hedgerow.schema import Numeric, Schema
 from hedgerow.settings import Settings
 
 COUNT_SHARE = 0.04  # of a path's epsilon: how many rows of each class there are at all
-LEAF_SHARE = 0.25
-BOUNDS_SHARE = 0.4
+LEAF_SHARE = 0.2
+BOUNDS_SHARE = 0.5
 FIRST_SHARE = 0.8  # of a node's epsilon for histograms: the columns of the lowest bounds
 FIRST_COLUMNS = 2  # how many those are
 ENOUGH = 15.0  # rows of a node times its epsilon, below which a level is not worth its price

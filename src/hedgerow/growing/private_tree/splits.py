@@ -7,6 +7,7 @@ import numpy as np
 from hedgerow.growing.private_tree.nodes import Measured
 from hedgerow.growing.splits.growth import Bools, Floats
 from hedgerow.schema import Categorical, Schema
+from hedgerow.settings import Settings
 from hedgerow.splitting import (
     BestSplit,
     GainRule,
@@ -16,18 +17,21 @@ from hedgerow.splitting import (
     ordered_cuts,
 )
 
-CAUTION = 0.5  # how much of the noise's own gain is taken off a cut's
+CAUTION = 1.0  # how much of the noise's own gain is taken off a cut's
 
 
-def gain_rule(n_classes: int, min_samples_leaf: int) -> GainRule:
+def gain_rule(n_classes: int, settings: Settings) -> GainRule:
     """Gains are what a cut takes off the impurity, in the unit of `nodes.impurity`.
 
     Of each squared count the variance of its noise is taken off, and sides that may be empty, or
-    have fewer rows than a leaf must, are not split off: all by released values.
+    have fewer rows than a leaf must, are not split off: all by released values. Without saving a
+    histogram has the noise of all columns, and gains are taken as they are, as published: whoever
+    doubts them has no tree.
     """
+    caution = CAUTION if settings.save_budget else 0.0
     return GainRule(
-        reg_lambda=0.0, penalty=0.0, caution=CAUTION, floor_deviations=CAUTION, first=n_classes,
-        second_scale=1.0, clip=1.0, least_rows=float(min_samples_leaf),
+        reg_lambda=0.0, penalty=0.0, caution=caution, floor_deviations=caution, first=n_classes,
+        second_scale=1.0, clip=1.0, least_rows=float(settings.min_samples_leaf),
     )  # fmt: skip
 
 
