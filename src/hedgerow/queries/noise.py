@@ -97,5 +97,11 @@ def _laplace_for(query: SumQuery, schema: Schema, part: float) -> Noise:
     if not 0 < part <= 1:
         raise PlanError("a question pays a part of its price above 0 and at most 1")
     scales = [schema.unit.at_most * block.weight / part for block in query.blocks]
+    if min(scales) < mechanisms.LEAST_SCALE or max(scales) > mechanisms.WIDEST_LAPLACE:
+        raise PlanError(
+            f"the noise would have scales from {min(scales):.3g} to {max(scales):.3g}; from "
+            f"{mechanisms.LEAST_SCALE:g} to {mechanisms.WIDEST_LAPLACE:.3g} can be drawn. Nothing "
+            "was asked. epsilon is too large or too small for this plan."
+        )
     bits = 0 if pure.counts else mechanisms.laplace_bits(min(scales))
     return Noise(0.0, bits, tuple(scale * 2.0**bits for scale in scales), "laplace", part)

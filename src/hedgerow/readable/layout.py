@@ -7,10 +7,10 @@ from textwrap import wrap
 
 from hedgerow.readable.view import TreeView
 
-WIDTH, HEIGHT = 236.0, 74.0  # of a box
+WIDTH, HEIGHT = 264.0, 74.0  # of a box
 ACROSS, DOWN = 46.0, 12.0  # between boxes
 MARGIN, HEAD, FOOT = 16.0, 52.0, 46.0
-LETTERS = 34  # that fit into a line of a box
+LETTERS = 31  # that fit into a line of a box, whatever font stands in for Helvetica
 # Eight colours that people with colour-blindness tell apart (Okabe and Ito).
 COLOURS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D1F", "#666666",

@@ -24,7 +24,7 @@ from hedgerow.readable.view import TreeView, ViewNode
 
 _STYLE = (
     "text{font-family:Helvetica,Arial,sans-serif;fill:#111}"
-    ".c{font-size:13px;font-weight:bold}.n{font-size:11.5px}.s{font-size:11.5px;fill:#333}"
+    ".c{font-size:11.5px;font-weight:bold}.n{font-size:11px}.s{font-size:11px;fill:#333}"
     ".t{font-size:17px;font-weight:bold}"
 )
 

@@ -17,6 +17,8 @@ from hedgerow.privacy.pure import LEAST_PRICE
 from hedgerow.queries import ClassHistograms, ImpurityBounds, SumQuery
 from hedgerow.queries.tree_nodes import NO_COLUMN, Asked
 
+DEAREST = 50.0  # epsilon of a number beyond which its noise is 0 all but once in e^50
+
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
@@ -28,7 +30,7 @@ class Wanted:
 
     @property
     def price(self) -> float:
-        return self.budget / len(self.columns)
+        return min(self.budget / len(self.columns), DEAREST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +96,7 @@ class Asking:
         self, query: SumQuery, wanted: Sequence[Wanted]
     ) -> list[tuple[Wanted, Floats, float]]:
         for one in wanted:
-            one.node.pay(one.budget)  # also if the answer is lost: it was charged
+            one.node.pay(one.price * len(one.columns))  # also if the answer is lost: it was charged
         try:
             release = self._gate.release(query)
         except SlotSpent:

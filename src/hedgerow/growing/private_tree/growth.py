@@ -20,6 +20,7 @@ from hedgerow.growing.splits.growth import cut_of, possible_bins
 from hedgerow.privacy.pure import LEAST_PRICE
 from hedgerow.queries import n_bins_of
 from hedgerow.rng import stream
+from hedgerow.schema import Categorical
 from hedgerow.splitting import Histogram, reconciled
 
 WORTH = 0.2  # bounds are asked if their noise is below this part of the node's impurity
@@ -93,7 +94,19 @@ class Growth:
             values = [float(value[0]) for value in found.values]
             node.bounds = dict(zip(found.columns, values, strict=True))
             node.bounds_deviation = math.sqrt(found.variance)
-            node.columns = tuple(sorted(node.columns, key=lambda j: node.bounds[j]))
+            lead = self._by_chance(node)
+            node.columns = tuple(sorted(node.columns, key=lambda j: node.bounds[j] + lead[j]))
+
+    def _by_chance(self, node: Node) -> dict[int, float]:
+        """How far a long list of categories can lower its bound by luck: the best of all its sets
+        fits every category's rows as well as it can, at about the node's impurity of one row each.
+        """
+        if node.known is None or node.known.is_exact or not self.subsets:
+            return dict.fromkeys(node.columns, 0.0)
+        one = impurity(node.known.counts) / max(1.0, float(node.known.counts.sum()))
+        sizes = {j: int(node.possible[j].sum()) for j in node.columns}
+        listed = {j for j in node.columns if isinstance(self.schema.columns[j], Categorical)}
+        return {j: one * (n - 1) if j in listed else 0.0 for j, n in sizes.items()}
 
     def _bounds_say_something(self, node: Node) -> bool:
         if len(node.columns) <= self.rule.first_columns or not self.rule.bounds_share:
