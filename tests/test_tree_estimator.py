@@ -195,6 +195,8 @@ def test_conditions_on_one_column_become_one() -> None:
     assert Side("k", inside=("b", "c"), among=among, ordered=True).words() == "k is from b to c"
     assert Side("k", inside=among[2:], among=among, ordered=True).words() == "k is c or above"
     assert number(0.1) == "0.1"
+    gone = merged([Side("x", low=5.0, missing=True), Side("x", high=1.0, missing=True)])
+    assert [s.words() for s in gone] == ["x is missing"]
     long = Side("k", inside=tuple("abcdefgh"), among=tuple("abcdefghijklmnopqrst"))
     assert long.words(10) == "k is one of a, b, c and 5 more"
 

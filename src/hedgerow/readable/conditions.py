@@ -27,6 +27,9 @@ class Side:
 
     def words(self, longest: int = 0) -> str:
         """In words; with `longest`, lists of values are cut to about so many letters."""
+        nothing = self.low is not None and self.high is not None and self.low >= self.high
+        if self.missing and (nothing or self.inside == ()):
+            return f"{self.column} is missing"
         return f"{self.column} {self._what(longest)}{self._missing()}".strip()
 
     def _what(self, longest: int) -> str:

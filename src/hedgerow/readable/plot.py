@@ -72,7 +72,7 @@ def _heading(ax: Any, view: TreeView) -> None:
 def _box(ax: Any, view: TreeView, node: ViewNode, box: Box) -> None:
     from matplotlib.patches import Rectangle
 
-    side = view.sides[node.number]
+    side = view.shown[node.number]
     words = node.condition if side is None else side.words(2 * LETTERS - len(side.column) - 30)
     colour = colour_of(view.classes.index(node.label)) if node.is_leaf else "#888888"
     frame = Rectangle(

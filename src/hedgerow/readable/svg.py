@@ -73,7 +73,7 @@ def _line(view: TreeView, node: ViewNode, layout: Layout) -> str:
 
 
 def _box(view: TreeView, node: ViewNode, box: Box) -> str:
-    side = view.sides[node.number]
+    side = view.shown[node.number]
     words = node.condition if side is None else side.words(2 * LETTERS - len(side.column) - 30)
     colour = colour_of(view.classes.index(node.label))
     edge = f'stroke="{colour}" stroke-width="2.5"' if node.is_leaf else 'stroke="#888"'

@@ -46,7 +46,8 @@ class TreeView:
     """All nodes, root first, and what was promised."""
 
     nodes: tuple[ViewNode, ...]
-    sides: tuple[Side | None, ...]  # how each node is reached; None for the root
+    sides: tuple[Side | None, ...]  # the last split above each node; None for the root
+    shown: tuple[Side | None, ...]  # the same with earlier splits of its column drawn together
     classes: tuple[str, ...]
     label: str
     note: str
@@ -68,13 +69,15 @@ class TreeView:
             for goes, child in ((False, structure.left[node]), (True, structure.right[node])):
                 parents[child] = node
                 sides[child] = side_of(structure, node, model.schema, goes)
+        shown = [_together(number, sides, parents) for number in range(structure.n_nodes)]
         nodes: list[ViewNode] = []
-        for number, (parent, side) in enumerate(zip(parents, sides, strict=True)):
+        for number, (parent, side) in enumerate(zip(parents, shown, strict=True)):
             depth = 0 if parent < 0 else nodes[parent].depth + 1
             pair = (int(structure.left[number]), int(structure.right[number]))
             words = "all rows" if side is None else side.words()
             nodes.append(_node(number, parent, pair, depth, words, record, classes))
-        return TreeView(tuple(nodes), tuple(sides), classes, model.schema.label.name, _note(model))
+        what = (classes, model.schema.label.name, _note(model))
+        return TreeView(tuple(nodes), tuple(sides), tuple(shown), *what)
 
     def path(self, number: int) -> list[Side]:
         """The sides that lead from the root to a node, in order."""
@@ -108,6 +111,16 @@ class TreeView:
             "note": self.note,
             "nodes": [asdict(node) for node in self.nodes],
         }
+
+
+def _together(number: int, sides: list[Side | None], parents: list[int]) -> Side | None:
+    """The condition on the last split's column, with what the splits above say of it."""
+    found = sides[number]
+    while found is not None and (number := parents[number]) >= 0:
+        above = sides[number]
+        if above is not None and above.column == found.column:
+            found = above.meets(found)
+    return found
 
 
 def _node(
