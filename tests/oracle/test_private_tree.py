@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from hedgerow.queries.cuts import bin_of_codes
 from hedgerow.schema import Schema
 from hedgerow.settings import Privacy
 from hedgerow.tables import Rows, rows_of
-from hedgerow.testing import noise_off
+from hedgerow.testing import noise_off, seeded
 from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table, split_rows
 
 TIE = 1e-9
@@ -214,3 +215,17 @@ def test_a_lost_release_ends_a_branch_and_stays_charged(
     assert len(charges) == len(ledger.lines(COORDINATOR, "release")) + 1
     assert np.isfinite(model.trees[0].values).all()
     verify(ledger)
+
+
+def test_the_bare_gate_of_the_benchmark_gives_the_model_of_the_gate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    from private_tree.bare import tree_of
+
+    schema, rows, _ = table_of(500, 2, 1)
+    with seeded(3):
+        real = grow({"all": rows}, schema, epsilon=2.0, max_depth=3)
+    bare = tree_of([rows], schema, 2.0, 3, max_depth=3)
+    assert real == bare
+    assert real.record["tree"] == bare.record["tree"]
