@@ -21,14 +21,14 @@ from hedgerow.errors import FormatError, PlanError, SettingsError
 from hedgerow.packing import canonical_json, digest
 from hedgerow.privacy.accounting import epsilon_of, mu_of, sigma_floor
 from hedgerow.privacy.pure import Branches, OnPaths, pure_mu
-from hedgerow.settings import Privacy, Settings, privacy_from, with_values
+from hedgerow.settings import Privacy, Settings
 
 FORMAT = 1
 MAX_SLOTS = 1_000_000
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 MAX_NUMBERS = 1 << 22  # of one question; a party's memory may not depend on what is asked
 LEAST_MU = 1e-9  # of a slot; less is no answer, and noise too wide to draw
-_TOP = (
+TOP = (
     "format", "run", "schema", "unit", "method", "seed", "privacy", "settings", "slot", "rest",
     "branches",
 )  # fmt: skip
@@ -236,8 +236,10 @@ class Plan:
 
     @staticmethod
     def from_dict(document: Mapping[str, Any], source: str = "plan") -> Plan:
+        from hedgerow.privacy.plan_reading import plan_from
+
         try:
-            return _plan_from(document)
+            return plan_from(document)
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             if isinstance(error, (PlanError, SettingsError, FormatError)):
                 raise type(error)(f"{source}: {error}") from error
@@ -322,51 +324,3 @@ def _check_rest(rest: Rest) -> None:
             "the part of the plan that is priced during the run is not described correctly. "
             "Nothing was asked. Make the plan again."
         )
-
-
-def _rest_from(entry: Mapping[str, Any]) -> Rest:
-    known = ("mu", "retry", "coordinates", "slots", "kinds")
-    if sorted(entry) != sorted(known):
-        raise PlanError(f"rest must have exactly these keys: {', '.join(known)}")
-    kinds, numbers = entry["kinds"], (entry["coordinates"], entry["slots"])
-    if not isinstance(kinds, (list, tuple)) or any(type(n) is not int for n in numbers):
-        raise PlanError("rest must list kinds, and count slots and coordinates in whole numbers")
-    mus = (float(entry["mu"]), float(entry["retry"]))
-    return Rest(*mus, *numbers, tuple(str(kind) for kind in kinds))
-
-
-def _plan_from(document: Mapping[str, Any]) -> Plan:
-    version = document.get("format")
-    if isinstance(version, int) and version > FORMAT:
-        raise FormatError(
-            f"plan format {version} is newer than this hedgerow reads ({FORMAT}); "
-            f"install the hedgerow version that writes plan format {version}"
-        )
-    if version != FORMAT:
-        raise PlanError(f"format is {version!r}; it must be {FORMAT}")
-    unknown = [key for key in document if key not in _TOP]
-    if unknown:
-        raise PlanError(f"unknown key {unknown[0]!r}; known: {', '.join(_TOP)}")
-    slots: list[Slot] = []
-    for entry in document["slot"]:
-        repeat = entry.get("repeat", 1)
-        if not isinstance(repeat, int) or not 1 <= repeat <= MAX_SLOTS - len(slots):
-            raise PlanError(f"slot {entry.get('name')!r} repeats {repeat!r} times")
-        slot = Slot(
-            str(entry["name"]), str(entry["kind"]), float(entry["mu"]), int(entry["coordinates"])
-        )
-        slots.extend([slot] * repeat)
-    if not isinstance(document["seed"], int):
-        raise PlanError(f"seed is {document['seed']!r}; it must be a whole number")
-    return Plan(
-        run=str(document["run"]),
-        schema_hash=str(document["schema"]),
-        method=str(document["method"]),
-        settings=with_values(Settings(), document["settings"]),
-        privacy=privacy_from(document["privacy"]),
-        seed=document["seed"],
-        slots=tuple(slots),
-        unit=str(document["unit"]),
-        rest=_rest_from(document["rest"]) if "rest" in document else None,
-        branches=Branches.from_dict(document["branches"]) if "branches" in document else None,
-    )

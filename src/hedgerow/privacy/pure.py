@@ -183,6 +183,8 @@ class Paths:
     def objection(self, priced: Priced, branches: Branches, again: bool) -> str:
         """Why a question may not be asked; "" if it may. `again` is a further attempt."""
         for place, split in priced.splits.items():
+            if not 1 <= place < 2**DEEPEST:
+                return "its tree is deeper than any"
             if self.splits.get(place, split) != split:
                 return f"node {place} was split differently before"
         if not priced.prices or not all(_fits(place, priced) for place in priced.prices):
