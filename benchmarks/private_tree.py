@@ -58,7 +58,8 @@ def main() -> None:
     if given.diffprivlib or "diffprivlib" not in cache:
         cache["diffprivlib"] = tables.diffprivlib_version(given.diffprivlib)
     cache.update(summary(cells))
-    given.out.write_text(json.dumps(cache, indent=1) + "\n", "utf-8")
+    text = json.dumps(cache).replace("}, ", "},\n")  # a line a cell
+    given.out.write_text(text + "\n", "utf-8")
     folder = given.out.parent / given.out.stem
     drawn = [pictures.figure_two(cache, folder)]
     for number, n in ((3, 250), (4, 1000), (5, 100)):
