@@ -71,6 +71,18 @@ def federation_of(
     return local_federation(parts, schema, ledger, privacy.colluding, least, privacy.trust)
 
 
+def promise(
+    method: str, trust: str = "coordinator", epsilon: float = 1.0, delta: float = 1e-5, **more: Any
+) -> Privacy:
+    """What a plan of a method can promise: its own trust and accounting, if it has one."""
+    chosen = method_named(method)
+    trust = chosen.trust or trust
+    if chosen.accounting == "pure":
+        trust = "coordinator" if trust == "nobody" else trust
+        return Privacy(epsilon, 0.0, trust, accounting="pure", **more)  # type: ignore[arg-type]
+    return Privacy(epsilon, delta, trust, **more)  # type: ignore[arg-type]
+
+
 def train(
     parts: dict[str, Rows],
     schema: Schema,

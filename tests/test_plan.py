@@ -16,7 +16,7 @@ from hedgerow.presets import METHODS, method_named, plan_for
 from hedgerow.privacy.accounting import EXACT_LIMIT
 from hedgerow.privacy.plan import Plan, Slot, Wish, make_plan
 from hedgerow.settings import Privacy, Settings
-from tests.conftest import MIXED
+from tests.conftest import MIXED, promise
 
 PLAN = plan_for(
     MIXED, Privacy(1.0, 1e-5), "random-trees", settings={"n_trees": 5}, seed=3, run="run-1"
@@ -85,7 +85,7 @@ def test_every_method_plans_from_public_facts_alone(method: str) -> None:
     chosen = METHODS[method]
     asked = chosen.grower.wishes(MIXED, chosen.settings({}))
     assert asked or chosen.grower.later(MIXED, chosen.settings({}))
-    privacy = Privacy(1.0, 1e-5, chosen.trust or "coordinator")  # type: ignore[arg-type]
+    privacy = promise(method)
     one = plan_for(MIXED, privacy, method, seed=1, run="r")
     two = plan_for(MIXED, privacy, method, seed=1, run="r")
     assert one.hash == two.hash

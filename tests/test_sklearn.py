@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 from sklearn.utils.estimator_checks import check_estimator
 
-from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor
+from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, PrivateTreeClassifier
 from hedgerow.errors import BudgetExceeded, TableError
 from hedgerow.privacy.ledger import Budget, Ledger
 from hedgerow.privacy.spending import set_budget, spending
@@ -25,6 +25,7 @@ Numbers = tuple[NDArray[np.float64], NDArray[np.int64]]
 NOISE = "two fits never have the same noise, whatever the random_state"
 EXPECTED: dict[str, dict[str, str]] = {
     "PrivateBoostingClassifier": {"check_fit_idempotent": NOISE},
+    "PrivateTreeClassifier": {},
     "PrivateBoostingRegressor": {
         "check_fit_idempotent": NOISE,
         "check_regressor_data_not_an_array": NOISE,
@@ -42,6 +43,9 @@ STRONG: dict[str, Any] = {
 ESTIMATORS = [
     PrivateBoostingClassifier(classes="public", **STRONG),
     PrivateBoostingRegressor(label_bounds=(-10, 10), **STRONG),
+    PrivateTreeClassifier(
+        1e6, bounds=(-10, 10), classes="public", min_samples_leaf=1, random_state=0
+    ),
 ]
 
 

@@ -17,10 +17,13 @@ _HOMES = {
     "Privacy": "hedgerow.settings",
     "PrivateBoostingClassifier": "hedgerow.estimators",
     "PrivateBoostingRegressor": "hedgerow.estimators",
+    "PrivateTreeClassifier": "hedgerow.tree_estimator",
     "Schema": "hedgerow.schema",
     "Statement": "hedgerow.statement",
     "local_federation": "hedgerow.federation.local",
+    "export_text": "hedgerow.readable",
     "plan_for": "hedgerow.presets",
+    "plot_tree": "hedgerow.readable",
 }
 __all__ = [*sorted(_HOMES), "__version__"]
 
@@ -33,9 +36,12 @@ if TYPE_CHECKING:
     from hedgerow.presets import plan_for as plan_for
     from hedgerow.privacy.ledger import Ledger as Ledger
     from hedgerow.privacy.plan import Plan as Plan
+    from hedgerow.readable import export_text as export_text
+    from hedgerow.readable import plot_tree as plot_tree
     from hedgerow.schema import Schema as Schema
     from hedgerow.settings import Privacy as Privacy
     from hedgerow.statement import Statement as Statement
+    from hedgerow.tree_estimator import PrivateTreeClassifier as PrivateTreeClassifier
 
 
 def __getattr__(name: str) -> Any:

@@ -110,19 +110,12 @@ class _PrivateBoosting(BaseEstimator):
     ) -> Plan:
         names = ("n_trees", "max_depth", "learning_rate", "n_bins")
         chosen = {name: getattr(self, name) for name in names}
-        further = {k: v for k, v in (self.settings or {}).items() if k not in _PRIVACY}
-        twice = [name for name in further if chosen.get(name) is not None]
-        if twice:
-            raise SettingsError(f"{twice[0]!r} is given twice, as parameter and in settings")
-        unknown = [name for name in further if name not in _SETTINGS]
-        if unknown:
-            known = ", ".join(sorted(_SETTINGS | _PRIVACY))
-            raise SettingsError(f"unknown setting {unknown[0]!r}; known: {known}")
+        chosen = settings_given(chosen, self.settings)
         seed = self.random_state
         if seed is not None and not isinstance(seed, (int, np.integer)):
             raise SettingsError("random_state is a whole number or None; it seeds the questions")
         seed = None if seed is None else int(seed)
-        given = {**chosen, **further, **self._beginning(further)}
+        given = {**chosen, **self._beginning(chosen)}
         if tables is not None:
             given = with_exact_cuts(schema, self.method, given, tables.values)
         return plan_for(schema, privacy, self.method, given, seed)
@@ -381,6 +374,19 @@ class PrivateBoostingRegressor(RegressorMixin, _PrivateBoosting):
             return None
         low, high = self.label_bounds
         return {"label_bounds": (float(low), float(high))}
+
+
+def settings_given(chosen: Mapping[str, Any], settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Parameters and further settings as one table; what is given twice or unknown is refused."""
+    further = {k: v for k, v in (settings or {}).items() if k not in _PRIVACY}
+    twice = [name for name in further if chosen.get(name) is not None]
+    if twice:
+        raise SettingsError(f"{twice[0]!r} is given twice, as parameter and in settings")
+    unknown = [name for name in further if name not in _SETTINGS]
+    if unknown:
+        known = ", ".join(sorted(_SETTINGS | _PRIVACY))
+        raise SettingsError(f"unknown setting {unknown[0]!r}; known: {known}")
+    return {**chosen, **further}
 
 
 def _split(rows: Rows, parties: Any) -> dict[str, Rows]:

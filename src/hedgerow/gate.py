@@ -19,7 +19,7 @@ from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger
 from hedgerow.privacy.plan import Plan, Slot
 from hedgerow.privacy.reservation import Release, Reservation
 from hedgerow.queries import EnsembleRef, SumQuery, query_bytes, size_of
-from hedgerow.queries.noise import Noise, noise_for
+from hedgerow.queries.noise import Noise, noise_for, part_of_retry, priced_for
 from hedgerow.schema import Schema
 from hedgerow.statement import Disclosure, Statement
 
@@ -137,7 +137,7 @@ class Gate:
         if plan.settings.warm_start_says == "not private":
             reasons.append("It builds on a model that is not private.")
         return Statement(
-            guarantee="not private" if reasons else "epsilon-delta",
+            guarantee="not private" if reasons else plan.guarantee,
             epsilon=privacy.epsilon,
             delta=privacy.delta,
             trust=privacy.trust,
@@ -189,19 +189,22 @@ class Gate:
 
     def _ask(self, query: SumQuery, request: str, index: int, slot: Slot) -> Release:
         query.check(self.schema)
-        mu = slot.mu
+        mu, part = slot.mu, 1.0
         noise_for(query, mu, self._plan, self.schema)  # refuses before anything is charged
         if not self._opened:
             self._open()
         while True:
             with self._recording_refusals():
                 self._federation.gather(index)
-            if index >= len(self._plan.slots) and self._reservation.last_attempt(index):
-                assert self._plan.rest is not None
-                mu = min(slot.mu, self._plan.rest.retry)  # a further attempt is paid by a spare
-            noise = noise_for(query, mu, self._plan, self.schema)
+            if self._reservation.last_attempt(index):  # a further attempt is paid by a spare
+                if index >= len(self._plan.slots) and self._plan.rest is not None:
+                    mu = min(slot.mu, self._plan.rest.retry)
+                if self._plan.branches is not None:
+                    part = part_of_retry(query, self._plan)
+            noise = noise_for(query, mu, self._plan, self.schema, part)
+            priced, size = priced_for(query, self._plan, part), size_of(query)
             try:
-                attempt = self._reservation.charge(index, request, None, mu, size_of(query))
+                attempt = self._reservation.charge(index, request, None, mu, size, priced=priced)
             except SlotSpent:
                 self.lost += 1
                 raise
@@ -221,20 +224,33 @@ class Gate:
         values, source = total.values, total.source
         trust, grow = self._plan.privacy.trust, 1.0
         fail_point("noise")
+        pure = noise.mechanism == "laplace"
         if trust == "coordinator":
             blocks = [block.size for block in query.blocks]
-            values = mechanisms.add_gaussian(values, blocks, noise.sigmas)
+            add = mechanisms.add_laplace if pure else mechanisms.add_gaussian
+            values = add(values, blocks, noise.sigmas)
             source = mechanisms.source_name()
         elif trust == "nobody":
             grow = total.n_rows**0.5
         else:
             size, colluding = len(total.parties), self._plan.privacy.colluding
             grow = (size / (size - colluding)) ** 0.5
+        if pure:
+            sigmas = _laplace_deviations(noise, grow, source)
+            return Release(values.view(np.int64), noise.bits, sigmas, sigmas[0], source)
         sigmas = tuple(sigma * grow / 2.0**noise.bits for sigma in noise.sigmas)
         unit = noise.sigmas[0] / query.blocks[0].weight / 2.0**noise.bits
         if trust == "nobody" or source != "switched off":  # without noise there are no shares
             unit *= grow
         return Release(values.view(np.int64), noise.bits, sigmas, unit, source)
+
+
+def _laplace_deviations(noise: Noise, grow: float, source: str) -> tuple[float, ...]:
+    """The deviation of each block; none where a test switched the noise off."""
+    if source == "switched off":
+        return (0.0,) * len(noise.sigmas)
+    step = grow / 2.0**noise.bits
+    return tuple(mechanisms.laplace_deviation(scale) * step for scale in noise.sigmas)
 
 
 def start_trees(start: Ensemble | None, plan: Plan, schema: Schema) -> tuple[Tree, ...]:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hedgerow.privacy.accounting import epsilon_of
 from hedgerow.privacy.identity import Roster, fingerprint
 from hedgerow.privacy.ledger import Budget
 from hedgerow.privacy.plan import Plan
@@ -43,10 +42,9 @@ class Limits:
             raise Refusal("over-limits")
         if self.kinds is not None and not plan.kinds() <= self.kinds:
             raise Refusal("over-limits")
-        if self.per_run is not None:
-            cost = epsilon_of(plan.mu, self.per_run.delta, plan.coordinates)
-            if cost > self.per_run.epsilon * (1 + 1e-9):
-                raise Refusal("over-limits")
+        run = self.per_run
+        if run is not None and plan.epsilon_at(run.delta) > run.epsilon * (1 + 1e-9):
+            raise Refusal("over-limits")
         if self.wants_more_than(roster):
             raise Refusal("over-limits")
 
@@ -108,6 +106,7 @@ class Event:
     slot: int = -1
     kind: str = ""  # of the query
     mu: float = 0.0
+    epsilon: float = 0.0  # of a pure plan: what the question cost any row
     word: str = ""  # of a refusal
     plan: Plan | None = None
 

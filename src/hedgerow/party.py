@@ -37,7 +37,7 @@ from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.refusals import Refusals
 from hedgerow.privacy.reservation import Reservation
 from hedgerow.queries import size_of, step_trees
-from hedgerow.queries.noise import noise_for
+from hedgerow.queries.noise import noise_for, priced_for
 from hedgerow.schema import Schema
 from hedgerow.scores import RunningScores
 from hedgerow.tables import Rows
@@ -288,8 +288,9 @@ class Party:
             body = {"body": np.frombuffer(reply.body, np.uint8)}
             values = {"request": message.hash}
             self._ledger.append(self.name, "answer", ask.run, ask.slot, ask.attempt, values, body)
-        told = Event("answered", ask.run, ask.slot, ask.query.kind, ask.noise.mu, plan=run.plan)
-        self._tell(told)
+        priced = priced_for(ask.query, run.plan, ask.noise.part)
+        price = (ask.noise.mu, 0.0 if priced is None else priced.most)
+        self._tell(Event("answered", ask.run, ask.slot, ask.query.kind, *price, plan=run.plan))
         return reply
 
     def _is_charged(self, ask: Ask) -> bool:
@@ -317,7 +318,7 @@ class Party:
             raise Refusal("unknown-party")
         self._limits.check_set(ask.parties, roster)
         self._keys.agree(ask.reply_to)  # a key that is no key is refused before any charge
-        if ask.noise != noise_for(ask.query, slot.mu, plan, self.schema):
+        if ask.noise != noise_for(ask.query, slot.mu, plan, self.schema, ask.noise.part):
             raise Refusal("too-little-noise")
         if plan.privacy.trust == "parties":
             if len(ask.parties) < least_parties(roster):
@@ -342,9 +343,9 @@ class Party:
 
     def _charge(self, ask: Ask, run: _Run, request: str) -> None:
         try:
-            numbers = size_of(ask.query)
+            numbers, priced = size_of(ask.query), priced_for(ask.query, run.plan, ask.noise.part)
             run.reservation.charge(
-                ask.slot, request, ask.attempt, ask.noise.mu, numbers, ask.query.kind
+                ask.slot, request, ask.attempt, ask.noise.mu, numbers, ask.query.kind, priced
             )
         except LedgerWriteFailed:
             raise  # a full disk is not a used attempt
@@ -366,7 +367,10 @@ class Party:
             # Under `nobody` every row has noise of its own; their sum is drawn at once.
             honest, n_rows = len(ask.parties) - ask.colluding, self._rows.n_rows
             share = float(n_rows) if trust == "nobody" else 1.0 / honest
-            total[:-1] = mechanisms.add_gaussian(total[:-1], blocks, ask.noise.sigmas, share)
+            if ask.noise.mechanism == "laplace":
+                total[:-1] = mechanisms.add_laplace(total[:-1], blocks, ask.noise.sigmas, honest)
+            else:
+                total[:-1] = mechanisms.add_gaussian(total[:-1], blocks, ask.noise.sigmas, share)
             source = mechanisms.source_name()
         if trust == "parties":
             context = Context(

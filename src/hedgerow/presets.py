@@ -8,10 +8,11 @@ from typing import Any, Protocol
 
 from hedgerow.errors import SettingsError
 from hedgerow.gate import Gate
-from hedgerow.growing import auto, boost
+from hedgerow.growing import auto, boost, private_tree
 from hedgerow.growing.candidates import not_private
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.plan import Later, Plan, Wish, make_plan
+from hedgerow.privacy.pure import OnPaths
 from hedgerow.queries.noise import check_unit
 from hedgerow.rng import fresh_seed
 from hedgerow.schema import Schema
@@ -20,7 +21,9 @@ from hedgerow.tables import Rows
 
 _ALL = frozenset(Settings.__dataclass_fields__)
 _AUTO = frozenset({"rows_hint", "monotone", "warm_start", "warm_start_says"})
-_BOOSTING = _ALL - _AUTO
+_TREE_ALONE = frozenset({"min_samples_leaf", "leaf_share", "bounds_share", "save_budget"})
+_TREE = _TREE_ALONE | {"max_depth", "n_bins", "category_split"}
+_BOOSTING = _ALL - _AUTO - _TREE_ALONE
 
 
 # The published methods as published: no shrinkage, no floor, no base rate, equal noise a question.
@@ -40,7 +43,7 @@ class Grower(Protocol):
 
     def wishes(self, schema: Schema, settings: Settings) -> list[Wish]: ...
 
-    def later(self, schema: Schema, settings: Settings) -> Later | None: ...
+    def later(self, schema: Schema, settings: Settings) -> Later | OnPaths | None: ...
 
     def grow(self, gate: Gate) -> Ensemble: ...
 
@@ -58,6 +61,7 @@ class Method:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     queries: tuple[str, str, str] = ("0", "0", "T")
     trust: str | None = None  # the only trust the method makes sense under
+    accounting: str | None = None  # the only way its cost is counted
     uses: frozenset[str] = _BOOSTING
     grower: Grower = boost
 
@@ -85,6 +89,8 @@ class Method:
         if self.grower is auto:
             return f"at most {auto.MOST_ROUNDS}"
         own = self.settings({})
+        if self.grower is private_tree:
+            return "3 d + 2"
         trees = "T m" if own.cycles else "T"
         if own.split != "totally-random":
             single = own.features_per_tree == 1
@@ -192,6 +198,15 @@ METHODS: dict[str, Method] = {
             trust="nobody",
             uses=_uses(*_NO_GAIN, "batch_size", "batch_fraction"),
         ),
+        Method(
+            "private-tree",
+            "one readable tree from class counts, under pure epsilon; few columns asked a node",
+            {"max_depth": 5, "n_bins": 16, "category_split": "subset"},
+            ("0", "3 d", "2"),
+            accounting="pure",
+            uses=_TREE,
+            grower=private_tree,
+        ),
     )
 }
 
@@ -237,6 +252,7 @@ def plan_for(
             f"method {method!r} is for trust {chosen.trust!r} and the plan says "
             f"{privacy.trust!r}; set trust = {chosen.trust!r}, or choose another method"
         )
+    _check_accounting(chosen, privacy)
     resolved = chosen.settings(settings or {})
     if resolved.cycles:
         n_trees = resolved.cycles * len(schema.columns)
@@ -247,6 +263,22 @@ def plan_for(
     return make_plan(
         schema.hash, chosen.name, resolved, privacy, wanted, seed, run, schema.unit.text, later
     )
+
+
+def _check_accounting(method: Method, privacy: Privacy) -> None:
+    wanted, pure = method.accounting, privacy.accounting == "pure"
+    if wanted == "pure" and not pure:
+        raise SettingsError(
+            f"method {method.name!r} promises a pure epsilon and the plan counts it as "
+            f'{privacy.accounting!r}; set accounting = "pure" and delta = 0. Nothing was asked.'
+        )
+    if pure and wanted != "pure":
+        known = ", ".join(name for name, m in METHODS.items() if m.accounting == "pure")
+        raise SettingsError(
+            f"method {method.name!r} adds Gaussian noise, which promises no pure epsilon; set "
+            f"accounting to exact or renyi with a delta above 0, or choose a method that does: "
+            f"{known}. Nothing was asked."
+        )
 
 
 def check_party_count(privacy: Privacy, n_parties: int) -> None:

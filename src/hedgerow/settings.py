@@ -12,18 +12,18 @@ from hedgerow.errors import SettingsError
 
 Trust = Literal["coordinator", "parties", "nobody"]
 TRUSTS = ("coordinator", "parties", "nobody")
-ACCOUNTINGS = ("exact", "renyi")
+ACCOUNTINGS = ("exact", "renyi", "pure")
 CANDIDATE_METHODS = ("uniform", "log", "iterative-hessian", "quantiles", "quantiles-not-private")
 _WHOLE = {
     "n_trees": (1, 100_000), "cycles": (0, 10_000), "max_depth": (1, 12), "n_bins": (2, 128),
     "batch_size": (1, 100_000), "features_per_tree": (0, 1_000_000), "candidate_rounds": (1, 1000),
-    "rows_hint": (0, 10**12),
+    "rows_hint": (0, 10**12), "min_samples_leaf": (1, 10**9),
 }  # fmt: skip
 _NUMBERS = {
     "learning_rate": (0, 10), "reg_lambda": (0, 1e9), "leaf_clip": (0, 1e6),
     "floor_deviations": (0, 100), "split_caution": (0, 100), "gain_penalty": (0, 1e9),
     "min_hessian": (0, 1e12), "candidate_share": (0, 0.9), "batch_fraction": (0, 1),
-    "start_share": (0, 0.9),
+    "start_share": (0, 0.9), "leaf_share": (0, 0.95), "bounds_share": (0, 0.95),
 }  # fmt: skip
 _CHOICES = {
     "split": ("totally-random", "partially-random", "histogram"),
@@ -68,6 +68,10 @@ class Settings:
     warm_start: str = ""  # hash of the model that a run builds on; set by `warm_start_from`
     warm_start_says: str = ""  # its promise, or "public"; set by `warm_start_from`
     start_share: float = 0.02  # part of mu^2 that buys the base rate; 0 = start from one half
+    min_samples_leaf: int = 10  # of the one readable tree: fewer (noisy) rows are not split off
+    leaf_share: float = 0.0  # part of a path's epsilon for its leaf's counts; 0 = by a public rule
+    bounds_share: float = 0.0  # part of a node's epsilon that ranks columns; 0 = by a public rule
+    save_budget: bool = True  # rank columns first, ask few of them, hand down what is left
 
     def __post_init__(self) -> None:
         for name, (low, high) in _WHOLE.items():
@@ -77,8 +81,9 @@ class Settings:
             _number(name, getattr(self, name), least, most, open_low=above)
         for name, choices in _CHOICES.items():
             _choice(name, getattr(self, name), choices)
-        if not isinstance(self.reuse_histogram, bool):
-            raise SettingsError("reuse_histogram must be true or false")
+        for name in ("reuse_histogram", "save_budget"):
+            if not isinstance(getattr(self, name), bool):
+                raise SettingsError(f"{name} must be true or false")
         object.__setattr__(self, "cuts", _cuts(self.cuts))
         object.__setattr__(self, "monotone", _monotone_text(self.monotone))
         if not isinstance(self.warm_start, str) or not isinstance(self.warm_start_says, str):
@@ -160,9 +165,12 @@ class Privacy:
 
     def __post_init__(self) -> None:
         _number("epsilon", self.epsilon, 0, 1e7, open_low=True)
-        _number("delta", self.delta, 0, 0.5, open_low=True)
         _choice("trust", self.trust, TRUSTS)
         _choice("accounting", self.accounting, ACCOUNTINGS)
+        if self.accounting == "pure":
+            self._check_pure()
+        else:
+            _number("delta", self.delta, 0, 0.5, open_low=True)
         _whole("colluding", self.colluding, 1, 10_000)
         if self.minimum_parties == 0:
             object.__setattr__(self, "minimum_parties", max(3, self.colluding + 2))
@@ -173,6 +181,18 @@ class Privacy:
                 "at least one more party than may collude must be in every sum"
             )
         _whole("spare", self.spare, 0, 1000)
+
+    def _check_pure(self) -> None:
+        if self.delta != 0 or isinstance(self.delta, bool):
+            raise SettingsError(
+                f"delta is {self.delta!r}, and pure accounting has none; set delta = 0"
+            )
+        if self.trust == "nobody":
+            raise SettingsError(
+                "pure epsilon is promised where the coordinator or the parties are trusted; under "
+                "trust in nobody every row would need Laplace noise of its own, whose sum is not "
+                'drawn here. Set trust to "parties" or "coordinator"'
+            )
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

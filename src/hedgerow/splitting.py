@@ -70,6 +70,7 @@ class GainRule:
     first: int  # outputs: numbers of the first part
     second_scale: float  # the first part has so many times the noise of the second
     clip: float = np.inf
+    least_rows: float = 0.0  # a side with fewer is not split off
 
     def denominators(self, sums: Floats) -> Floats:
         """What divides each output (output, ...): Hessians, or the count of all rows."""
@@ -98,12 +99,13 @@ class GainRule:
 
     def holds_rows(self, sums: Floats, variances: Floats) -> Bools:
         """Whether sides hold more than noise would show in an empty one."""
-        if self.caution == 0:
+        if self.caution == 0 and self.least_rows == 0:
             return np.ones(sums.shape[1], np.bool_)
         rest = sums[self.first :] if len(sums) > self.first else sums
         least = self.caution * np.sqrt(len(rest) * variances)
         least /= 1.0 if len(sums) == self.first else self.second_scale
-        return np.asarray(np.sort(rest, axis=0).sum(axis=0) >= least)
+        held = np.sort(rest, axis=0).sum(axis=0)
+        return np.asarray(held >= np.maximum(least, self.least_rows))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,8 @@ from typing import Any, Literal
 from hedgerow.errors import FormatError
 
 FORMAT = 1
-Guarantee = Literal["epsilon-delta", "none", "not private"]
+Guarantee = Literal["epsilon-delta", "pure", "none", "not private"]
+PRIVATE = ("epsilon-delta", "pure")
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Statement:
 
     def words(self) -> str:
         """The guarantee in plain sentences."""
-        if self.guarantee != "epsilon-delta":
+        if self.guarantee not in PRIVATE:
             return (
                 f"NOT PRIVATE. {self.reason or 'This model carries no guarantee.'} "
                 "Do not publish it as a private model."
@@ -60,7 +61,7 @@ class Statement:
         return "\n".join(parts)
 
     def _promise(self) -> str:
-        numbers = f"epsilon = {self.epsilon:g}, delta = {self.delta:g}"
+        numbers = self._numbers()
         counted = f"counted for {self.scope}, over {self.releases} releases ({self.accounting})"
         if self.trust == "coordinator":
             return (
@@ -83,6 +84,11 @@ class Statement:
             f"{self.minimum_parties} parties."
         )
 
+    def _numbers(self) -> str:
+        if self.guarantee == "pure":
+            return f"pure epsilon = {self.epsilon:g} (delta = 0)"
+        return f"epsilon = {self.epsilon:g}, delta = {self.delta:g}"
+
     def _beginning(self) -> str:
         before = f"It builds on another model ({self.builds_on[:12]})"
         if self.builds_on_promise == "public":
@@ -94,9 +100,9 @@ class Statement:
 
     def promise(self) -> str:
         """The promise in a few words, for whoever builds on the model."""
-        if self.guarantee != "epsilon-delta":
+        if self.guarantee not in PRIVATE:
             return "not private"
-        own = f"epsilon = {self.epsilon:g}, delta = {self.delta:g}"
+        own = self._numbers()
         before = self.builds_on_promise
         return own if before in ("", "public") else f"{own} beyond {before}"
 

@@ -28,6 +28,9 @@ class _Off:
     def gaussian(self, size: int, sigma: float) -> NDArray[np.int64]:
         return np.zeros(size, np.int64)
 
+    def laplace(self, size: int, scale: float, shares: int = 1) -> NDArray[np.int64]:
+        return np.zeros(size, np.int64)
+
 
 class _Seeded:
     name = "seeded"
@@ -37,6 +40,11 @@ class _Seeded:
 
     def gaussian(self, size: int, sigma: float) -> NDArray[np.int64]:
         return np.rint(self._rng.normal(0.0, sigma, size)).astype(np.int64)
+
+    def laplace(self, size: int, scale: float, shares: int = 1) -> NDArray[np.int64]:
+        ends = -np.expm1(-1 / scale)
+        sides = self._rng.negative_binomial(1 / shares, ends, (2, size))
+        return np.asarray(sides[0] - sides[1], np.int64)
 
 
 @contextmanager
@@ -58,7 +66,8 @@ def check_query(
 ) -> None:
     """Attack a query: no single row may exceed the stated sensitivity, and answers must add up.
 
-    `rows` and `scores` should hold the worst rows one can think of, saturated scores included.
+    `rows` and `scores` should hold the worst rows one can think of, saturated scores included. A
+    statistic of a party does not add up over rows: there every row is taken away from all of them.
     """
     query.check(schema)
     if step_trees(query) and scores.shape[1] == 1:
@@ -67,9 +76,12 @@ def check_query(
         scores = np.column_stack([scores, before])
     weights = np.concatenate([np.full(b.size, b.weight) for b in query.blocks])
     total = np.zeros(size_of(query), np.int64)
+    together = query.answer(rows, scores, schema, bits)
+    of_a_party = bool(getattr(query, "of_a_party", False))
     for i in range(rows.n_rows):
-        row = rows.take(np.array([i]))
-        answer = query.answer(row, scores[i : i + 1], schema, bits)
+        kept = np.delete(np.arange(rows.n_rows), i) if of_a_party else np.array([i])
+        answer = query.answer(rows.take(kept), scores[kept], schema, bits)
+        answer = together - answer if of_a_party else answer
         if answer.dtype != np.int64 or answer.shape != total.shape:
             raise AssertionError(f"{query.kind} answers {answer.shape}, not {total.shape}")
         total += answer
@@ -82,7 +94,7 @@ def check_query(
             raise AssertionError(
                 f"{query.kind}: a row moves the answer by l1 {l1}, l2 {l2}; stated {bound}"
             )
-    if not np.array_equal(query.answer(rows, scores, schema, bits), total):
+    if not of_a_party and not np.array_equal(together, total):
         raise AssertionError(f"{query.kind}: the answer is not the sum over rows")
 
 

@@ -39,6 +39,7 @@ from hedgerow.queries import (
     query_bytes,
 )
 from hedgerow.queries.noise import Noise
+from hedgerow.queries.stand_ins import KINDS, tree_stand_in
 from hedgerow.schema import Categorical, Numeric, Ordinal, Schema
 from hedgerow.wire import Ask, Message
 
@@ -180,7 +181,7 @@ def _walk(plan: Plan, schema: Schema) -> Iterator[tuple[int, Slot, _Asked]]:
     length = fresh.n_trees
     asked = 0  # questions about the trees of this batch so far
     for index, slot in enumerate(plan.slots):
-        if slot.kind in (LabelSums.kind, ColumnCounts.kind):
+        if slot.kind in (LabelSums.kind, ColumnCounts.kind, *KINDS):
             yield index, slot, _Asked()
             continue
         first = length - fresh.n_trees
@@ -256,7 +257,8 @@ class _Sizes:
         query, shapes = self._stand_in(slot, EnsembleRef(asked.length, _HASH))
         plain = query_bytes(query)
         length = len(plain) + _growth(query.parts()[1], shapes)
-        sigmas = (_LONGEST_NUMBER,) * len(query.blocks)
+        n_blocks = shapes.get("leaves", (len(query.blocks),))[0]
+        sigmas = (_LONGEST_NUMBER,) * n_blocks
         noise, privacy = Noise(slot.mu, MAX_BITS, sigmas), self._plan.privacy
         c, run = privacy.colluding, self._plan.run
         ask = Ask(run, index, 1, self._names, query, noise, c, _HASH, _HASH)
@@ -299,7 +301,19 @@ class _Sizes:
             return query, {"cuts": (max(0, slot.coordinates - m),)}
         if slot.kind == ScoreCounts.kind:
             return ScoreCounts(2, (), ensemble), {"edges": (max(0, slot.coordinates // 2 - 1),)}
+        if slot.kind in KINDS:
+            return self._about_a_tree(slot)
         raise PlanError(f"slot {slot.name!r} asks for {slot.kind!r}, whose size is not known")
+
+    def _about_a_tree(self, slot: Slot) -> tuple[SumQuery, dict[str, Shape]]:
+        """Of a level, one number of leaves; the first question of a name is about the root."""
+        same = [s.coordinates for s in self._plan.slots if s.name == slot.name]
+        n_leaves = math.ceil(slot.coordinates / min(same))
+        if slot.name == "leaves":
+            n_leaves = 2**self._plan.settings.max_depth
+        n_bins, root = self._plan.settings.n_bins, _ONE_LEAF.structure
+        query, shapes = tree_stand_in(slot.kind, self._schema, n_bins, n_leaves, root)
+        return query, {**shapes, **_Trees(1, n_leaves).shapes(self._words)}
 
 
 def _sealed(

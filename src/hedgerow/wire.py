@@ -21,7 +21,7 @@ from hedgerow.privacy.identity import Identity, signed_by
 from hedgerow.queries import SumQuery, query_bytes, query_from_bytes
 from hedgerow.queries.noise import Noise
 
-VERSION = 2
+VERSION = 3
 # Everything a party may say instead of answering. None of it depends on a row.
 REFUSALS = {
     "bad-message": "the message was not readable",
@@ -79,6 +79,7 @@ class Ask:
             "run": self.run, "slot": self.slot, "attempt": self.attempt,
             "parties": list(self.parties), "mu": self.noise.mu, "bits": self.noise.bits,
             "sigmas": list(self.noise.sigmas), "mechanism": self.noise.mechanism,
+            "part": self.noise.part,
             "colluding": self.colluding, "joined": self.joined, "reply_to": self.reply_to,
         }  # fmt: skip
         return pack(values, {"query": _bytes_array(query_bytes(self.query))})
@@ -92,6 +93,7 @@ class Ask:
                 int(values["bits"]),
                 tuple(float(s) for s in values["sigmas"]),
                 str(values["mechanism"]),
+                float(values["part"]),
             )
             return Ask(
                 str(values["run"]),

@@ -173,6 +173,7 @@ def test_methods_are_listed(call: Call) -> None:
         "warm_start",
         "warm_start_says",
     ]
+    assert "save_budget" in settings.pop("private-tree")
     assert all("n_trees" in names for names in settings.values())
     assert all(entry["summary"] for entry in told["methods"])
     shown = call("methods").stdout

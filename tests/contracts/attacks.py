@@ -18,10 +18,12 @@ from hedgerow.growing.splits.totally_random import totally_random
 from hedgerow.losses import UPDATES, loss_for
 from hedgerow.queries import (
     NO_TREES,
+    ClassHistograms,
     ColumnCounts,
     ColumnHessians,
     ColumnSums,
     EnsembleRef,
+    ImpurityBounds,
     LabelSums,
     LeafSums,
     NodeHistograms,
@@ -29,6 +31,7 @@ from hedgerow.queries import (
     n_bins_of,
     step_trees,
 )
+from hedgerow.queries.tree_nodes import NO_COLUMN, Asked
 from hedgerow.rng import stream
 from hedgerow.schema import Label, Schema
 from hedgerow.tables import Rows
@@ -144,6 +147,48 @@ def score_counts(schema: Schema) -> list[ScoreCounts]:
     return [ScoreCounts(2, edges, NO_TREES) for edges in ((-1.0, 0.0, 2.5), (), many)]
 
 
+def three_leaves(schema: Schema) -> GrowingTree:
+    """A cut of a number, and below it one of a column of categories."""
+    cuts, grid, tree = CANDIDATES["uniform"](schema, 4), base_grid(schema), GrowingTree()
+    bins = [n_bins_of(grid[j], cuts[j]) for j in (0, 4)]
+    _, right = tree.split(0, cut_of(schema, cuts, 0, np.arange(bins[0]) > 1))
+    tree.split(right, cut_of(schema, cuts, 4, np.arange(bins[1]) > 0))
+    return tree
+
+
+def class_histograms(schema: Schema) -> list[ClassHistograms]:
+    """A root over all columns, leaves of different prices, counts alone; classes only."""
+    if not schema.label.classes:
+        return []
+    cuts, everything = CANDIDATES["uniform"](schema, 4), tuple(range(len(schema.columns)))
+    tree = three_leaves(schema).structure()
+    few = (Asked(0, (4, 1), 0.5), Asked(2, (NO_COLUMN,), 3.0), Asked(1, (3,), 0.01))
+    return [
+        ClassHistograms.of(schema, GrowingTree().structure(), [Asked(0, everything, 0.1)], cuts),
+        ClassHistograms.of(schema, tree, few, cuts),
+        ClassHistograms.of(schema, tree, [Asked(1, (NO_COLUMN, 0), 7.0)], cuts),
+    ]
+
+
+def impurity_bounds(schema: Schema) -> list[ImpurityBounds]:
+    """The same leaves; sets of categories where there are two classes."""
+    k = len(schema.label.classes)
+    if not k:
+        return []
+    cuts, columns = CANDIDATES["uniform"](schema, 4), tuple(range(len(schema.columns)))
+    chosen = tuple(tuple(c) for c in cuts)
+    root, tree = GrowingTree().structure(), three_leaves(schema).structure()
+    mixed = (Asked(0, (4, 1), 0.5), Asked(2, (0, 2, 3), 3.0))
+    return [
+        ImpurityBounds(structure, asked, used, tuple(chosen[j] for j in used), k, subsets)
+        for subsets in ((False, True) if k == 2 else (False,))
+        for structure, asked, used in (
+            (root, (Asked(0, columns, 0.1),), columns),
+            (tree, mixed, columns),
+        )
+    ]
+
+
 # A kind of query and the questions it is attacked with.
 ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
     LabelSums.kind: lambda schema: [
@@ -168,6 +213,8 @@ ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
         *stepped(schema),
     ],
     ScoreCounts.kind: score_counts,
+    ClassHistograms.kind: class_histograms,
+    ImpurityBounds.kind: impurity_bounds,
 }
 
 

@@ -15,12 +15,22 @@ from hedgerow.losses import TREE_UPDATES
 from hedgerow.presets import METHODS, method_named, plan_for
 from hedgerow.privacy.accounting import epsilon_of
 from hedgerow.privacy.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.pure import path_costs
 from hedgerow.privacy.reservation import Reservation
 from hedgerow.privacy.verify import verify
 from hedgerow.queries import LabelSums
 from hedgerow.settings import Privacy
 from hedgerow.tables import rows_of
-from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table, split_rows, train
+from tests.conftest import (
+    MIXED,
+    federation_of,
+    mixed_rows,
+    mixed_table,
+    promise,
+    split_rows,
+    train,
+)
 from tests.oracle.runs import LABELS, schema_of, table_of
 
 ROWS = mixed_rows(mixed_table(120, seed=2))
@@ -39,14 +49,15 @@ def test_every_method_spends_exactly_its_plan(method: str, n_parties: int, trust
     share what there is; the others use every slot.
     """
     chosen = method_named(method)
-    if chosen.trust not in (None, trust):
-        trust = str(chosen.trust)
-    privacy = Privacy(1.0, 1e-5, trust)  # type: ignore[arg-type]
+    privacy = promise(method, trust)
     ledger = Ledger.in_memory()
     federation = federation_of(parts_of(n_parties), MIXED, privacy, ledger)
     settings = {name: value for name, value in SETTINGS.items() if name in chosen.uses}
     plan = plan_for(MIXED, privacy, method, settings, seed=1)
     chosen.grow(Gate(federation, plan, ledger))
+    if plan.branches is not None:
+        check_paths(plan, ledger, federation.names)
+        return
     learned = plan.settings.split != "totally-random" or plan.rest is not None
     for owner in (COORDINATOR, *federation.names):
         charges = ledger.lines(owner, "charge", plan.run)
@@ -66,6 +77,21 @@ def test_every_method_spends_exactly_its_plan(method: str, n_parties: int, trust
     assert 0.999 * privacy.epsilon < cost <= privacy.epsilon * (1 + 1e-9)
     asked = [v for v in verify(ledger) if v.owner == COORDINATOR]
     assert [v.releases for v in asked] == [v.charges for v in asked]
+
+
+def check_paths(plan: Plan, ledger: Ledger, names: tuple[str, ...]) -> None:
+    """A pure plan is a ceiling of every path; leaves draw what the nodes above them left."""
+    assert plan.epsilon == pytest.approx(1.0, rel=1e-9)
+    assert plan.branches is not None
+    for owner in (COORDINATOR, *names):
+        charges = ledger.lines(owner, "charge", plan.run)
+        assert [line.slot for line in charges] == sorted({line.slot for line in charges})
+        costs = path_costs(charges)
+        assert costs
+        assert all(0.999 * plan.branches.epsilon < cost <= 1.0 for cost in costs.values())
+        reserved = ledger.lines(owner, "reserve", plan.run)
+        assert [line.values["epsilon"] for line in reserved] == [plan.epsilon]
+    verify(ledger)
 
 
 @pytest.mark.parametrize("candidates", CANDIDATES)

@@ -26,7 +26,7 @@ from hedgerow.privacy.spending import month_spending, spending
 from hedgerow.queries import QUERIES
 from hedgerow.settings import Privacy
 from hedgerow.wire import Refusal
-from tests.conftest import MIXED
+from tests.conftest import MIXED, promise
 from tests.test_ledger import a_plan
 
 MARK = fingerprint(Identity().public)
@@ -83,8 +83,7 @@ ALL_PARTIES = Roster((("a", "1"), ("b", "2"), ("c", "3")), "4", 1, 3, "parties")
 
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_every_method_passes_under_its_own_name(method: str) -> None:
-    trust = METHODS[method].trust or "parties"
-    privacy = Privacy(1.0, 1e-6, trust)  # type: ignore[arg-type]
+    privacy = promise(method, "parties", delta=1e-6)
     limits = read({"format": 1, "delta": 1e-6, "methods": [method]})
     limits.check_plan(plan_for(MIXED, privacy, method, seed=1), ALL_PARTIES)
 

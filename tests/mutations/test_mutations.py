@@ -52,8 +52,8 @@ def noise_to_a_copy(patch: pytest.MonkeyPatch) -> None:
 def inverted_scale(patch: pytest.MonkeyPatch) -> None:
     honest = query_noise.noise_for
 
-    def inverted(query: Any, mu: float, plan: Any, schema: Any) -> Any:
-        return honest(query, 1 / mu, plan, schema)
+    def inverted(query: Any, mu: float, plan: Any, schema: Any, part: float = 1.0) -> Any:
+        return honest(query, 1 / mu, plan, schema, part)
 
     patch.setattr(gate, "noise_for", inverted)
     patch.setattr(party, "noise_for", inverted)

@@ -27,6 +27,7 @@ from hedgerow.cli import (
     runs,
     statement,
     train,
+    tree,
 )
 from hedgerow.cli import schema as schema_commands
 from hedgerow.cli.screen import start_logging
@@ -66,6 +67,7 @@ for group, name, command, example in (
         "hedgerow predict model.hedge --data new.csv --out predictions.csv",
     ),
     (app, "evaluate", evaluate.evaluate, "hedgerow evaluate model.hedge --data test.csv"),
+    (app, "tree", tree.tree, "hedgerow tree model.hedge --svg tree.svg"),
     (app, "statement", statement.statement, "hedgerow statement model.hedge"),
     (app, "methods", methods.methods, "hedgerow methods --json"),
     (app, "runs", runs.runs, "hedgerow runs trial/coordinator"),

@@ -40,6 +40,7 @@ def show(ledger: LedgerFile, json: options.Json = False) -> None:
         charged = f"{run['charged']} of {run['slots']}"
         released = "" if run["released"] is None else str(run["released"])
         shown.add_row(*cells, f"{run['epsilon']:.4g}", f"{run['delta']:g}", charged, released)
+    drawn = [run for run in runs if run["branches"]]
     sums = ("runs", "epsilon", "delta", "budget", "left", "next run at most")
     added = table("Totals", "owner", *sums, right=sums)
     for total in totals:
@@ -55,6 +56,12 @@ def show(ledger: LedgerFile, json: options.Json = False) -> None:
         )
     console = results()
     console.print(shown)
+    for run in drawn:
+        costs = run["branches"].values()
+        say(
+            f"Run {run['run'][:8]}, {run['owner']}: {len(costs)} branches drew pure epsilon = "
+            f"{min(costs):.4g} to {max(costs):.4g}."
+        )
     console.print(added)
 
 
@@ -78,8 +85,10 @@ def verify(ledger: LedgerFile, json: options.Json = False) -> None:
 
 def _run(line: Line, ledger: Ledger) -> dict[str, Any]:
     from hedgerow.privacy.ledger import COORDINATOR
+    from hedgerow.privacy.pure import path_costs
 
     values = line.values
+    charges = ledger.lines(line.owner, "charge", line.run)
     kinds = Counter(found.kind for found in ledger.lines(owner=line.owner, run=line.run))
     return {
         "run": line.run,
@@ -89,6 +98,8 @@ def _run(line: Line, ledger: Ledger) -> dict[str, Any]:
         "epsilon": values["epsilon"],
         "delta": values["delta"],
         "slots": sum(slot.get("repeat", 1) for slot in values["plan"]["slot"]),
+        # Of a pure run: what each path of its tree drew, by the place of its end.
+        "branches": path_costs(charges) if "branches" in values["plan"] else {},
         "charged": kinds["charge"],
         # Releases are the coordinator's; a party only answers.
         "released": kinds["release"] if line.owner == COORDINATOR else None,

@@ -12,9 +12,9 @@ from hedgerow.settings import Privacy, Settings
 # A few words each; docs/settings.md says more. Tests compare the names with `settings.py`.
 MEANINGS = {
     "epsilon": "privacy loss that is allowed",
-    "delta": "its slack; well below 1 / rows",
+    "delta": "its slack; well below 1 / rows; 0 with pure accounting",
     "trust": "who is trusted: coordinator, parties or nobody",
-    "accounting": "how the cost is counted: exact or renyi",
+    "accounting": "how the cost is counted: exact, renyi or pure",
     "colluding": "parties that may leak, omit or lie",
     "minimum_parties": "the smallest set that is summed; 0 = 3, and at least colluding + 2",
     "spare": "attempts paid in advance for drop-outs",
@@ -47,6 +47,10 @@ MEANINGS = {
     "monotone": 'columns whose effect may only rise or fall: {"age": 1, "dose": -1}',
     "warm_start": "hash of the model that a run builds on; set by --warm-start-from",
     "warm_start_says": "what that model promises, or public; set by --warm-start-from",
+    "min_samples_leaf": "private-tree: sides with fewer (noisy) rows are not split off",
+    "leaf_share": "private-tree: part of a path's epsilon for its leaf; 0 = by a public rule",
+    "bounds_share": "private-tree: part of a node's epsilon that ranks columns; 0 = by the rule",
+    "save_budget": "private-tree: rank columns, ask few, hand down what is left",
     "start_share": "part of the budget (mu²) that buys the base rate; 0 = none",
 }
 

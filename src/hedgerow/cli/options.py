@@ -88,7 +88,7 @@ Accounting = Annotated[
     typer.Option(
         "--accounting",
         envvar="HEDGEROW_ACCOUNTING",
-        help="exact, or renyi to reproduce papers.",
+        help="exact, renyi to reproduce papers, or pure (no delta; method private-tree).",
     ),
 ]
 Trees = Annotated[

@@ -95,8 +95,9 @@ def _show(made: Plan, schema: Schema, parties: int) -> None:
     for group in made.to_dict()["slot"]:
         part = group["repeat"] * group["mu"] ** 2 / made.mu**2
         name = f"{group['name']} ({group['kind']})"
-        cells = (str(group["repeat"]), name, f"{group['coordinates']:,}", f"{group['mu']:.4f}")
-        slots.add_row(*cells, f"{100 * part:.1f} %")
+        cells = (str(group["repeat"]), name, f"{group['coordinates']:,}")
+        prices = (f"{group['mu']:.4f}", f"{100 * part:.1f} %")
+        slots.add_row(*cells, *(prices if made.branches is None else ("by node", "")))
     if made.rest is not None:
         part = f"{100 * made.rest.mu**2 / made.mu**2:.1f} %"
         name = f"priced during the run ({', '.join(made.rest.kinds)})"
@@ -106,10 +107,20 @@ def _show(made: Plan, schema: Schema, parties: int) -> None:
     console.print(slots)
     if made.method == "auto":
         _show_rule(made, schema)
+    if made.branches is not None:
+        spare, each = made.privacy.spare, f"{made.branches.retry:.4g} for each spare attempt"
+        show(
+            "Prices are settled during the run, node by node: pure epsilon = "
+            f"{made.branches.epsilon:.4g} on any path from the root to a leaf"
+            f"{f', and {each}' if spare else ''}."
+        )
     cost = table("Cost", "what", "value", right=("value",))
     privacy = made.privacy
     cost.add_row("epsilon", f"{made.epsilon:.4g} at delta = {privacy.delta:g}")
-    cost.add_row("mu (Gaussian privacy parameter)", f"{made.mu:.4f}")
+    if made.branches is None:
+        cost.add_row("mu (Gaussian privacy parameter)", f"{made.mu:.4f}")
+    else:
+        cost.add_row("mu that it books as beside Gaussian runs", f"{made.mu:.4f}")
     cost.add_row("trust in", privacy.trust)
     opening = numbers["opening_rounds"]
     cost.add_row("rounds, at most", f"{numbers['rounds']:,} + {opening} to open")

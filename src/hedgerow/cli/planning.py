@@ -43,6 +43,9 @@ def make_plan(
     from hedgerow.settings import privacy_from
 
     values = {**_carried(base, given), **given}
+    chosen = method_named(values.get("method", "auto"))
+    if chosen.accounting == "pure":  # there is no delta to ask for
+        values = {"delta": 0.0, "accounting": "pure", **values}
     for name in ("epsilon", "delta"):
         if name not in values:
             raise SettingsError(
@@ -133,4 +136,13 @@ def _carried(base: Plan | None, given: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     if given.get("method", base.method) == base.method:
         return values_of(base)
-    return {"seed": base.seed, **base.privacy.to_dict()}
+    promised = base.privacy.to_dict()
+    if _is_pure(base.method) != _is_pure(given["method"]):  # a delta of one is none of the other
+        promised = {k: v for k, v in promised.items() if k not in ("delta", "accounting")}
+    return {"seed": base.seed, **promised}
+
+
+def _is_pure(method: str) -> bool:
+    from hedgerow.presets import method_named
+
+    return method_named(method).accounting == "pure"

@@ -254,7 +254,9 @@ def _record_budget(
         if delta is not None:
             raise SettingsError("--budget-delta needs --budget-epsilon. Nothing was asked.")
         return
-    ceiling = Privacy(epsilon, plan.privacy.delta if delta is None else delta)  # checks ranges
+    delta = plan.privacy.delta if delta is None else delta
+    accounting = "exact" if delta else "pure"
+    ceiling = Privacy(epsilon, delta, accounting=accounting)  # checks ranges
     with ledger.transaction():
         for owner in (COORDINATOR, *sorted(parties)):
             set_budget(ledger, Budget(ceiling.epsilon, ceiling.delta), owner)
@@ -293,7 +295,9 @@ def _grow(
 def _facts(plan: Plan, ledger: Ledger, federation: Federation) -> dict[str, Any]:
     from hedgerow.privacy.spending import spending
 
-    total = spending(ledger)
+    total, delta = spending(ledger), plan.privacy.delta
+    if delta == 0 and total.gaussian:  # other runs of this ledger have one
+        delta = 1e-6
     return {
         "run": plan.run,
         "method": plan.method,
@@ -304,7 +308,8 @@ def _facts(plan: Plan, ledger: Ledger, federation: Federation) -> dict[str, Any]
         "rounds": federation.rounds,
         "bytes_to_parties": federation.bytes_to_parties,
         "bytes_from_parties": federation.bytes_from_parties,
-        "ledger_epsilon": total.epsilon(plan.privacy.delta),
+        "ledger_epsilon": total.epsilon(delta),
+        "ledger_delta": delta,
         "ledger_runs": total.runs,
     }
 
@@ -315,7 +320,8 @@ def _show(model: Ensemble, facts: dict[str, Any]) -> None:
     delta, n_parties = facts["delta"], len(facts["parties"])
     shown.add_row("epsilon spent", f"{facts['epsilon']:.4g} at delta = {delta:g}")
     runs = "1 run" if facts["ledger_runs"] == 1 else f"{facts['ledger_runs']} runs"
-    shown.add_row(f"epsilon of the ledger ({runs})", f"{facts['ledger_epsilon']:.4g}")
+    other = f" at delta = {facts['ledger_delta']:g}" if facts["ledger_delta"] != delta else ""
+    shown.add_row(f"epsilon of the ledger ({runs})", f"{facts['ledger_epsilon']:.4g}{other}")
     shown.add_row("trees", str(len(model.trees)))
     shown.add_row("rounds asked now", str(facts["rounds"]))
     if facts["releases_replayed"]:

@@ -22,6 +22,7 @@ from hedgerow.limits import Event, Limits
 from hedgerow.privacy.accounting import epsilon_of
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.pure import spent_on_paths
 from hedgerow.wire import REFUSALS
 
 
@@ -91,9 +92,11 @@ class Board:
             self._recall(event)
         self._squares[event.run] += event.mu**2
         self._asked[event.run] += 1
+        pure = plan.branches is not None
+        price = f"epsilon = {event.epsilon:.4f}" if pure else f"mu = {event.mu:.4f}"
         self.say(
             f"run {printable(event.run, 12)}: answered slot {event.slot}, "
-            f"{printable(event.kind)} ({printable(plan.method)}), mu = {event.mu:.4f}; epsilon so "
+            f"{printable(event.kind)} ({printable(plan.method)}), {price}; epsilon so "
             f"far {self._so_far(plan):.4g} of {plan.epsilon:.4g} reserved"
         )
 
@@ -101,11 +104,14 @@ class Board:
         """What earlier processes charged for this run; the event's own charge is there as well."""
         assert self._ledger is not None
         charges = self._ledger.lines(self._name, "charge", event.run)
-        squares = math.fsum(float(line.values["mu"]) ** 2 for line in charges)
+        squares = math.fsum(float(line.values.get("mu", 0.0)) ** 2 for line in charges)
         self._squares[event.run] = max(0.0, squares - event.mu**2)
         self._asked[event.run] = len(charges) - 1
 
     def _so_far(self, plan: Plan) -> float:
+        if plan.branches is not None:  # the dearest path so far, and spares
+            assert self._ledger is not None
+            return spent_on_paths(self._ledger.lines(self._name, "charge", plan.run))
         mu = math.sqrt(self._squares.get(plan.run, 0.0))
         return epsilon_of(mu, plan.privacy.delta, plan.coordinates, plan.privacy.accounting)
 

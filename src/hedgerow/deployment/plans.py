@@ -7,13 +7,13 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tomli_w
 from rich.text import Text
 
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.federation.kit import Kit
-from hedgerow.privacy.accounting import epsilon_of
 from hedgerow.privacy.plan import Plan
 
 log = logging.getLogger(__name__)
@@ -105,25 +105,32 @@ def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
     p = plan.privacy
     own = ""
     if delta is not None and (delta != p.delta or p.accounting != "exact"):
-        cost = epsilon_of(plan.mu, delta, plan.coordinates)
+        cost = plan.epsilon_at(delta)
         own = f" (counted at this party's delta = {delta:g}: epsilon = {cost:.4g})"
     slots = [
         f"{group['repeat']:,} x {printable(group['name'])}: {printable(group['kind'])}, at most "
-        f"{group['coordinates']:,} numbers each, mu = {group['mu']:.4f} each"
+        f"{group['coordinates']:,} numbers each{_price_of(group, plan)}"
         for group in plan.to_dict()["slot"]
     ]
+    numbers = plan.coordinates or sum(slot.coordinates for slot in plan.slots)
     lines = [
         f"Run {printable(plan.run)}, method {printable(plan.method)}.",
         f"It reserves epsilon = {plan.epsilon:.4g} at delta = {p.delta:g}{own}; the unit of "
         f"privacy is one {printable(plan.unit)}.",
         f"Trust in: {p.trust}; at least {p.minimum_parties} parties in a sum, of which "
         f"{p.colluding} may collude; {p.spare} spare attempts, paid in advance.",
-        f"It releases at most {plan.coordinates:,} noisy numbers in {plan.n_slots:,} questions"
+        f"It releases at most {numbers:,} noisy numbers in {plan.n_slots:,} questions"
         f"{_SEEN[p.trust]}. It asks:",
         *(f"  {text}" for text in slots[:40]),
     ]
     if len(slots) > 40:
         lines.append(f"  and {len(slots) - 40:,} further groups of questions")
+    if plan.branches is not None:
+        lines.append(
+            "  Each is priced during the run, node by node of one tree: pure epsilon = "
+            f"{plan.branches.epsilon:.4g} on any path from the root to a leaf, and "
+            f"{plan.branches.retry:.4g} for each spare attempt."
+        )
     if plan.rest is not None:
         kinds = ", ".join(printable(kind) for kind in plan.rest.kinds)
         lines.append(
@@ -131,6 +138,10 @@ def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
             f"{plan.rest.coordinates:,} numbers and mu = {plan.rest.mu:.4f} in all"
         )
     return [*lines, *_public_facts(plan)]
+
+
+def _price_of(group: dict[str, Any], plan: Plan) -> str:
+    return "" if plan.branches is not None else f", mu = {group['mu']:.4f} each"
 
 
 def _public_facts(plan: Plan) -> list[str]:

@@ -1,4 +1,4 @@
-"""THE ONLY place that draws noise. Discrete Gaussians from OpenDP's secure source.
+"""THE ONLY place that draws noise. Discrete Gaussians and Laplaces from OpenDP's secure source.
 
 Noise is drawn on zeros and added modulo 2**64, because OpenDP's own integer addition saturates.
 Seeded and switched-off noise exist for tests only (`hedgerow.testing`); every vector that leaves
@@ -8,6 +8,7 @@ here carries the name of its source, and a model made with any but the secure on
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,6 +24,9 @@ MAX_BITS = 31  # so that the product of two grid values fits into 64 bits
 MIN_BITS = 16
 PREFERRED = 26  # log2 of the preferred sigma in grid steps
 WIDEST = 2.0**50  # sigma in grid steps; far wider noise would saturate OpenDP's 64-bit integers
+LEAST_SCALE = 1e-3  # of a discrete Laplace, in grid steps; less is no noise to speak of
+WIDEST_LAPLACE = 2.0**40
+LAPLACE_STEPS = 5  # log2 of the scale, in grid steps, that a number between counts gets
 Sums = NDArray[np.uint64]
 
 
@@ -30,6 +34,10 @@ class NoiseSource(Protocol):
     name: str
 
     def gaussian(self, size: int, sigma: float) -> NDArray[np.int64]: ...
+
+    def laplace(self, size: int, scale: float, shares: int = 1) -> NDArray[np.int64]:
+        """Draws of which any `shares` add up to a discrete Laplace; that itself for one."""
+        ...
 
 
 class SecureSource:
@@ -48,6 +56,57 @@ class SecureSource:
         if np.abs(draws.astype(np.float64)).max() > 2.0**62:
             raise PlanError("a draw of noise was out of range; nothing left")
         return draws
+
+    def laplace(self, size: int, scale: float, shares: int = 1) -> NDArray[np.int64]:
+        if size == 0:
+            return np.zeros(0, np.int64)
+        if not LEAST_SCALE <= scale <= WIDEST_LAPLACE:
+            raise PlanError(f"Laplace noise of scale {scale:.3g} cannot be drawn; nothing left")
+        if shares == 1:
+            return np.array(_discrete_laplace(scale)([0] * size), np.int64)
+        return self._negative_binomial(size, scale, shares) - self._negative_binomial(
+            size, scale, shares
+        )
+
+    def _negative_binomial(self, size: int, scale: float, shares: int) -> NDArray[np.int64]:
+        """NB(1/shares): what one of `shares` equal parts of a geometric number is.
+
+        Parts of shape 1/m that add up to a geometric g are, given g, what m colours of a Polya urn
+        that starts with a weight of 1/m each show after g draws. So: draw g, then run the urn for
+        one colour. Draw number i takes it with probability (1/m + x) / (1 + i), x times so far,
+        which is (1 + m x) / (m + m i) in whole numbers: exact, no float is involved.
+        """
+        left = self._geometric(size, scale)
+        found = np.zeros(size, np.int64)
+        active = np.flatnonzero(left > 0)
+        step = 0
+        while len(active):
+            drawn = _below(len(active), shares * (1 + step))
+            found[active] += drawn < np.uint64(1) + np.uint64(shares) * found[active].view(
+                np.uint64
+            )
+            step += 1
+            active = active[left[active] > step]
+        return found
+
+    def _geometric(self, size: int, scale: float) -> NDArray[np.int64]:
+        """P(g) in proportion to exp(-g / scale), g >= 0: a discrete Laplace, given not negative."""
+        found = np.zeros(0, np.int64)
+        while len(found) < size:
+            draws = self.laplace(2 * (size - len(found)) + 8, scale)
+            found = np.concatenate([found, draws[draws >= 0]])
+        return found[:size]
+
+
+def _below(size: int, limit: int) -> NDArray[np.uint64]:
+    """Uniform whole numbers below `limit`, from the operating system, without bias."""
+    top = (2**64 // limit) * limit  # what lies above would favour small remainders
+    drawn = np.frombuffer(os.urandom(8 * size), np.uint64)
+    if top < 2**64:
+        while (wrong := drawn >= np.uint64(top)).any():
+            drawn = drawn.copy()
+            drawn[wrong] = np.frombuffer(os.urandom(8 * int(wrong.sum())), np.uint64)
+    return drawn % np.uint64(limit)
 
 
 _SECURE = SecureSource()
@@ -109,6 +168,46 @@ def add_gaussian(
     if noise.shape != total.shape:
         raise PlanError("the noise does not have the shape of the sum")
     return total + noise.view(np.uint64)
+
+
+def add_laplace(
+    total: Sums, blocks: Sequence[int], scales: Sequence[float], shares: int = 1
+) -> Sums:
+    """Add discrete Laplace noise to each block, mod 2**64; or a party's share of it.
+
+    With `shares` = S - c the noise of any S - c honest parties adds up to an exact discrete Laplace
+    of that scale, and whatever the others add is post-processing.
+    """
+    source = _SOURCE.get()
+    parts = zip(blocks, scales, strict=True)
+    noise = np.concatenate(
+        [source.laplace(size, scale, shares) for size, scale in parts] or [np.zeros(0, np.int64)]
+    )
+    if noise.shape != total.shape:
+        raise PlanError("the noise does not have the shape of the sum")
+    return total + noise.view(np.uint64)
+
+
+def laplace_deviation(scale: float) -> float:
+    """Standard deviation of the discrete Laplace with P(x) in proportion to exp(-|x| / scale)."""
+    ratio = math.exp(-1 / scale)
+    return math.sqrt(2 * ratio) / (1 - ratio)
+
+
+def laplace_bits(scale: float) -> int:
+    """Grid fineness at which a number that is no count is fine beside noise of this scale."""
+    return min(MIN_BITS, max(0, LAPLACE_STEPS - math.floor(math.log2(scale))))
+
+
+@lru_cache(maxsize=256)
+def _discrete_laplace(scale: float) -> Any:
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_laplace
+    from opendp.metrics import l1_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    return make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)
 
 
 @lru_cache(maxsize=256)

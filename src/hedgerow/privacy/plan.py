@@ -15,20 +15,22 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hedgerow.errors import FormatError, PlanError, SettingsError
 from hedgerow.packing import canonical_json, digest
 from hedgerow.privacy.accounting import epsilon_of, mu_of, sigma_floor
-from hedgerow.settings import Privacy, Settings, privacy_from, with_values
+from hedgerow.privacy.pure import Branches, OnPaths, pure_mu
+from hedgerow.settings import Privacy, Settings
 
 FORMAT = 1
 MAX_SLOTS = 1_000_000
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 MAX_NUMBERS = 1 << 22  # of one question; a party's memory may not depend on what is asked
 LEAST_MU = 1e-9  # of a slot; less is no answer, and noise too wide to draw
-_TOP = (
+TOP = (
     "format", "run", "schema", "unit", "method", "seed", "privacy", "settings", "slot", "rest",
+    "branches",
 )  # fmt: skip
 
 
@@ -56,7 +58,10 @@ class Later:
 
 @dataclass(frozen=True)
 class Slot:
-    """One charge that the plan allows: at most `coordinates` numbers at privacy parameter mu."""
+    """One charge that the plan allows: at most `coordinates` numbers at privacy parameter mu.
+
+    In a pure plan mu is 0: what a slot costs is settled during the run, within the `Branches`.
+    """
 
     name: str
     kind: str
@@ -95,6 +100,7 @@ class Plan:
     slots: tuple[Slot, ...]
     unit: str = "row"  # what is protected, as `Unit.text` of the schema says it
     rest: Rest | None = None  # slots that follow, priced during the run
+    branches: Branches | None = None  # what tree paths may cost; in pure plans, and only there
 
     def __post_init__(self) -> None:
         if not _RUN.fullmatch(self.run):
@@ -106,8 +112,9 @@ class Plan:
             raise PlanError(f"a plan has 1 to {MAX_SLOTS} slots, this one {self.n_slots}")
         if self.rest is not None:
             _check_rest(self.rest)
+        self._check_branches()
         for slot in self.slots:
-            if not LEAST_MU <= slot.mu < math.inf:
+            if self.branches is None and not LEAST_MU <= slot.mu < math.inf:
                 raise PlanError(
                     f"slot {slot.name!r} has mu = {slot.mu}; it must be at least {LEAST_MU:g}. "
                     "Nothing was asked. Raise epsilon or plan fewer trees."
@@ -124,6 +131,18 @@ class Plan:
                 f"{self.privacy.epsilon:g}. Nothing was asked. Make the plan again."
             )
 
+    def _check_branches(self) -> None:
+        pure = self.privacy.accounting == "pure"
+        if pure != (self.branches is not None) or (pure and self.rest is not None):
+            raise PlanError(
+                "pure accounting goes with a budget of tree paths and nothing else does. Nothing "
+                "was asked. Make the plan again."
+            )
+        if self.branches is not None:
+            self.branches.check()
+            if any(slot.mu != 0 for slot in self.slots):
+                raise PlanError("a slot of a pure plan has no mu. Nothing was asked.")
+
     @property
     def n_slots(self) -> int:
         """How many slots there can be, those priced during the run included."""
@@ -131,7 +150,9 @@ class Plan:
 
     @cached_property
     def mu(self) -> float:
-        """Total privacy parameter of all slots and spare attempts."""
+        """Total privacy parameter of all slots and spare attempts; what a pure epsilon books as."""
+        if self.branches is not None:
+            return pure_mu(self.epsilon)
         squares, attempts = [slot.mu**2 for slot in self.slots], [slot.mu for slot in self.slots]
         if self.rest is not None:
             squares.append(self.rest.mu**2)
@@ -140,7 +161,9 @@ class Plan:
 
     @property
     def coordinates(self) -> int:
-        """All numbers that may be released, spare attempts included."""
+        """All numbers whose discreteness is paid for, spares included; none in a pure plan."""
+        if self.branches is not None:
+            return 0
         sizes = [slot.coordinates for slot in self.slots]
         if self.rest is not None:
             sizes.append(self.rest.coordinates)
@@ -162,7 +185,20 @@ class Plan:
     def epsilon(self) -> float:
         """The ceiling that the plan reserves, at its own delta."""
         p = self.privacy
+        if self.branches is not None:
+            return self.branches.epsilon + p.spare * self.branches.retry
         return epsilon_of(self.mu, p.delta, self.coordinates, p.accounting)
+
+    def epsilon_at(self, delta: float) -> float:
+        """What the plan costs whoever counts at another delta, exactly."""
+        if delta == 0:
+            return self.epsilon if self.branches is not None else math.inf
+        cost = epsilon_of(self.mu, delta, self.coordinates)
+        return cost if self.branches is None else min(cost, self.epsilon)
+
+    @property
+    def guarantee(self) -> Literal["pure", "epsilon-delta"]:
+        return "epsilon-delta" if self.branches is None else "pure"
 
     @property
     def floor(self) -> int:
@@ -183,7 +219,8 @@ class Plan:
                 slots[-1]["repeat"] += 1
             else:
                 slots.append({**entry, "repeat": 1})
-        rest = {"rest": asdict(self.rest)} if self.rest else {}
+        parts = {"rest": self.rest, "branches": self.branches}
+        rest = {name: asdict(part) for name, part in parts.items() if part is not None}
         return {
             "format": FORMAT,
             "run": self.run,
@@ -199,8 +236,10 @@ class Plan:
 
     @staticmethod
     def from_dict(document: Mapping[str, Any], source: str = "plan") -> Plan:
+        from hedgerow.privacy.plan_reading import plan_from
+
         try:
-            return _plan_from(document)
+            return plan_from(document)
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             if isinstance(error, (PlanError, SettingsError, FormatError)):
                 raise type(error)(f"{source}: {error}") from error
@@ -232,9 +271,18 @@ def make_plan(
     seed: int,
     run: str | None = None,
     unit: str = "row",
-    later: Later | None = None,
+    later: Later | OnPaths | None = None,
 ) -> Plan:
     """Give each wish its mu so that all slots and spares cost exactly (epsilon, delta)."""
+    if isinstance(later, OnPaths):
+        whole = 1 + privacy.spare * later.retry
+        most = privacy.epsilon / whole * (1 - 1e-12)
+        listed = tuple(
+            Slot(w.name, w.kind, 0.0, w.coordinates) for w in wishes for _ in range(w.repeat)
+        )
+        branches, run = Branches(most, most * later.retry), run or secrets.token_hex(8)
+        facts = (schema_hash, method, settings, privacy, seed, listed, unit)
+        return Plan(run, *facts, branches=branches)
     wishes = [wish for wish in wishes if wish.share > 0 and wish.repeat > 0]
     if not wishes and later is None:
         raise PlanError("the method asks nothing; there is nothing to plan")
@@ -276,50 +324,3 @@ def _check_rest(rest: Rest) -> None:
             "the part of the plan that is priced during the run is not described correctly. "
             "Nothing was asked. Make the plan again."
         )
-
-
-def _rest_from(entry: Mapping[str, Any]) -> Rest:
-    known = ("mu", "retry", "coordinates", "slots", "kinds")
-    if sorted(entry) != sorted(known):
-        raise PlanError(f"rest must have exactly these keys: {', '.join(known)}")
-    kinds, numbers = entry["kinds"], (entry["coordinates"], entry["slots"])
-    if not isinstance(kinds, (list, tuple)) or any(type(n) is not int for n in numbers):
-        raise PlanError("rest must list kinds, and count slots and coordinates in whole numbers")
-    mus = (float(entry["mu"]), float(entry["retry"]))
-    return Rest(*mus, *numbers, tuple(str(kind) for kind in kinds))
-
-
-def _plan_from(document: Mapping[str, Any]) -> Plan:
-    version = document.get("format")
-    if isinstance(version, int) and version > FORMAT:
-        raise FormatError(
-            f"plan format {version} is newer than this hedgerow reads ({FORMAT}); "
-            f"install the hedgerow version that writes plan format {version}"
-        )
-    if version != FORMAT:
-        raise PlanError(f"format is {version!r}; it must be {FORMAT}")
-    unknown = [key for key in document if key not in _TOP]
-    if unknown:
-        raise PlanError(f"unknown key {unknown[0]!r}; known: {', '.join(_TOP)}")
-    slots: list[Slot] = []
-    for entry in document["slot"]:
-        repeat = entry.get("repeat", 1)
-        if not isinstance(repeat, int) or not 1 <= repeat <= MAX_SLOTS - len(slots):
-            raise PlanError(f"slot {entry.get('name')!r} repeats {repeat!r} times")
-        slot = Slot(
-            str(entry["name"]), str(entry["kind"]), float(entry["mu"]), int(entry["coordinates"])
-        )
-        slots.extend([slot] * repeat)
-    if not isinstance(document["seed"], int):
-        raise PlanError(f"seed is {document['seed']!r}; it must be a whole number")
-    return Plan(
-        run=str(document["run"]),
-        schema_hash=str(document["schema"]),
-        method=str(document["method"]),
-        settings=with_values(Settings(), document["settings"]),
-        privacy=privacy_from(document["privacy"]),
-        seed=document["seed"],
-        slots=tuple(slots),
-        unit=str(document["unit"]),
-        rest=_rest_from(document["rest"]) if "rest" in document else None,
-    )

@@ -17,6 +17,7 @@ from hedgerow.errors import LedgerError, PlanError, SlotSpent
 from hedgerow.failpoints import fail_point
 from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger, Line
 from hedgerow.privacy.plan import LEAST_MU, Plan, Rest
+from hedgerow.privacy.pure import Paths, Priced
 from hedgerow.privacy.spending import Ceiling, budget_of, check_unit, unit_of
 
 
@@ -134,12 +135,14 @@ class Reservation:
         mu: float | None = None,
         numbers: int = 0,
         kind: str = "",
+        priced: Priced | None = None,
     ) -> int:
         """Charge one attempt at a slot and return its number; refuse when none is left.
 
         The first attempt is the slot's own; each further one draws a spare. A slot that is priced
-        during the run names its mu and how many numbers it releases. `kind`, that of the query, is
-        for whoever reads the ledger.
+        during the run names its mu and how many numbers it releases; one of a pure plan says what
+        each node of its tree pays (`priced`). `kind`, that of the query, is for whoever reads the
+        ledger.
         """
         # Two threads that both saw the last spare would both draw it: check and charge at once.
         with self.ledger.transaction():
@@ -148,16 +151,18 @@ class Reservation:
             if number <= last:
                 raise LedgerError(f"attempt {number} of slot {slot} is not above the last, {last}")
             self._check_spare(slot, last)
-            values: dict[str, Any] = {
-                "mu": self._price(slot, mu, numbers, last),
-                "request": request,
-            }
+            values: dict[str, Any] = {"request": request}
+            if self.plan.branches is None:
+                values["mu"] = self._price(slot, mu, numbers, last)
+            else:
+                values["epsilon"] = self._checked_price(slot, priced, last)
             if slot >= len(self.plan.slots):
                 values["numbers"] = numbers
             if kind:
                 values["kind"] = kind
             fail_point("charge")
-            self.ledger.append(self.owner, "charge", self.plan.run, slot, number, values)
+            arrays = None if priced is None else priced.arrays()
+            self.ledger.append(self.owner, "charge", self.plan.run, slot, number, values, arrays)
         fail_point("sync")
         return number
 
@@ -198,6 +203,19 @@ class Reservation:
                 "are drawn. Nothing was asked."
             )
         return mu
+
+    def _checked_price(self, slot: int, priced: Priced | None, last: int) -> float:
+        """What a question of a pure plan costs any row; refuses what no path has left.
+
+        Read from the ledger every time: a party that was restarted knows as much as before.
+        """
+        branches = self.plan.branches
+        if branches is None or priced is None or not 0 <= slot < len(self.plan.slots):
+            raise PlanError(f"slot {slot} of a pure plan says what each node pays; nothing left")
+        before = Paths.of(self.ledger.lines(self.owner, "charge", self.plan.run))
+        if reason := before.objection(priced, branches, again=last > 0):
+            raise PlanError(f"slot {slot} cannot be charged: {reason}. Nothing was asked.")
+        return priced.most
 
     def released(self, slot: int, request: str) -> Release | None:
         """The stored release of a slot: a resumed run replays, it does not ask again."""

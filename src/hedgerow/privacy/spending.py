@@ -22,25 +22,43 @@ MONTH = timedelta(days=31)
 class Spending:
     """What an owner has reserved so far, over all runs of a ledger or those of a month."""
 
-    mu: float
+    mu: float  # of all runs; pure ones as what they book as
     coordinates: int
     runs: int
+    pure: float = 0.0  # pure epsilons, added up
+    gaussian: float | None = None  # mu of the runs that are not pure; None = all of it
 
     def epsilon(self, delta: float, accounting: str = "exact") -> float:
-        return epsilon_of(self.mu, delta, self.coordinates, accounting)
+        """The smaller of two true bounds: all as Gaussians, or pure epsilons added on top."""
+        others = self.mu if self.gaussian is None else self.gaussian
+        if delta == 0:
+            return math.inf if others else self.pure
+        bound = epsilon_of(self.mu, delta, self.coordinates, accounting)
+        if not self.pure:
+            return bound
+        return min(bound, self.pure + epsilon_of(others, delta, self.coordinates, accounting))
 
     def with_plan(self, plan: Plan) -> Spending:
-        mu = math.hypot(self.mu, plan.mu)
-        return Spending(mu, self.coordinates + plan.coordinates, self.runs + 1)
+        mu, others = (
+            math.hypot(self.mu, plan.mu),
+            self.mu if self.gaussian is None else self.gaussian,
+        )
+        own = 0.0 if plan.branches is not None else plan.mu
+        pure = plan.epsilon if plan.branches is not None else 0.0
+        sizes = self.coordinates + plan.coordinates
+        return Spending(mu, sizes, self.runs + 1, self.pure + pure, math.hypot(others, own))
 
     def room(self, budget: Budget) -> float:
         """The epsilon of the dearest run that still fits, at the budget's own delta.
 
         Runs compose by the squares of their mu, so it is more than the difference of two epsilons.
         """
+        added = max(0.0, budget.epsilon - self.epsilon(budget.delta)) if self.pure else 0.0
+        if budget.delta == 0:
+            return added if self.pure or self.mu else budget.epsilon
         ceiling = mu_of(budget.epsilon, budget.delta, self.coordinates)
         left = math.sqrt(max(0.0, ceiling**2 - self.mu**2))
-        return epsilon_of(left, budget.delta, self.coordinates)
+        return max(added, epsilon_of(left, budget.delta, self.coordinates))
 
 
 @dataclass(frozen=True)
@@ -122,7 +140,11 @@ def check_unit(ledger: Ledger, plan: Plan, owner: str) -> None:
 def _added(lines: Sequence[Line]) -> Spending:
     reserved = [line.values for line in lines]
     mu = math.sqrt(math.fsum(float(v["mu"]) ** 2 for v in reserved))
-    return Spending(mu, sum(int(v["coordinates"]) for v in reserved), len(reserved))
+    pure = [v for v in reserved if v["plan"]["privacy"]["accounting"] == "pure"]
+    others = math.sqrt(math.fsum(float(v["mu"]) ** 2 for v in reserved if v not in pure))
+    numbers = sum(int(v["coordinates"]) for v in reserved)
+    added = math.fsum(float(v["epsilon"]) for v in pure)
+    return Spending(mu, numbers, len(reserved), added, others)
 
 
 def _is_after(line: Line, since: datetime) -> bool:

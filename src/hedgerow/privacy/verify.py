@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hedgerow.errors import LedgerError
 from hedgerow.privacy.ledger import Budget, Ledger, Line
 from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.pure import Paths, priced_of
 from hedgerow.privacy.reservation import drawn_from_rest
 from hedgerow.privacy.spending import Spending, budget_of, spending
 
@@ -76,6 +77,9 @@ def _check_charge(line: Line, plan: Plan | None, before: list[Line]) -> None:
     firsts = len({other.slot for other in [*before, line]})
     if len(before) + 1 - firsts > plan.privacy.spare:
         _wrong(line, "charges more attempts than the plan reserved")
+    if plan.branches is not None:
+        _check_paths(line, plan, before)
+        return
     mu, rest = float(line.values["mu"]), plan.rest
     if line.slot < len(plan.slots):
         if not math.isclose(mu, plan.slots[line.slot].mu, rel_tol=1e-12):
@@ -90,6 +94,16 @@ def _check_charge(line: Line, plan: Plan | None, before: list[Line]) -> None:
         fits = drawn_from_rest(before, plan).fits_with(mu, line.values["numbers"], rest)
     if not fits:
         _wrong(line, "charges more than is left of the part priced during the run")
+
+
+def _check_paths(line: Line, plan: Plan, before: list[Line]) -> None:
+    """A charge of a pure plan extends the tree of the charges before, and no path has too much."""
+    assert plan.branches is not None
+    priced, again = priced_of(line), any(other.slot == line.slot for other in before)
+    if not math.isclose(float(line.values["epsilon"]), priced.most, rel_tol=1e-12):
+        _wrong(line, "charges another price than its nodes pay")
+    if reason := Paths.of(before).objection(priced, plan.branches, again):
+        _wrong(line, f"charges what it may not: {reason}")
 
 
 def _reserved(line: Line) -> Plan:

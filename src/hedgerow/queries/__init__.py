@@ -15,10 +15,12 @@ from hedgerow.queries.base import (
     size_of,
     step_trees,
 )
+from hedgerow.queries.class_histograms import ClassHistograms
 from hedgerow.queries.column_counts import ColumnCounts
 from hedgerow.queries.column_hessians import ColumnHessians
 from hedgerow.queries.column_sums import ColumnSums
 from hedgerow.queries.cuts import n_bins_of
+from hedgerow.queries.impurity_bounds import ImpurityBounds
 from hedgerow.queries.label_sums import LabelSums
 from hedgerow.queries.leaf_sums import LeafSums
 from hedgerow.queries.node_histograms import NodeHistograms
@@ -34,6 +36,8 @@ QUERIES: dict[str, Any] = {
         LeafSums,
         NodeHistograms,
         ScoreCounts,
+        ClassHistograms,
+        ImpurityBounds,
     )
 }
 
@@ -41,10 +45,12 @@ __all__ = [
     "NO_TREES",
     "QUERIES",
     "Block",
+    "ClassHistograms",
     "ColumnCounts",
     "ColumnHessians",
     "ColumnSums",
     "EnsembleRef",
+    "ImpurityBounds",
     "LabelSums",
     "LeafSums",
     "NodeHistograms",

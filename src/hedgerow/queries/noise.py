@@ -1,12 +1,17 @@
-"""How much noise a query gets from a slot: sigma = sensitivity / mu, on a grid fine enough."""
+"""How much noise a query gets from a slot: sigma = sensitivity / mu, on a grid fine enough.
+
+In a pure plan a query says itself what each node of its tree pays, and gets the scales for that.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from hedgerow.errors import PlanError
 from hedgerow.privacy import mechanisms
 from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.pure import Priced
 from hedgerow.queries.base import SumQuery
 from hedgerow.schema import Schema
 
@@ -15,10 +20,38 @@ from hedgerow.schema import Schema
 class Noise:
     """The noise of one sum: what each block gets, in grid steps, before shares."""
 
-    mu: float
+    mu: float  # 0 in a pure plan
     bits: int
-    sigmas: tuple[float, ...]
+    sigmas: tuple[float, ...]  # deviations of Gaussians, scales of Laplaces
     mechanism: str = "gaussian"
+    part: float = 1.0  # of what its nodes offer to pay, if a further attempt may not cost as much
+
+
+class PricedQuery(Protocol):
+    """A question that says what each node of its tree pays; its blocks have weights to match."""
+
+    counts: bool  # whether every number is whole
+
+    def priced(self) -> Priced: ...
+
+
+def priced_for(query: SumQuery, plan: Plan, part: float = 1.0) -> Priced | None:
+    """What a question charges the nodes of its tree in a pure plan; None in any other plan."""
+    if plan.branches is None:
+        return None
+    return _pure(query).priced().scaled(part)
+
+
+def part_of_retry(query: SumQuery, plan: Plan) -> float:
+    """The part of its price that a further attempt pays: spares are paid in advance, up to that."""
+    assert plan.branches is not None
+    return min(1.0, plan.branches.retry / _pure(query).priced().most * (1 - 1e-12))
+
+
+def _pure(query: SumQuery) -> PricedQuery:
+    if not hasattr(query, "priced"):
+        raise PlanError(f"a pure plan has no {query.kind} questions; nothing was asked")
+    return query  # type: ignore[return-value]
 
 
 def check_unit(trust: str, schema: Schema) -> None:
@@ -31,7 +64,7 @@ def check_unit(trust: str, schema: Schema) -> None:
         )
 
 
-def noise_for(query: SumQuery, mu: float, plan: Plan, schema: Schema) -> Noise:
+def noise_for(query: SumQuery, mu: float, plan: Plan, schema: Schema, part: float = 1.0) -> Noise:
     """The noise that a slot of this mu prescribes; both sides compute it by themselves.
 
     A person has at most k rows in a party, and sums add up: k rows are at most k times as far as
@@ -39,6 +72,8 @@ def noise_for(query: SumQuery, mu: float, plan: Plan, schema: Schema) -> Noise:
     about replacing: two answers are each at most that long, hence at most twice that apart.
     """
     check_unit(plan.privacy.trust, schema)
+    if plan.branches is not None:
+        return _laplace_for(query, schema, part)
     distance = query.sensitivity.l2 * schema.unit.at_most
     if plan.privacy.trust == "nobody":
         distance *= 2
@@ -48,3 +83,25 @@ def noise_for(query: SumQuery, mu: float, plan: Plan, schema: Schema) -> Noise:
     mechanisms.check_sigma(min(sigmas), plan.floor)
     mechanisms.check_sigma(max(sigmas), plan.floor)
     return Noise(mu, bits, sigmas)
+
+
+def _laplace_for(query: SumQuery, schema: Schema, part: float) -> Noise:
+    """Scale = what one unit can move a number by, over what its node pays for the number.
+
+    A block's weight is 1 / price: a row moves each of its numbers by at most 1, and those of one
+    node by so much that price times movement adds up to what the node pays (the query's own
+    sensitivity, in units of the weights). Whole numbers stay on the unit grid, where the discrete
+    Laplace is exactly private.
+    """
+    pure = _pure(query)
+    if not 0 < part <= 1:
+        raise PlanError("a question pays a part of its price above 0 and at most 1")
+    scales = [schema.unit.at_most * block.weight / part for block in query.blocks]
+    if min(scales) < mechanisms.LEAST_SCALE or max(scales) > mechanisms.WIDEST_LAPLACE:
+        raise PlanError(
+            f"the noise would have scales from {min(scales):.3g} to {max(scales):.3g}; from "
+            f"{mechanisms.LEAST_SCALE:g} to {mechanisms.WIDEST_LAPLACE:.3g} can be drawn. Nothing "
+            "was asked. epsilon is too large or too small for this plan."
+        )
+    bits = 0 if pure.counts else mechanisms.laplace_bits(min(scales))
+    return Noise(0.0, bits, tuple(scale * 2.0**bits for scale in scales), "laplace", part)

@@ -1,0 +1,81 @@
+"""A gate without ledger, messages and masks: the same questions, answers and noise, only quicker.
+
+A test compares it with the real gate. The noise is seeded, so its models say "not private".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.presets import method_named, plan_for
+from hedgerow.privacy import mechanisms
+from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.pure import Paths
+from hedgerow.privacy.reservation import Release
+from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery
+from hedgerow.queries.noise import noise_for, priced_for
+from hedgerow.schema import Schema
+from hedgerow.settings import Privacy
+from hedgerow.statement import Statement
+from hedgerow.tables import Rows
+from hedgerow.testing import seeded
+
+
+class BareGate:
+    """What a grower knows of a gate, over tables in this process."""
+
+    def __init__(self, parts: Sequence[Rows], schema: Schema, plan: Plan) -> None:
+        self.schema, self.plan, self._parts = schema, plan, parts
+        self.paths = Paths()
+
+    @property
+    def ensemble(self) -> EnsembleRef:
+        return NO_TREES
+
+    def pass_over(self) -> None:
+        pass
+
+    def release(self, query: SumQuery, mu: float = 0.0, name: str = "") -> Release:
+        noise = noise_for(query, mu, self.plan, self.schema)
+        priced = priced_for(query, self.plan)
+        assert priced is not None
+        assert self.plan.branches is not None
+        reason = self.paths.objection(priced, self.plan.branches, again=False)
+        assert not reason, reason
+        self.paths.add(priced)
+        scores = [np.zeros((rows.n_rows, 1)) for rows in self._parts]
+        total = sum(
+            query.answer(rows, zeros, self.schema, noise.bits)
+            for rows, zeros in zip(self._parts, scores, strict=True)
+        )
+        values, blocks = np.asarray(total).view(np.uint64), [b.size for b in query.blocks]
+        masked = self.plan.privacy.trust == "parties"
+        size, honest = len(self._parts), len(self._parts) - self.plan.privacy.colluding
+        for _ in range(size if masked else 1):
+            values = mechanisms.add_laplace(values, blocks, noise.sigmas, honest if masked else 1)
+        grow = (size / honest) ** 0.5 if masked else 1.0
+        deviations = [
+            mechanisms.laplace_deviation(s) * grow / 2.0**noise.bits for s in noise.sigmas
+        ]
+        return Release(
+            values.view(np.int64), noise.bits, tuple(deviations), deviations[0], "seeded"
+        )
+
+    def statement(self) -> Statement:
+        privacy = self.plan.privacy
+        why = "Noise was seeded for a benchmark."
+        return Statement("not private", privacy.epsilon, 0.0, privacy.trust, "pure", reason=why)
+
+
+def tree_of(
+    parts: Sequence[Rows], schema: Schema, epsilon: float, seed: int, **settings: object
+) -> Ensemble:
+    """One private tree over these tables; several are several parties that trust each other."""
+    trust = "parties" if len(parts) > 1 else "coordinator"
+    privacy = Privacy(epsilon, 0.0, trust, accounting="pure")  # type: ignore[arg-type]
+    plan = plan_for(schema, privacy, "private-tree", settings, seed, run="benchmark")
+    with seeded(seed):
+        return method_named(plan.method).grow(BareGate(parts, schema, plan))  # type: ignore[arg-type]

@@ -1,0 +1,135 @@
+"""Leaves of a tree as questions name them: which are asked, about which columns, for how much.
+
+Shared by the questions of pure plans; what they answer, and its bound, stays with each of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.binning import base_grid
+from hedgerow.errors import FormatError
+from hedgerow.model.routing import routes_of
+from hedgerow.model.tree import Structure
+from hedgerow.privacy.pure import LEAST_PRICE, MOST_PRICE, Priced, split_hash
+from hedgerow.queries.base import Sensitivity
+from hedgerow.schema import Schema
+from hedgerow.tables import Rows
+
+NO_COLUMN = -1  # stands for all rows of a leaf, in one bin
+MOST_LEAVES = 1 << 13
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One leaf that is asked about: its number, the columns, and the epsilon each of them costs."""
+
+    leaf: int
+    columns: tuple[int, ...]
+    price: float
+
+    @property
+    def cost(self) -> float:
+        # What each row of the leaf pays: one price a column. Rows elsewhere pay nothing.
+        return len(self.columns) * self.price
+
+
+def places_of(structure: Structure) -> list[int]:
+    """The place of every node: 1 for the root, 2h and 2h + 1 for the children of h."""
+    places = [1] * structure.n_nodes
+    for node in np.flatnonzero(structure.feature >= 0).tolist():
+        places[structure.left[node]] = 2 * places[node]
+        places[structure.right[node]] = 2 * places[node] + 1
+    return places
+
+
+def priced_tree(structure: Structure, asked: Sequence[Asked]) -> Priced:
+    """What a question charges, by place. Places follow from the tree and cannot be stated."""
+    places = places_of(structure)
+    leaves = np.flatnonzero(structure.feature < 0)
+    splits = {}
+    for node in np.flatnonzero(structure.feature >= 0).tolist():
+        first, last = structure.member_start[node : node + 2]
+        splits[places[node]] = split_hash(
+            structure.feature[node].tobytes(),
+            structure.threshold[node].tobytes(),
+            structure.missing_left[node].tobytes(),
+            structure.members[first:last].tobytes(),
+        )
+    return Priced(splits, {places[leaves[one.leaf]]: one.cost for one in asked})
+
+
+def sensitivity_of(asked: Sequence[Asked]) -> Sensitivity:
+    """Of questions in which a row moves one number of each column of its leaf, by at most 1.
+
+    Numbers are counted in units of 1 / price, so a row of a leaf moves the answer by what its leaf
+    pays, and rows of other leaves by what theirs do: the largest of them is the bound.
+    """
+    l1 = max(one.cost for one in asked)
+    return Sensitivity(l1=l1, l2=max(one.price * math.sqrt(len(one.columns)) for one in asked))
+
+
+def check_asked(
+    structure: Structure, asked: Sequence[Asked], schema: Schema, least: int, what: str
+) -> None:
+    """Raise FormatError unless every leaf is asked about once, for a sensible price."""
+    structure.check(schema)
+    leaves, grid = [one.leaf for one in asked], base_grid(schema)
+    if not asked or len(set(leaves)) != len(leaves) or structure.n_leaves > MOST_LEAVES:
+        raise FormatError(f"{what} name a leaf twice, or none")
+    for one in asked:
+        if not 0 <= one.leaf < structure.n_leaves:
+            raise FormatError(f"{what} name a leaf that the tree does not have")
+        if not one.columns or len(set(one.columns)) != len(one.columns):
+            raise FormatError(f"{what} name a column twice, or none")
+        if min(one.columns) < least or max(one.columns) >= len(grid):
+            raise FormatError(f"{what} name a column that the schema does not have")
+        if not LEAST_PRICE <= one.price < MOST_PRICE:
+            raise FormatError(f"{what} have a price that nobody can pay")
+    routes_of([structure], grid)  # every threshold is a public edge
+
+
+def rows_of_leaves(structure: Structure, rows: Rows, schema: Schema) -> list[NDArray[np.int64]]:
+    """Row numbers of every leaf, in the order of the leaves."""
+    grid = base_grid(schema)
+    routes = routes_of([structure], grid)
+    goes_right = np.unpackbits(routes.words.astype("<u8").view(np.uint8), bitorder="little")
+    inside: list[NDArray[np.int64]] = [np.zeros(0, np.int64)] * structure.n_nodes
+    inside[0] = np.arange(rows.n_rows)
+    for node in np.flatnonzero(structure.feature >= 0).tolist():
+        column = int(structure.feature[node])
+        first = 64 * int(routes.start[node])
+        by_code = goes_right[first : first + grid[column].n_codes].astype(np.bool_)
+        goes = by_code[rows.codes.column(column)[inside[node]]]
+        inside[structure.left[node]] = inside[node][~goes]
+        inside[structure.right[node]] = inside[node][goes]
+    return [inside[node] for node in np.flatnonzero(structure.feature < 0)]
+
+
+def pack_asked(asked: Sequence[Asked]) -> dict[str, NDArray[Any]]:
+    return {
+        "leaves": np.array([one.leaf for one in asked], np.int32),
+        "leaf_columns": np.array([len(one.columns) for one in asked], np.int32),
+        "asked_columns": np.array([j for one in asked for j in one.columns], np.int32),
+        "prices": np.array([one.price for one in asked], np.float64),
+    }
+
+
+def unpack_asked(arrays: dict[str, NDArray[Any]], what: str) -> tuple[Asked, ...]:
+    """Lengths are checked here, contents by `check_asked`."""
+    counts, columns = arrays["leaf_columns"], arrays["asked_columns"]
+    leaves, prices = arrays["leaves"], arrays["prices"]
+    wrong = bool((counts < 0).any()) or int(counts.sum()) != len(columns)
+    if wrong or not len(leaves) == len(counts) == len(prices):
+        raise FormatError(f"{what} do not have the lengths they state")
+    parts = np.split(columns, np.cumsum(counts)[:-1]) if len(counts) else []
+    return tuple(
+        Asked(int(leaf), tuple(int(j) for j in part), float(price))
+        for leaf, part, price in zip(leaves, parts, prices, strict=True)
+    )
