@@ -18,7 +18,7 @@ from rich.table import Table
 
 from speed.clock import cores, timed
 from speed.fits import AUTO, ONE, xgboost
-from speed.repeating import Figures, Found, Kept, best, repeated
+from speed.repeating import Figures, Found, Kept, best, repeated, stoppable
 from speed.report import Requirement, ratio, screen, show_requirements
 from speed.tables import Given, synthetic
 
@@ -142,4 +142,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    stoppable(main)

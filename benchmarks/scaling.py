@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from speed.clock import FOLDER
-from speed.repeating import Figures, Found, Kept, best, repeated
+from speed.repeating import Figures, Found, Kept, best, repeated, stoppable
 from speed.report import Requirement, screen, show_requirements
 from speed.tables import write_parquet
 
@@ -189,4 +189,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    stoppable(main)

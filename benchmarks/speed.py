@@ -18,7 +18,7 @@ from rich.console import Console
 from speed import fits
 from speed.adult import EBM_ADULT, OURS_ADULT, adult_cells
 from speed.fits import AUTO, EBM, ONE, OTHERS, SECURE, XGBOOST, XGBOOST_1, measured
-from speed.repeating import Found, Kept, repeated
+from speed.repeating import Found, Kept, repeated, stoppable
 from speed.report import Requirement, of_ratio, screen, show_requirements, show_seconds
 from speed.tables import Given, covtype, synthetic
 
@@ -95,4 +95,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    stoppable(main)

@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from speed.repeating import Figures, Found, Kept, best, repeated
+from speed.repeating import Figures, Found, Kept, best, repeated, stoppable
 from speed.report import screen
 from speed.tables import data_folder, names_of, schema_of
 
@@ -106,4 +106,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    stoppable(main)

@@ -93,6 +93,14 @@ def repeated(
     return found
 
 
+def stoppable(main: Callable[[], None]) -> None:
+    """Run a script; Ctrl-C ends it without a traceback."""
+    try:
+        main()
+    except KeyboardInterrupt:
+        raise SystemExit("stopped; the same command goes on where it was") from None
+
+
 def best(repetitions: list[Figures], what: str) -> float:
     return min(float(figures[what]) for figures in repetitions)
 

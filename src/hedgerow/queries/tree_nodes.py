@@ -97,19 +97,13 @@ def check_asked(
 
 def rows_of_leaves(structure: Structure, rows: Rows, schema: Schema) -> list[NDArray[np.int64]]:
     """Row numbers of every leaf, in the order of the leaves."""
-    grid = base_grid(schema)
-    routes = routes_of([structure], grid)
-    goes_right = np.unpackbits(routes.words.astype("<u8").view(np.uint8), bitorder="little")
-    inside: list[NDArray[np.int64]] = [np.zeros(0, np.int64)] * structure.n_nodes
-    inside[0] = np.arange(rows.n_rows)
-    for node in np.flatnonzero(structure.feature >= 0).tolist():
-        column = int(structure.feature[node])
-        first = 64 * int(routes.start[node])
-        by_code = goes_right[first : first + grid[column].n_codes].astype(np.bool_)
-        goes = by_code[rows.codes.column(column)[inside[node]]]
-        inside[structure.left[node]] = inside[node][~goes]
-        inside[structure.right[node]] = inside[node][goes]
-    return [inside[node] for node in np.flatnonzero(structure.feature < 0)]
+    number = np.arange(structure.n_leaves, dtype=np.float32)[:, None]
+    leaf = np.zeros((rows.n_rows, 1))
+    routes_of([structure], base_grid(schema)).add_scores(rows.codes, leaf, number)
+    place = leaf[:, 0].astype(np.int64)
+    order = np.argsort(place, kind="stable")
+    ends = np.cumsum(np.bincount(place, minlength=structure.n_leaves))
+    return np.split(order, ends[:-1])
 
 
 def pack_asked(asked: Sequence[Asked]) -> dict[str, NDArray[Any]]:
