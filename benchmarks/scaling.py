@@ -138,7 +138,7 @@ def requirements(cells: list[Cell], found: Found) -> list[Requirement]:
 def show(console: Console, cells: list[Cell], found: Found) -> None:
     shown = Table(title="The default method from Parquet, one process a fit, best seconds")
     shown.add_column("cell", no_wrap=True)
-    names = ("wall s", "CPU s", "reading CPU s", "MB", "bound MB", "within", "kB to", "kB from")
+    names = ("wall s", "CPU s", "reading", "MB", "bound MB", "within", "MB to", "MB from")
     for column in names:
         shown.add_column(column, justify="right")
     for axis in dict.fromkeys(cell.axis for cell in cells):
@@ -151,7 +151,7 @@ def show(console: Console, cells: list[Cell], found: Found) -> None:
                 f"{above:.0f}",
                 f"{cell.bound_mb:.0f}",
                 "yes" if above <= cell.bound_mb else "no",
-                *(f"{last[f'bytes_{way}_parties'] / 1e3:,.0f}" for way in ("to", "from")),
+                *(f"{last[f'bytes_{way}_parties'] / 1e6:,.1f}" for way in ("to", "from")),
             )
         shown.add_section()
     console.print(shown)

@@ -41,21 +41,21 @@ class Noted:
         return self.federation
 
 
-def fit(table: Path, n_rows: int, n_columns: int, parties: int, trust: str, ledger: Path) -> Any:
+def fit(table: Path, n_columns: int, parties: Any, trust: str, ledger: Path) -> Any:
     model = estimators.PrivateBoostingClassifier(
         schema_of(n_columns), trust=trust, ledger=str(ledger), random_state=0
     )
-    return model.fit(str(table), parties=labels_of(n_rows, parties))
+    return model.fit(str(table), parties=parties)
 
 
 def run(table: str, n_rows: int, n_columns: int, parties: int, trust: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="hedgerow-") as name:
         folder, noted = Path(name), Noted()
         write_parquet(folder / "tiny.parquet", TINY, 28)
-        fit(folder / "tiny.parquet", TINY, 28, 1, "coordinator", folder / "tiny.ledger")
+        fit(folder / "tiny.parquet", 28, None, "coordinator", folder / "tiny.ledger")
+        labels, at = labels_of(n_rows, parties), folder / "run.ledger"  # labels: the caller's
         base = memory("VmRSS")
-        at = folder / "run.ledger"
-        figures, model = timed(lambda: fit(Path(table), n_rows, n_columns, parties, trust, at))
+        figures, model = timed(lambda: fit(Path(table), n_columns, labels, trust, at))
         assert noted.federation is not None
         return {
             **figures,

@@ -207,6 +207,10 @@ class Party:
         self._check_approved(plan)
         nonce, known = str(values.get("nonce")), self._runs.get(plan.run)
         run = known or _Run(plan, reservation)
+        if run.plan.hash != plan.hash:
+            # Nothing is reserved for the older one, or the reservation would have refused this.
+            # What is checked and what is charged must be one plan: nothing of the older one stays.
+            run = _Run(plan, reservation, number=run.number)
         if not run.number or run.nonce != nonce:  # else the same message came again
             run = replace(run, reservation=reservation, number=run.number + 1, nonce=nonce)
         self._runs[plan.run] = run

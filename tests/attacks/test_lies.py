@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from secrets import token_hex
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from hedgerow.privacy.identity import Announcement, Identity, Roster
 from hedgerow.privacy.ledger import Budget
 from hedgerow.queries import ColumnCounts, LabelSums
 from hedgerow.schema import Schema
+from hedgerow.settings import Privacy
 from hedgerow.wire import Message
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 
@@ -361,3 +363,27 @@ def test_a_run_limit_is_counted_at_the_partys_own_delta() -> None:
     assert cheap.mu > rig.plan.mu
     opening = wire.plain("open", {"plan": cheap.to_dict(), "roster": rig.roster.hash})
     assert word(rig.send("a", opening)) == "over-limits"
+
+
+def test_two_plans_under_one_name_do_not_share_a_price() -> None:
+    """Checked by the plan that was opened first, charged by the one opened next: never."""
+    rig = Rig(opened=False)
+    settings = {"n_trees": 3, "max_depth": 2}
+    dear = plan_for(SCHEMA, Privacy(0.9, 1e-6, "parties"), "random-trees", settings, seed=1)
+    cheap = plan_for(SCHEMA, Privacy(1e-3, 1e-6, "parties"), "random-trees", settings, seed=1)
+    cheap = replace(cheap, run=dear.run)
+    for plan in (dear, cheap):
+        values = {"plan": plan.to_dict(), "roster": rig.roster.hash, "nonce": token_hex(16)}
+        replies = {name: rig.send(name, wire.plain("open", values)) for name in rig.parties}
+    rig.announced = [wire.values_of(reply)["announcement"] for reply in replies.values()]
+    rig.plan = dear
+    for name in rig.parties:
+        assert word(rig.join(name, rig.announced)) == "joined"
+        assert word(rig.ask(name)) == "too-little-noise"
+        assert not rig.ledgers[name].lines(name, "charge")
+    rig.plan = cheap  # the plan that was reserved is the one that is answered
+    for name in rig.parties:
+        assert word(rig.ask(name)) == "answer"
+        (charge,) = rig.ledgers[name].lines(name, "charge")
+        assert charge.values["mu"] == cheap.slots[0].mu
+    rig.check_books()

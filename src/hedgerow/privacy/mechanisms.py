@@ -26,6 +26,7 @@ PREFERRED = 26  # log2 of the preferred sigma in grid steps
 WIDEST = 2.0**50  # sigma in grid steps; far wider noise would saturate OpenDP's 64-bit integers
 LEAST_SCALE = 1e-3  # of a discrete Laplace, in grid steps; less is no noise to speak of
 WIDEST_LAPLACE = 2.0**40
+WIDEST_SHARE = 2.0**14  # of a party's share of it: drawing one takes time in proportion
 LAPLACE_STEPS = 5  # log2 of the scale, in grid steps, that a number between counts gets
 Sums = NDArray[np.uint64]
 

@@ -214,13 +214,17 @@ def _fits(place: int, priced: Priced) -> bool:
 
 
 def path_costs(charges: Sequence[Line]) -> dict[int, float]:
-    """What each leaf of a run's tree has drawn on its whole path, by place; spares left out."""
+    """What each leaf of a run's tree has drawn on its whole path, by place.
+
+    A further attempt counts on every path: whose it was does not matter for what may be spent.
+    """
     paths = Paths.of(charges)
+    again = spent_on_paths(charges) - paths.most()
     ends = [h for h in paths.paid if 2 * h not in paths.paid and 2 * h + 1 not in paths.paid]
     costs = {}
     for place in sorted(ends):
         above = [place >> level for level in range(place.bit_length())]
-        costs[place] = math.fsum(paths.paid.get(h, 0.0) for h in above)
+        costs[place] = math.fsum([again, *(paths.paid.get(h, 0.0) for h in above)])
     return costs
 
 

@@ -79,6 +79,7 @@ class Reservation:
     ) -> None:
         self.ledger, self.plan, self.owner = ledger, plan, owner
         self._budget, self._per_month = budget, per_month
+        self._same = False  # whether the plan reserved for this run was seen to be this one
         if at_once:
             self.reserve()
         else:
@@ -172,6 +173,8 @@ class Reservation:
                 f"run {self.plan.run} is not reserved by {self.owner}, so slot {slot} cannot be "
                 "charged. Nothing was asked. Reserve the plan first."
             )
+        if not self._same:  # that it is this very plan is looked up once; lines do not change
+            self._same = self._is_reserved()
         return self.last_attempt(slot)
 
     def _check_spare(self, slot: int, last: int) -> None:

@@ -29,14 +29,18 @@ class Spending:
     gaussian: float | None = None  # mu of the runs that are not pure; None = all of it
 
     def epsilon(self, delta: float, accounting: str = "exact") -> float:
-        """The smaller of two true bounds: all as Gaussians, or pure epsilons added on top."""
+        """All as Gaussians; where every run is pure, also the plain sum, if it is smaller.
+
+        Runs are chosen after looking at earlier ones, so a bound must hold for every such choice.
+        Gaussian parameters add up whatever is chosen. A sum of pure epsilons does as well: below
+        it nothing can go wrong at all. Pure epsilons on top of Gaussian runs do not: whoever saw
+        a lucky Gaussian release could take whichever of two bounds is worse then.
+        """
         others = self.mu if self.gaussian is None else self.gaussian
         if delta == 0:
             return math.inf if others else self.pure
         bound = epsilon_of(self.mu, delta, self.coordinates, accounting)
-        if not self.pure:
-            return bound
-        return min(bound, self.pure + epsilon_of(others, delta, self.coordinates, accounting))
+        return min(bound, self.pure) if self.pure and not others else bound
 
     def with_plan(self, plan: Plan) -> Spending:
         mu, others = (
@@ -53,7 +57,8 @@ class Spending:
 
         Runs compose by the squares of their mu, so it is more than the difference of two epsilons.
         """
-        added = max(0.0, budget.epsilon - self.epsilon(budget.delta)) if self.pure else 0.0
+        alone = self.pure > 0 and not self.gaussian  # so a further pure run simply adds up
+        added = max(0.0, budget.epsilon - self.pure) if alone else 0.0
         if budget.delta == 0:
             return added if self.pure or self.mu else budget.epsilon
         ceiling = mu_of(budget.epsilon, budget.delta, self.coordinates)

@@ -77,9 +77,15 @@ def _check_charge(line: Line, plan: Plan | None, before: list[Line]) -> None:
     firsts = len({other.slot for other in [*before, line]})
     if len(before) + 1 - firsts > plan.privacy.spare:
         _wrong(line, "charges more attempts than the plan reserved")
+    kind = line.values.get("kind")  # parties say what they were asked
+    listed = line.slot < len(plan.slots)
+    if kind and kind not in ({plan.slots[line.slot].kind} if listed else plan.kinds()):
+        _wrong(line, "charges a question that its slot is not for")
     if plan.branches is not None:
         _check_paths(line, plan, before)
         return
+    if "prices" in line.arrays:
+        _wrong(line, "charges nodes of a tree, and its plan has no prices of nodes")
     mu, rest = float(line.values["mu"]), plan.rest
     if line.slot < len(plan.slots):
         if not math.isclose(mu, plan.slots[line.slot].mu, rel_tol=1e-12):
@@ -109,7 +115,10 @@ def _check_paths(line: Line, plan: Plan, before: list[Line]) -> None:
 def _reserved(line: Line) -> Plan:
     values = line.values
     plan = Plan.from_dict(values["plan"], f"line {line.seq}")
-    if plan.hash != values["hash"] or not math.isclose(plan.mu, values["mu"], rel_tol=1e-12):
+    stated = math.isclose(plan.mu, values["mu"], rel_tol=1e-12) and math.isclose(
+        plan.epsilon, values["epsilon"], rel_tol=1e-9
+    )
+    if plan.hash != values["hash"] or not stated:
         _wrong(line, "reserves another sum than its plan adds up to")
     return plan
 

@@ -73,7 +73,7 @@ def noise_for(query: SumQuery, mu: float, plan: Plan, schema: Schema, part: floa
     """
     check_unit(plan.privacy.trust, schema)
     if plan.branches is not None:
-        return _laplace_for(query, schema, part)
+        return _laplace_for(query, schema, part, plan.privacy.trust == "parties")
     distance = query.sensitivity.l2 * schema.unit.at_most
     if plan.privacy.trust == "nobody":
         distance *= 2
@@ -85,7 +85,7 @@ def noise_for(query: SumQuery, mu: float, plan: Plan, schema: Schema, part: floa
     return Noise(mu, bits, sigmas)
 
 
-def _laplace_for(query: SumQuery, schema: Schema, part: float) -> Noise:
+def _laplace_for(query: SumQuery, schema: Schema, part: float, shared: bool) -> Noise:
     """Scale = what one unit can move a number by, over what its node pays for the number.
 
     A block's weight is 1 / price: a row moves each of its numbers by at most 1, and those of one
@@ -97,11 +97,13 @@ def _laplace_for(query: SumQuery, schema: Schema, part: float) -> Noise:
     if not 0 < part <= 1:
         raise PlanError("a question pays a part of its price above 0 and at most 1")
     scales = [schema.unit.at_most * block.weight / part for block in query.blocks]
-    if min(scales) < mechanisms.LEAST_SCALE or max(scales) > mechanisms.WIDEST_LAPLACE:
-        raise PlanError(
-            f"the noise would have scales from {min(scales):.3g} to {max(scales):.3g}; from "
-            f"{mechanisms.LEAST_SCALE:g} to {mechanisms.WIDEST_LAPLACE:.3g} can be drawn. Nothing "
-            "was asked. epsilon is too large or too small for this plan."
-        )
     bits = 0 if pure.counts else mechanisms.laplace_bits(min(scales))
-    return Noise(0.0, bits, tuple(scale * 2.0**bits for scale in scales), "laplace", part)
+    steps = tuple(scale * 2.0**bits for scale in scales)
+    widest = mechanisms.WIDEST_SHARE if shared else mechanisms.WIDEST_LAPLACE
+    if min(scales) < mechanisms.LEAST_SCALE or max(steps) > widest:
+        raise PlanError(
+            f"the noise would have scales from {min(scales):.3g} to {max(steps):.3g} grid steps; "
+            f"from {mechanisms.LEAST_SCALE:g} to {widest:.3g} can be drawn. Nothing was asked. "
+            "epsilon is too large or too small for this plan."
+        )
+    return Noise(0.0, bits, steps, "laplace", part)

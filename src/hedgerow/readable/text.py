@@ -28,7 +28,7 @@ def export_text(model: Ensemble | TreeView) -> str:
 def export_rules(model: Ensemble | TreeView) -> list[str]:
     """One sentence a leaf, from left to right, with the conditions of its path drawn together."""
     view = model if isinstance(model, TreeView) else TreeView.of(model)
-    rules = []
+    rules = [view.note] if view.note.startswith("NOT PRIVATE") else []
     for leaf in view.leaves:
         sides = merged(view.path(leaf.number))
         conditions = " AND ".join(side.words() for side in sides)

@@ -145,5 +145,6 @@ def _note(model: Ensemble) -> str:
     most = float(model.record["tree"]["dearest_path"])
     return (
         f"Pure epsilon = {says.epsilon:g} ({says.neighbours}); the dearest path from the root to a "
-        f"leaf spent {most:.3g}. Numbers of rows carry noise: 90 % intervals from its known size."
+        f"leaf spent {most:.3g}, repeated questions not counted. Numbers of rows "
+        "carry noise: 90 % intervals from its known size."
     )
