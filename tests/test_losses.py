@@ -200,11 +200,30 @@ def test_the_joint_bound_holds_on_the_grid_because_q_is_truncated(bits: int) -> 
 
 @pytest.mark.parametrize("bits", range(16, 32))
 def test_the_compiled_gradient_keeps_the_joint_bound(bits: int) -> None:
-    one = 1 << bits
+    one, out = 1 << bits, np.empty((1, 2), np.int64)
     tight = TIGHT + np.linspace(-1e-4, 1e-4, 1500)
     scores = np.concatenate([np.linspace(-60, 60, 1500), tight, -tight])
     for score in scores.tolist():
         for target in (0.0, 1.0):
-            g, h = (int(v) for v in loops.logistic(score, target, bits))
+            loops.logistic(np.array([score]), np.array([target]), bits, out)
+            g, h = (int(v) for v in out[0])
             assert (100 * g) ** 2 + (333 * h) ** 2 <= (100 * one) ** 2
             assert (g <= 0) == (target == 1.0) or g == 0
+
+
+@pytest.mark.parametrize("bits", [16, 26, 31])
+def test_the_compiled_sigmoid_is_the_exact_one(bits: int) -> None:
+    rng = np.random.default_rng(bits)
+    scores = np.concatenate([rng.normal(0, s, 4000) for s in (0.1, 3, 20)])
+    scores = np.append(scores, [0.0, -0.0, 700.0, -700.0, 1e9, -1e9, np.inf, -np.inf, np.nan])
+    target, out = (
+        rng.integers(0, 2, len(scores)).astype(float),
+        np.empty((len(scores), 2), np.int64),
+    )
+    loops.logistic(scores, target, bits, out)
+    for score, y, g, h in zip(scores, target, *out.T, strict=True):
+        with np.errstate(over="ignore"):
+            q = 0.0 if np.isnan(score) else 1 / (1 + np.exp(score if y else -score))
+        assert abs(abs(int(g)) - q * 2**bits) <= 1 + 2.0 ** (bits - 50)
+        assert int(h) == (abs(int(g)) * (2**bits - abs(int(g)))) >> bits
+        assert g == 0 or (g < 0) == (y == 1)

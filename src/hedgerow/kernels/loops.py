@@ -31,18 +31,68 @@ def _fixed(value: float, one: float) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def logistic(score: float, target: float, bits: int) -> tuple[Any, Any]:
-    """g and h of one row on the grid 2**-bits.
+def _exp_parts(scores: Any, target: Any, power: Any, rest: Any) -> None:
+    """exp of the score for y = 1 and of its negative for y = 0, as power * rest, in two arrays.
+
+    A polynomial of degree 12 around the nearest power of 2, which adding 1.5 * 2**52 rounds to. In
+    plain steps over arrays, so that several rows are computed at once; `power` is still the number
+    with which `_powers` goes on.
+    """
+    for i in range(scores.size):
+        x = scores[i] if target[i] > 0.5 else -scores[i]
+        x = 700.0 if x > 700.0 else x  # NaN ends at -700 and is left out in the end
+        x = x if x > -700.0 else -700.0
+        k = x * 1.4426950408889634 + 6755399441055744.0
+        power[i] = k
+        k = k - 6755399441055744.0
+        r = (x - k * 0.6931471803691238) - k * 1.9082149292705877e-10
+        p = 1.0 / 479001600
+        p = p * r + 1.0 / 39916800
+        p = p * r + 1.0 / 3628800
+        p = p * r + 1.0 / 362880
+        p = p * r + 1.0 / 40320
+        p = p * r + 1.0 / 5040
+        p = p * r + 1.0 / 720
+        p = p * r + 1.0 / 120
+        p = p * r + 1.0 / 24
+        p = p * r + 1.0 / 6
+        p = p * r + 0.5
+        p = p * r + 1.0
+        rest[i] = p * r + 1.0
+
+
+@njit(cache=True, nogil=True)
+def _powers(bits: Any) -> None:
+    """From the bits of k + 1.5 * 2**52 to those of 2**k."""
+    for i in range(bits.size):
+        bits[i] = (bits[i] << 52) + (np.int64(1023) << 52)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sigmoids(rest: Any, power: Any, one: float) -> None:
+    """`one` times the sigmoid of the negative exponent, left in `rest`; at most `one`."""
+    for i in range(rest.size):
+        rest[i] = one / (1.0 + rest[i] * power[i])
+
+
+@njit(cache=True, nogil=True)
+def logistic(scores: Any, target: Any, bits: int, out: Any) -> None:
+    """g and h of some rows on the grid 2**-bits: (row, 2).
 
     q = |p - y| is truncated, then h = q (1 - q) is computed in integers from that q and floored,
-    so the pair is a point on or below the curve (q, q - q^2) for a q that is on the grid.
+    so the pair is a point on or below the curve (q, q - q^2) for a q that is on the grid, however
+    exact the exponential is. A score that is no number adds nothing.
     """
-    # q = sigmoid(-score) for y = 1 and sigmoid(score) for y = 0. exp may reach infinity: q = 0.
-    sign = -1.0 if target > 0.5 else 1.0
-    q = 1.0 / (1.0 + math.exp(-sign * score))
+    power, rest = np.empty(scores.size), np.empty(scores.size)
+    _exp_parts(scores, target, power, rest)
+    _powers(power.view(np.int64))
     one: Any = np.int64(1) << bits
-    steps: Any = min(max(_fixed(q, float(one)), np.int64(0)), one)
-    return np.int64(sign) * steps, (steps * (one - steps)) >> bits
+    _sigmoids(rest, power, float(one))
+    for i in range(scores.size):
+        steps: Any = min(max(np.int64(rest[i]), np.int64(0)), one)
+        steps = steps if scores[i] == scores[i] else np.int64(0)
+        out[i, 0] = -steps if target[i] > 0.5 else steps
+        out[i, 1] = (steps * (one - steps)) >> bits
 
 
 @njit(cache=True, nogil=True)
@@ -123,8 +173,8 @@ def row_numbers(
             if update == GRADIENT:
                 out[i, n_outputs] = one
     elif loss == LOGISTIC:
-        for i in range(size):
-            out[i, 0], out[i, 1] = logistic(scores[first + i, 0], target[first + i], bits)
+        rows = slice(first, first + size)
+        logistic(scores.reshape(-1)[rows], target[rows], bits, out)
         if update == GRADIENT:
             out[:size, 1] = one
     else:
