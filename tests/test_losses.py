@@ -216,10 +216,8 @@ def test_the_compiled_sigmoid_is_the_exact_one(bits: int) -> None:
     rng = np.random.default_rng(bits)
     scores = np.concatenate([rng.normal(0, s, 4000) for s in (0.1, 3, 20)])
     scores = np.append(scores, [0.0, -0.0, 700.0, -700.0, 1e9, -1e9, np.inf, -np.inf, np.nan])
-    target, out = (
-        rng.integers(0, 2, len(scores)).astype(float),
-        np.empty((len(scores), 2), np.int64),
-    )
+    target = rng.integers(0, 2, len(scores)).astype(float)
+    out = np.empty((len(scores), 2), np.int64)
     loops.logistic(scores, target, bits, out)
     for score, y, g, h in zip(scores, target, *out.T, strict=True):
         with np.errstate(over="ignore"):

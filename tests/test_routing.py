@@ -14,7 +14,7 @@ from hedgerow.growing.cart import Cut, GrowingTree
 from hedgerow.model import routing
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Structure, member_words, single_leaf
-from hedgerow.schema import Categorical
+from hedgerow.schema import Categorical, Label, Numeric, Schema
 from tests.conftest import MIXED
 
 GRID = base_grid(MIXED)
@@ -102,8 +102,7 @@ def test_trees_of_equal_depth_are_walked_without_looking(columns: tuple[int, ...
     codes = gather_codes([rng.integers(0, g.n_codes, 200) for g in grid], grid, 200)
     scores = np.zeros((200, 1))
     routes, values = routes_of([structure], grid), np.arange(32, dtype=np.float32)[:, None]
-    routing_of_all = routes.trees[0, 1]
-    assert routing_of_all in (-5, 4)
+    assert routes.trees[0, 1] in (-5, 4)
     routes.add_scores(codes, scores, values)
     assert scores[:, 0].tolist() == [leaf_by_rules(structure, codes, row) for row in range(200)]
 
@@ -144,3 +143,32 @@ def test_scores_by_kept_leaves_equal_those_by_walking() -> None:
             assert (codes in routing._KEPT) == (times == 1)
             expected = [leaf_by_rules(added, codes, row) for row in range(500)]
             assert leaves([added], codes).tolist() == expected
+
+
+NARROW = Schema(
+    columns=(
+        *(Numeric(f"x{j}", 0, 1) for j in range(5)),
+        Numeric("n", 0, 20, integer=True),
+        Categorical("two", (0, 1)),
+        Categorical("five", tuple("abcde"), other="category"),
+    ),
+    label=Label("y", (0, 1)),
+)
+
+
+def test_small_trees_of_stretches_are_blended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a wide column; balanced and lopsided trees, sets that are no stretch among them."""
+    import tests.test_routing as here
+
+    grid = base_grid(NARROW)
+    monkeypatch.setattr(here, "GRID", grid)
+    monkeypatch.setattr(here, "MIXED", NARROW)
+    rng, ways = np.random.default_rng(12), []
+    for depth in (2, 3, 4, 5) * 6:
+        tree = random_tree(range(len(grid)), depth, rng)
+        codes = random_codes(1500, rng)  # more than a block of rows
+        ways.append(int(routes_of([tree], grid).trees[0, 2]))
+        rules = [leaf_by_rules(tree, codes, row) for row in range(0, 1500, 7)]
+        assert leaves([tree], codes)[::7].tolist() == rules
+    assert sum(n > 0 for n in ways) >= 6
+    assert 0 in ways

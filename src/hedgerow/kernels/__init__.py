@@ -1,7 +1,7 @@
 """The hot path: compiled loops (`loops.py`) over ranges of rows, on all cores (`threads.py`).
 
-`narrow` and `wide` are codes (column, row); `trees`, `place`, `start` and `after` are trees in code
-space, as `model.routing` makes them.
+`narrow` and `wide` are codes (column, row); `trees`, `place`, `start`, `after` and `nodes` are
+trees in code space, as `model.routing` makes them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from hedgerow.kernels.loops import (
     COUNT,
     GRADIENT,
     LOGISTIC,
+    MAX_BLENDED,
     NEWTON,
     NO_CLIP,
     SLOPE,
@@ -28,7 +29,8 @@ from hedgerow.kernels.loops import (
 from hedgerow.kernels.threads import BLOCK, over_rows, use_threads
 
 __all__ = [
-    "AVERAGING", "BLOCK", "COUNT", "GRADIENT", "LOGISTIC", "NEWTON", "NO_CLIP", "SLOPE", "SOFTMAX",
+    "AVERAGING", "BLOCK", "COUNT", "GRADIENT", "LOGISTIC", "MAX_BLENDED",
+    "NEWTON", "NO_CLIP", "SLOPE", "SOFTMAX",
     "SQUARED", "add_kept", "add_scores", "column_hessians", "column_sums", "encode",
     "leaf_counts", "leaf_sums", "node_histograms", "step_sums", "use_threads",
 ]  # fmt: skip
@@ -45,7 +47,7 @@ def leaf_sums(*arguments: Any) -> Ints:
 
 def node_histograms(*arguments: Any) -> Ints:
     """Sums of every row's numbers by leaf of a tree and bin of all columns: (number, leaf, bin)."""
-    n_leaves, n_bins = arguments[13], arguments[16]
+    n_leaves, n_bins = arguments[-5], arguments[-2]
     total = _summed(loops.node_histograms, arguments[3], *arguments)  # (leaf and bin, number)
     return np.ascontiguousarray(total.T).reshape(-1, n_leaves, n_bins)
 

@@ -18,6 +18,7 @@ from hedgerow.kernels.threads import BLOCK
 LOGISTIC, SOFTMAX, SQUARED = 0, 1, 2
 NEWTON, GRADIENT, AVERAGING, SLOPE, COUNT = 0, 1, 2, 3, 4
 NO_CLIP = 1 << 62
+MAX_BLENDED = 31  # nodes of a tree that is blended; larger ones are walked faster
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -239,16 +240,63 @@ def look_up(
         leaf[i] = after[begin + np.uint64(leaf[i])]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True)
+def _one_of_two(codes: Any, low: int, span: int, left: int, right: int, out: Any) -> None:
+    """`right` for codes from `low` to `low` + `span`, else `left`."""
+    first, most, a, b = np.uint8(low), np.uint8(span), np.uint8(left), np.uint8(right)
+    for i in range(out.size):
+        out[i] = b if np.uint8(codes[i] - first) <= most else a
+
+
+@njit(cache=True, nogil=True)
+def _one_of_each(codes: Any, low: int, span: int, left: Any, right: Any, out: Any) -> None:
+    first, most = np.uint8(low), np.uint8(span)
+    for i in range(out.size):
+        a, b = left[i], right[i]  # both are loaded, so that several rows are done at once
+        out[i] = b if np.uint8(codes[i] - first) <= most else a
+
+
+@njit(cache=True, nogil=True)
+def blend(
+    narrow: Any, root: int, n_nodes: int, place: Any, nodes: Any, first: int, size: int, found: Any
+) -> None:
+    """The leaves of rows first .. first + size in a small tree, from its last node to the root.
+
+    Every node says for every row where the row would end if it came by. That is more work than
+    walking, but without a branch or a look-up: many rows at once. `found` are (node, row).
+    """
+    for k in range(n_nodes - 1, -1, -1):
+        node = root + k
+        codes = narrow[place[node], first : first + size]
+        low, span, left, right = nodes[node, 0], nodes[node, 1], nodes[node, 2], nodes[node, 3]
+        out = found[k, :size]
+        if left < 0 and right < 0:
+            _one_of_two(codes, low, span, -1 - left, -1 - right, out)
+        elif left < 0:  # a leaf beside an inner node is written out first
+            out[:] = np.uint8(-1 - left)
+            _one_of_each(codes, low, span, out, found[right, :size], out)
+        elif right < 0:
+            out[:] = np.uint8(-1 - right)
+            _one_of_each(codes, low, span, found[left, :size], out, out)
+        else:
+            _one_of_each(codes, low, span, found[left, :size], found[right, :size], out)
+
+
+@njit(cache=True, nogil=True)
 def _leaves(
-    narrow: Any, wide: Any, trees: Any, tree: int, place: Any, start: Any, after: Any,
-    first: int, size: int, leaf: Any,
+    narrow: Any, wide: Any, trees: Any, tree: int, place: Any, start: Any, after: Any, nodes: Any,
+    first: int, size: int, found: Any, leaf: Any,
 ) -> None:  # fmt: skip
-    root, n_columns = trees[tree, 0], trees[tree, 1]
-    if n_columns > 0:
-        look_up(narrow, wide, root, n_columns, place, start, after, first, size, leaf)
+    """The leaves of rows first .. first + size, counted over all trees."""
+    root, kind, n_nodes = trees[tree, 0], trees[tree, 1], trees[tree, 2]
+    if n_nodes > 0 and wide.shape[0] == 0:
+        blend(narrow, root, n_nodes, place, nodes, first, size, found)
+        for i in range(size):
+            leaf[i] = trees[tree, 3] + np.int32(found[0, i])
+    elif kind > 0:
+        look_up(narrow, wide, root, kind, place, start, after, first, size, leaf)
     else:
-        route(narrow, wide, root, -n_columns, place, start, after, first, size, leaf)
+        route(narrow, wide, root, -kind, place, start, after, first, size, leaf)
 
 
 @njit(cache=True, nogil=True)
@@ -269,8 +317,8 @@ def _add(total: Any, place: Any, rows: Any, size: int, width: int) -> None:
 @njit(cache=True, nogil=True)
 def leaf_sums(
     narrow: Any, wide: Any, scores: Floats, target: Any, bits: int, loss: int, update: int,
-    clip: int, width: int, trees: Any, place: Any, start: Any, after: Any, n_leaves: int,
-    kept: Any, first: int, stop: int,
+    clip: int, width: int, trees: Any, place: Any, start: Any, after: Any, nodes: Any,
+    n_leaves: int, kept: Any, first: int, stop: int,
 ) -> Ints:  # fmt: skip
     """Integer sums of every row's numbers in every leaf of every tree: (leaf, number).
 
@@ -278,12 +326,12 @@ def leaf_sums(
     """
     total = np.zeros((n_leaves, width), np.int64)
     rows = np.empty((BLOCK, max(width, 2 * scores.shape[1])), np.int64)
-    leaf = np.empty(BLOCK, np.int32)
+    leaf, found = np.empty(BLOCK, np.int32), np.empty((MAX_BLENDED, BLOCK), np.uint8)
     for begin in range(first, stop, BLOCK):
         size = min(BLOCK, stop - begin)
         row_numbers(loss, update, clip, scores, target, bits, width, begin, size, rows)
         for tree in range(trees.shape[0]):
-            _leaves(narrow, wide, trees, tree, place, start, after, begin, size, leaf)
+            _leaves(narrow, wide, trees, tree, place, start, after, nodes, begin, size, found, leaf)
             _add(total, leaf, rows, size, width)
         if kept.shape[0] > 0:
             for i in range(size):
@@ -293,15 +341,15 @@ def leaf_sums(
 
 @njit(cache=True, nogil=True)
 def leaf_counts(
-    narrow: Any, wide: Any, trees: Any, place: Any, start: Any, after: Any, n_leaves: int,
-    first: int, stop: int,
+    narrow: Any, wide: Any, trees: Any, place: Any, start: Any, after: Any, nodes: Any,
+    n_leaves: int, first: int, stop: int,
 ) -> Ints:  # fmt: skip
     """How many rows lie in every leaf of one tree: (leaf,)."""
     total = np.zeros(n_leaves, np.int64)
-    leaf = np.empty(BLOCK, np.int32)
+    leaf, found = np.empty(BLOCK, np.int32), np.empty((MAX_BLENDED, BLOCK), np.uint8)
     for begin in range(first, stop, BLOCK):
         size = min(BLOCK, stop - begin)
-        _leaves(narrow, wide, trees, 0, place, start, after, begin, size, leaf)
+        _leaves(narrow, wide, trees, 0, place, start, after, nodes, begin, size, found, leaf)
         for i in range(size):
             total[np.uint64(leaf[i])] += 1
     return total
@@ -310,8 +358,8 @@ def leaf_counts(
 @njit(cache=True, nogil=True)
 def node_histograms(
     narrow: Any, wide: Any, scores: Floats, target: Any, bits: int, loss: int, update: int,
-    clip: int, width: int, trees: Any, place: Any, start: Any, after: Any, n_leaves: int,
-    columns: Any, bins: Any, n_bins: int, wanted: Any, first: int, stop: int,
+    clip: int, width: int, trees: Any, place: Any, start: Any, after: Any, nodes: Any,
+    n_leaves: int, columns: Any, bins: Any, n_bins: int, wanted: Any, first: int, stop: int,
 ) -> Ints:  # fmt: skip
     """Sums of every row's numbers by leaf of one tree and bin of every column: (leaf, bin, number).
 
@@ -320,12 +368,13 @@ def node_histograms(
     """
     total = np.zeros((n_leaves * n_bins, width), np.int64)
     rows = np.empty((BLOCK, max(width, 2 * scores.shape[1])), np.int64)
-    leaf, here = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int64)
+    leaf, found = np.empty(BLOCK, np.int32), np.empty((MAX_BLENDED, BLOCK), np.uint8)
+    here = np.empty(BLOCK, np.int64)
     chosen = np.empty(BLOCK, np.int64)
     for begin in range(first, stop, BLOCK):
         size, n_chosen = min(BLOCK, stop - begin), 0
         row_numbers(loss, update, clip, scores, target, bits, width, begin, size, rows)
-        _leaves(narrow, wide, trees, 0, place, start, after, begin, size, leaf)
+        _leaves(narrow, wide, trees, 0, place, start, after, nodes, begin, size, found, leaf)
         for i in range(size):  # the chosen rows move to the front of the block
             chosen[n_chosen] = begin + i
             leaf[n_chosen] = leaf[i]
@@ -421,14 +470,14 @@ def step_sums(
 @njit(cache=True, nogil=True)
 def add_scores(
     narrow: Any, wide: Any, scores: Floats, trees: Any, place: Any, start: Any, after: Any,
-    values: Any, first: int, stop: int,
+    nodes: Any, values: Any, first: int, stop: int,
 ) -> None:  # fmt: skip
     """Add each tree's leaf value to the running scores, in tree order, in float64."""
-    leaf = np.empty(BLOCK, np.int32)
+    leaf, found = np.empty(BLOCK, np.int32), np.empty((MAX_BLENDED, BLOCK), np.uint8)
     for begin in range(first, stop, BLOCK):
         size = min(BLOCK, stop - begin)
         for tree in range(trees.shape[0]):
-            _leaves(narrow, wide, trees, tree, place, start, after, begin, size, leaf)
+            _leaves(narrow, wide, trees, tree, place, start, after, nodes, begin, size, found, leaf)
             for i in range(size):
                 here = np.uint64(leaf[i])
                 for k in range(scores.shape[1]):

@@ -38,10 +38,12 @@ _KEPT: WeakKeyDictionary[Codes, tuple[bytes, NDArray[np.uint8]]] = WeakKeyDictio
 class Routes:
     """Several trees over one grid, ready for the kernels."""
 
-    trees: NDArray[np.int32]  # (tree, first node | columns of a table, -depth or 0: to walk)
+    # (tree, 4): first node; columns of a table, or -depth or 0 to walk; nodes to blend; first leaf
+    trees: NDArray[np.int32]
     place: NDArray[np.int32]  # (node,) where the node's column lies in the codes
     start: NDArray[np.int64]  # (node,) where its codes begin in `after`
     after: NDArray[np.int32]  # next node, -1 - k for leaf k; in tables what a code adds
+    nodes: NDArray[np.int32]  # (node, 4): see `_Piece`
     n_leaves: int
     key: bytes  # names the tree and its grid if there is just one, else empty
 
@@ -81,29 +83,33 @@ class Routes:
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """What the kernels take of it, in their order."""
-        return self.trees, self.place, self.start, self.after
+        return self.trees, self.place, self.start, self.after, self.nodes
 
 
 def routes_of(structures: Sequence[Structure], grid: Sequence[ColumnGrid]) -> Routes:
     """Translate structures to code space over a grid whose edges include their thresholds."""
     places = np.append(code_places(grid), np.int32(0))  # of column -1, the leaves of a table: any
-    trees: list[tuple[int, int]] = []
+    trees: list[tuple[int, int, int, int]] = []
     place, sizes, after = ([np.zeros(0, np.int32)] for _ in range(3))
+    nodes = [np.zeros((0, 4), np.int32)]
     n_nodes = n_leaves = 0
     for structure in structures:
         piece = _translated(structure, grid)
         single = not len(piece.sizes)
-        trees.append((-1 - n_leaves, 0) if single else (n_nodes, piece.n_columns))
+        blended = len(piece.sizes) if piece.blends else 0
+        trees.append((-1 - n_leaves if single else n_nodes, piece.n_columns, blended, n_leaves))
+        nodes.append(piece.nodes)
         place.append(places[piece.column])
         sizes.append(piece.sizes)
         after.append(piece.shifted(n_nodes, n_leaves))
         n_nodes, n_leaves = n_nodes + len(piece.sizes), n_leaves + structure.n_leaves
     lengths = np.concatenate(sizes)
     return Routes(
-        np.array(trees, np.int32).reshape(-1, 2),
+        np.array(trees, np.int32).reshape(-1, 4),
         np.concatenate(place),
         np.cumsum(lengths, dtype=np.int64) - lengths,
         np.concatenate(after),
+        np.concatenate(nodes),
         n_leaves,
         _key(structures[0], grid)[0] + b"%d" % id(grid) if len(structures) == 1 else b"",
     )
@@ -137,7 +143,11 @@ class _Piece:
     column: NDArray[np.int32]  # (node,); -1 behind the columns of a table
     sizes: NDArray[np.int32]  # (node,) how many codes it has in `after`
     after: NDArray[np.int32]
+    # (node, 4): the codes that go right begin there and end so many later; left, right: a node,
+    # or -1 - k for leaf k. Only where the tree blends.
+    nodes: NDArray[np.int32]
     n_columns: int = 0  # of a table; to be walked: -depth if all leaves lie equally deep, or 0
+    blends: bool = False
 
     def shifted(self, n_nodes: int, n_leaves: int) -> NDArray[np.int32]:
         """`after` with nodes and leaves numbered behind those of earlier trees."""
@@ -203,7 +213,38 @@ def _walk(structure: Structure, splits: _Splits) -> _Piece:
     ]
     sizes = np.array([len(codes) for codes in after], np.int32)
     joined = np.concatenate([np.zeros(0, np.int32), *after]).astype(np.int32)
-    return _Piece(structure.feature[splits.inner], sizes, joined, -_equal_depth(structure))
+    nodes = _stretches(splits, left, right, structure)
+    return _Piece(
+        structure.feature[splits.inner],
+        sizes,
+        joined,
+        np.zeros((len(sizes), 4), np.int32) if nodes is None else nodes,
+        -_equal_depth(structure),
+        nodes is not None,
+    )
+
+
+def _stretches(
+    splits: _Splits, left: NDArray[Any], right: NDArray[Any], structure: Structure
+) -> NDArray[np.int32] | None:
+    """The nodes for blending, if the tree is small and each sends one stretch of codes aside."""
+    inner = splits.inner.tolist()
+    widest = max((len(r) for r in splits.right), default=0)
+    if not 2 <= len(inner) <= kernels.MAX_BLENDED or widest > 256 or structure.n_leaves > 256:
+        return None
+    nodes = np.zeros((len(inner), 4), np.int32)
+    for i, node in enumerate(inner):
+        goes, sides = splits.right[splits.split[node]], (int(left[node]), int(right[node]))
+        if goes.all() or not goes.any():
+            nodes[i] = (0, 255, sides[int(goes.all())], sides[int(goes.all())])
+            continue
+        places = np.flatnonzero(goes)
+        if places[-1] - places[0] >= len(places):  # not one stretch: those that stay may be one
+            places, sides = np.flatnonzero(~goes), sides[::-1]
+            if places[-1] - places[0] >= len(places):
+                return None
+        nodes[i] = (places[0], len(places) - 1, *sides)
+    return nodes
 
 
 def _equal_depth(structure: Structure) -> int:
@@ -239,6 +280,7 @@ def _table(structure: Structure, grid: Sequence[ColumnGrid]) -> _Piece | None:
         np.array([*columns, -1], np.int32),
         np.array([*(len(a) for a in adds), n_cells], np.int32),
         np.concatenate([*adds, leaf]),
+        np.zeros((len(columns) + 1, 4), np.int32),
         len(columns),
     )
 
