@@ -23,6 +23,7 @@ from hedgerow.binning import (
 from hedgerow.errors import TableError
 from hedgerow.schema import Label, Numeric, Value, text_of
 
+_CLOSE = 1 << 16  # whole numbers of a list: a table of their range is small
 _NO_NUMBER = ("", "NA", "NaN", "nan", "null", "N/A")
 _COMMA = r"^[+-]?[0-9]*,[0-9]+$"
 _DATE = r"^[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}([ T].*)?$"
@@ -187,9 +188,26 @@ class Numbers:
 
 
 def _positions(values: Any, listed: Sequence[Value], place: str) -> NDArray[Any]:
+    if (whole := _whole_numbers(values)) is not None:
+        lowest = int(whole.min())
+        there = np.flatnonzero(np.bincount(whole - lowest))  # the distinct values, less the lowest
+        table = np.full(int(there[-1]) + 1, MISSING, np.int32)
+        table[there] = positions_of((there + lowest).tolist(), listed)
+        return np.asarray(table[whole - lowest])
     unique, index = unique_of(values, place)
     table = np.append(positions_of(unique, listed), np.int32(MISSING))  # (unique value + 1,)
     return np.asarray(table[index])  # (row,); index -1 is the last entry, a missing value
+
+
+def _whole_numbers(values: Any) -> NDArray[np.int64] | None:
+    """A column of whole numbers that lie close together, as an array; None for any other."""
+    kind = getattr(values, "dtype", None)
+    if not isinstance(kind, np.dtype) or kind.kind not in "iu" or not len(values):
+        return None
+    array = np.asarray(values)
+    lowest, highest = int(array.min()), int(array.max())
+    close = highest - lowest < _CLOSE and lowest > -(2**62) and highest < 2**62
+    return array.astype(np.int64, copy=False) if close else None
 
 
 def unique_of(values: Any, place: str) -> tuple[list[Any], NDArray[np.int64]]:

@@ -6,6 +6,7 @@ coordinator: every bound, set and price is recomputed before a charge is made.
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Callable
@@ -27,6 +28,7 @@ from hedgerow.errors import (
 )
 from hedgerow.failpoints import fail_point
 from hedgerow.limits import Approvals, Event, Limits, least_parties
+from hedgerow.packing import canonical_json
 from hedgerow.persons import rows_per_person
 from hedgerow.privacy import mechanisms
 from hedgerow.privacy.identity import Announcement, Identity, Roster, digest_of
@@ -49,6 +51,11 @@ log = logging.getLogger(__name__)
 # Parties of one process get the same messages: each is read once.
 _read = lru_cache(maxsize=4)(Message.from_bytes)
 _read_ask = lru_cache(maxsize=4)(Ask.from_body)
+
+
+@lru_cache(maxsize=4)
+def _read_plan(text: bytes) -> Plan:
+    return Plan.from_dict(json.loads(text))
 
 
 @dataclass
@@ -185,7 +192,7 @@ class Party:
     def _open(self, values: dict[str, Any]) -> Message:
         """Check plan, schema, roster and budget, and announce this process's key."""
         roster = self.roster
-        plan = Plan.from_dict(values.get("plan", {}))
+        plan = _read_plan(canonical_json(values.get("plan", {})))
         if roster is None or values.get("roster") != roster.hash:
             raise Refusal("other-roster")
         if plan.schema_hash != self.schema.hash or plan.unit != self.schema.unit.text:

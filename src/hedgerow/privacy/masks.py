@@ -7,7 +7,7 @@ asked something else, for another set or another attempt, uses an unrelated mask
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,11 +43,16 @@ class Context:
     def salt(self, announcements: Mapping[str, Announcement]) -> bytes:
         return bytes.fromhex(digest(_LABEL, digest_of(announcements)))
 
-    def info(self, announcements: Mapping[str, Announcement], one: str, two: str) -> bytes:
+    def info(self, announcements: Mapping[str, Announcement], me: str) -> Callable[[str], bytes]:
+        """What the stream shared with another party is for; only the pair differs between them."""
         keys = [[name, announcements[name].key] for name in self.parties]
-        pair = sorted((one, two))
-        fields = (self.plan, self.schema, self.slot, self.attempt, self.request, keys, pair)
-        return canonical_json([_LABEL, *fields])
+        fields = (self.plan, self.schema, self.slot, self.attempt, self.request, keys)
+        common = canonical_json([_LABEL, *fields])[:-1] + b","
+
+        def with_other(other: str) -> bytes:
+            return common + canonical_json(sorted((me, other))) + b"]"
+
+        return with_other
 
 
 class MaskKeys:
@@ -67,11 +72,11 @@ class MaskKeys:
     ) -> NDArray[np.uint64]:
         """This party's mask: plus the stream shared with later names, minus with earlier ones."""
         total = np.zeros(size, np.uint64)
-        salt = context.salt(announcements)
+        salt, info_with = context.salt(announcements), context.info(announcements, me)
         for other in context.parties:
             if other == me:
                 continue
-            info = context.info(announcements, me, other)
+            info = info_with(other)
             stream = self._stream(announcements[other].key, salt, info, size)
             total = total + stream if me < other else total - stream
         return total

@@ -50,7 +50,7 @@ class ColumnSums:
     def bound(self) -> RowBound:
         return loss_named(self.loss).bound(self.update, self.clip)
 
-    @property
+    @cached_property
     def blocks(self) -> tuple[Block, ...]:
         bound, blocks = self.bound, []
         for n, w in zip(self.n_bins, self.weights, strict=True):

@@ -52,7 +52,7 @@ class LeafSums:
     def bound(self) -> RowBound:
         return loss_named(self.loss).bound(self.update, self.clip)
 
-    @property
+    @cached_property
     def blocks(self) -> tuple[Block, ...]:
         bound, n = self.bound, self.n_leaves
         second = (Block(n * bound.second, 1 / bound.second_scale),) if bound.second else ()
