@@ -14,6 +14,8 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,7 @@ PANELS = [
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 SHARES_PANEL = Panel(300, 10, 7, 0.3)
 METHODS = ("saving", "saving, 5 parties", "plain", "diffprivlib")
-REFERENCES = ("cart, 10 bins", "cart, 16 bins", "cart, 128 bins")
+REFERENCES = ("cart, 10 bins", "cart, 16 bins", "cart, 128 bins", "cart, unbinned")
 
 
 def main() -> None:
@@ -49,17 +51,23 @@ def main() -> None:
     cache = json.loads(given.out.read_text()) if given.out.exists() else {}
     cells = cache.setdefault("cells", {})
     deadline, start = time.monotonic() + 60 * given.minutes, time.monotonic()
+    saved = start
     for key, work in jobs(given.rounds, given.diffprivlib):
         if key not in cells:
             if time.monotonic() > deadline:
                 break
             cells[key] = work()
+            if time.monotonic() > saved + 60:  # a run that is stopped loses a minute
+                given.out.write_text(text_of(cache), "utf-8")
+                saved = time.monotonic()
     cache["seconds"] = cache.get("seconds", 0.0) + time.monotonic() - start
     if given.diffprivlib or "diffprivlib" not in cache:
         cache["diffprivlib"] = tables.diffprivlib_version(given.diffprivlib)
     cache.update(summary(cells))
-    text = json.dumps(cache).replace("}, ", "},\n")  # a line a cell
-    given.out.write_text(text + "\n", "utf-8")
+    cache["command"] = "python benchmarks/private_tree.py, again until all rounds are there"
+    cache["date"] = datetime.now(UTC).isoformat(timespec="seconds")
+    cache["versions"] = {name: version(name) for name in ("hedgerow", "numpy", "scikit-learn")}
+    given.out.write_text(text_of(cache), "utf-8")
     folder = given.out.parent / given.out.stem
     drawn = [pictures.figure_two(cache, folder)]
     for number, n in ((3, 250), (4, 1000), (5, 100)):
@@ -134,6 +142,10 @@ def panel_summary(found: list[dict[str, float]]) -> dict[str, Any]:
             p = float(ttest_rel(ours, theirs, alternative="greater").pvalue) if varies else None
             tests[f"saving above {name} {epsilon:g}"] = {"gain": gain, "p": p}
     return {"rounds": len(found), "mean": means_of(found), "tests": tests}
+
+
+def text_of(cache: dict[str, Any]) -> str:
+    return json.dumps(cache).replace("}, ", "},\n") + "\n"  # a line a cell
 
 
 def report(cache: dict[str, Any], drawn: list[Path]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 
-from accuracy.data import Data, Split, load, split_of
+from accuracy.data import Data, Split, frame_for_trees, load, split_of
 from hedgerow.binning import base_grid
 from hedgerow.growing.private_tree.rule import tree_cuts
 from hedgerow.queries.cuts import bin_of_codes, n_bins_of
@@ -66,7 +66,19 @@ def private(
 
 
 def cart(data: Data, split: Split, n_bins: int) -> dict[str, float]:
-    X, y = one_hot(data, n_bins), data.truth
+    return _cart(data, split, one_hot(data, n_bins))
+
+
+def unbinned_cart(data: Data, split: Split) -> dict[str, float]:
+    """Numbers as they are, lists one-hot: what no bin and no noise takes away."""
+    import pandas as pd
+
+    frame = frame_for_trees(data)
+    return _cart(data, split, pd.get_dummies(frame).astype(np.float64).fillna(-1.0).to_numpy())
+
+
+def _cart(data: Data, split: Split, X: np.ndarray) -> dict[str, float]:
+    y = data.truth
     tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=10, random_state=0)
     tree.fit(X[split.train], y[split.train])
     return measured(tree.predict_proba(X[split.test])[:, 1], y[split.test])
@@ -97,6 +109,8 @@ def cell(table: str, name: str, epsilon: float, seed: int, python: str = "") -> 
         return cart(data, split, 10)
     if name == "cart, 128 bins":
         return cart(data, split, 128)
+    if name == "cart, unbinned":
+        return unbinned_cart(data, split)
     if name == "diffprivlib":
         return other_library(python, data, split, epsilon, seed)
     settings: dict[str, Any] = {
