@@ -41,7 +41,8 @@ class _Pool:
 
 
 _pool = _Pool()
-os.register_at_fork(after_in_child=_pool.forget)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.forget)
 
 
 def use_threads(n: int) -> int:
