@@ -261,7 +261,8 @@ class _Sizes:
         sigmas = (_LONGEST_NUMBER,) * n_blocks
         noise, privacy = Noise(slot.mu, MAX_BITS, sigmas), self._plan.privacy
         c, run = privacy.colluding, self._plan.run
-        ask = Ask(run, index, 1, self._names, query, noise, c, _HASH, _HASH)
+        joined = _HASH if privacy.trust == "parties" else ""
+        ask = Ask(run, index, 1, self._names, query, noise, c, joined, _HASH)
         body = len(ask.body()) + _growth({"query": _of(plain)}, {"query": (length,)})
         return _sealed("ask", body, asked.first, self._carried(asked))
 

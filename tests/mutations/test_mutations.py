@@ -70,9 +70,10 @@ def prices_not_added_up(patch: pytest.MonkeyPatch) -> None:
 
 
 def unbound_query(patch: pytest.MonkeyPatch) -> None:
-    def info(self: Context, announcements: Any, one: str, two: str) -> bytes:
+    def info(self: Context, announcements: Any, me: str) -> Callable[[str], bytes]:
         keys = [[name, announcements[name].key] for name in self.parties]
-        return canonical_json([self.plan, self.schema, self.slot, self.attempt, keys])
+        fields = [self.plan, self.schema, self.slot, self.attempt, keys]
+        return lambda other: canonical_json([*fields, sorted((me, other))])
 
     patch.setattr(Context, "info", info)
 
