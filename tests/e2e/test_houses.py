@@ -138,6 +138,7 @@ def test_four_houses_train_one_model_and_their_ledgers_agree(
     assert [entry["state"] for entry in listed] == ["finished"]
 
 
+@pytest.mark.skipif("HEDGEROW_SLOW" not in os.environ, reason="slow; set HEDGEROW_SLOW to run it")
 def test_three_kills_in_a_running_federation_cost_no_release_and_no_book(
     houses: Houses, tmp_path: Path
 ) -> None:
