@@ -12,6 +12,7 @@ import pytest
 from scipy.stats import norm
 
 from hedgerow.errors import BudgetExceeded, FormatError, LedgerError, PlanError, SettingsError
+from hedgerow.model.tree import single_leaf
 from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting import delta_of, epsilon_of
 from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger
@@ -20,6 +21,9 @@ from hedgerow.privacy.pure import Branches, Paths, Priced, path_costs, pure_mu, 
 from hedgerow.privacy.reservation import Reservation
 from hedgerow.privacy.spending import Spending, month_spending, spending
 from hedgerow.privacy.verify import verify
+from hedgerow.queries import ClassHistograms
+from hedgerow.queries.noise import noise_for
+from hedgerow.queries.tree_nodes import Asked
 from hedgerow.settings import Privacy
 from tests.conftest import MIXED
 
@@ -294,3 +298,15 @@ def test_a_charge_without_paths_is_no_charge_of_a_pure_run() -> None:
     ledger.append(COORDINATOR, "charge", held.plan.run, 5, 1, {"request": "x", "epsilon": 0.1})
     with pytest.raises(FormatError, match="charges no path"):
         verify(ledger)
+
+
+def test_noise_too_wide_to_share_is_refused_before_a_charge() -> None:
+    """A party's share takes time in proportion to its scale; one Laplace of the whole does not."""
+    leaf = single_leaf(np.zeros(1)).structure
+    query = ClassHistograms.of(MIXED, leaf, [Asked(0, (-1,), 1e-5)], [()] * len(MIXED.columns))
+    alone = pure_plan()
+    privacy = Privacy(1.0, 0.0, "parties", accounting="pure")
+    shared = plan_for(MIXED, privacy, "private-tree", {"max_depth": 3}, seed=1)
+    assert noise_for(query, 0.0, alone, MIXED).sigmas == pytest.approx((1e5,))
+    with pytest.raises(PlanError, match="Nothing was asked"):
+        noise_for(query, 0.0, shared, MIXED)
