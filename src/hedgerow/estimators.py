@@ -12,11 +12,20 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hedgerow.errors import SchemaError, SettingsError, TableError
+from hedgerow.errors import SchemaError, SettingsError
 from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate, Progress
-from hedgerow.inputs import check_fit, check_width, classes_in, is_named, names_of, width_of
+from hedgerow.inputs import (
+    check_fit,
+    check_width,
+    class_array,
+    classes_in,
+    is_named,
+    names_of,
+    split_rows,
+    width_of,
+)
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import check_party_count, method_named, plan_for, with_exact_cuts
 from hedgerow.privacy.ledger import Ledger
@@ -55,7 +64,7 @@ class _PrivateBoosting(BaseEstimator):
         y = check_fit(X, y)
         schema = self._schema(X, y)
         rows = rows_of(X, schema, y)
-        tables = {"all": rows} if parties is None else _split(rows, parties)
+        tables = {"all": rows} if parties is None else split_rows(rows, parties)
         trust = self.trust or ("parties" if len(tables) > 1 else "coordinator")
         privacy = self._privacy(len(tables), trust)
         ledger = self._ledger()
@@ -284,7 +293,7 @@ class PrivateBoostingClassifier(ClassifierMixin, _PrivateBoosting):
     @property
     def classes_(self) -> NDArray[Any]:
         check_is_fitted(self)
-        return _as_array(self.model_.schema.label.classes)
+        return class_array(self.model_.schema.label.classes)
 
     def _schema(self, X: Any, y: Any) -> Schema:
         schema = super()._schema(X, y)
@@ -387,22 +396,3 @@ def settings_given(chosen: Mapping[str, Any], settings: Mapping[str, Any] | None
         known = ", ".join(sorted(_SETTINGS | _PRIVACY))
         raise SettingsError(f"unknown setting {unknown[0]!r}; known: {known}")
     return {**chosen, **further}
-
-
-def _split(rows: Rows, parties: Any) -> dict[str, Rows]:
-    """Rows by party label; labels must be party names."""
-    labels = np.asarray(parties).astype(str)
-    if labels.shape != (rows.n_rows,):
-        raise TableError(
-            f"parties has shape {labels.shape}; give one party name for each of {rows.n_rows} rows"
-        )
-    names, index = np.unique(labels, return_inverse=True)
-    order = np.argsort(index, kind="stable")  # rows of one party together, in their order
-    places = np.split(order, np.cumsum(np.bincount(index))[:-1])
-    return {str(name): rows.take(place) for name, place in zip(names, places, strict=True)}
-
-
-def _as_array(classes: Sequence[Value]) -> NDArray[Any]:
-    """Classes in their own type; text and numbers are not mixed into text."""
-    kinds = {type(value) for value in classes}
-    return np.array(classes) if len(kinds) == 1 else np.array(classes, dtype=object)

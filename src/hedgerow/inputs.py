@@ -1,18 +1,20 @@
-"""What scikit-learn's conventions ask of X and y, checked before they become rows."""
+"""What scikit-learn's conventions ask of X and y, and rows dealt to the parties that they name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from hedgerow.errors import TableError
 from hedgerow.frames import stream_of
 from hedgerow.schema import Value
+from hedgerow.tables import Rows
 
 
 def names_of(X: Any) -> list[str] | None:
@@ -81,3 +83,22 @@ def classes_in(y: Any) -> list[Value]:
         check_classification_targets(labels)
     found: list[Value] = np.unique(labels).tolist()
     return found
+
+
+def split_rows(rows: Rows, parties: Any) -> dict[str, Rows]:
+    """Rows by party label; labels must be party names."""
+    labels = np.asarray(parties).astype(str)
+    if labels.shape != (rows.n_rows,):
+        raise TableError(
+            f"parties has shape {labels.shape}; give one party name for each of {rows.n_rows} rows"
+        )
+    names, index = np.unique(labels, return_inverse=True)
+    order = np.argsort(index, kind="stable")  # rows of one party together, in their order
+    places = np.split(order, np.cumsum(np.bincount(index))[:-1])
+    return {str(name): rows.take(place) for name, place in zip(names, places, strict=True)}
+
+
+def class_array(classes: Sequence[Value]) -> NDArray[Any]:
+    """Classes in their own type; text and numbers are not mixed into text."""
+    kinds = {type(value) for value in classes}
+    return np.array(classes) if len(kinds) == 1 else np.array(classes, dtype=object)
