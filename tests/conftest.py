@@ -77,7 +77,7 @@ def promise(
     """What a plan of a method can promise: its own trust and accounting, if it has one."""
     chosen = method_named(method)
     trust = chosen.trust or trust
-    if chosen.accounting == "pure":
+    if chosen.can_be_pure:
         trust = "coordinator" if trust == "nobody" else trust
         return Privacy(epsilon, 0.0, trust, accounting="pure", **more)  # type: ignore[arg-type]
     return Privacy(epsilon, delta, trust, **more)  # type: ignore[arg-type]

@@ -16,8 +16,9 @@ from hedgerow.model.tree import single_leaf
 from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting import delta_of, epsilon_of
 from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger
+from hedgerow.privacy.paths import Paths, Priced, path_costs, spent_on_paths
 from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.pure import Branches, Paths, Priced, path_costs, pure_mu, spent_on_paths
+from hedgerow.privacy.pure import Branches, Round, pure_mu
 from hedgerow.privacy.reservation import Reservation
 from hedgerow.privacy.spending import Spending, month_spending, spending
 from hedgerow.privacy.verify import verify
@@ -28,7 +29,7 @@ from hedgerow.settings import Privacy
 from tests.conftest import MIXED
 
 SPLIT = {1: "a" * 64}
-BRANCHES = Branches(1.0, 0.2)
+BRANCHES = Branches(0.2, (Round(10, 1.0),))
 
 
 def pure_plan(epsilon: float = 1.0, spare: int = 0, run: str | None = None) -> Plan:
@@ -94,14 +95,14 @@ def test_a_node_asked_about_after_its_children_counts_on_their_paths() -> None:
 )
 def test_the_filter_refuses(splits: dict[int, str], prices: dict[int, float], why: str) -> None:
     before = paths(({}, {1: 0.3}), (SPLIT, {3: 0.2}))
-    assert before.objection(Priced(SPLIT, {2: 0.7 * (1 - 1e-9)}), BRANCHES, again=False) == ""
-    assert why in before.objection(Priced(splits, prices), BRANCHES, again=False)
+    assert before.objection(Priced(SPLIT, {2: 0.7 * (1 - 1e-9)}), 1.0) == ""
+    assert why in before.objection(Priced(splits, prices), 1.0)
 
 
 def test_a_further_attempt_costs_a_spare_and_no_path() -> None:
     spent = paths(({}, {1: 1.0}))
-    assert spent.objection(Priced({}, {1: 0.2}), BRANCHES, again=True) == ""
-    assert "further attempt" in spent.objection(Priced({}, {1: 0.21}), BRANCHES, again=True)
+    assert spent.objection(Priced({}, {1: 0.2}), 1.0, 0.2) == ""
+    assert "further attempt" in spent.objection(Priced({}, {1: 0.21}), 1.0, 0.2)
 
 
 def test_the_filter_keeps_its_promise_whatever_is_asked() -> None:
@@ -117,7 +118,7 @@ def test_the_filter_keeps_its_promise_whatever_is_asked() -> None:
                 leaves = [x for x in leaves if x != h] + [2 * h, 2 * h + 1]
             chosen = rng.choice(leaves, size=min(3, len(leaves)), replace=False)
             priced = Priced(dict(splits), {int(h): float(rng.exponential(0.2)) for h in chosen})
-            if not found.objection(priced, BRANCHES, again=False):
+            if not found.objection(priced, 1.0):
                 found.add(priced)
                 for row in paid:
                     above = {row >> k for k in range(7)}
@@ -130,7 +131,7 @@ def test_a_pure_plan_says_what_paths_and_spares_cost() -> None:
     plan = pure_plan(2.0, spare=2)
     assert plan.branches is not None
     assert plan.epsilon == pytest.approx(2.0, rel=1e-9)
-    assert plan.epsilon == plan.branches.epsilon + 2 * plan.branches.retry
+    assert plan.epsilon == plan.branches.rounds[0].epsilon + 2 * plan.branches.retry
     assert plan.epsilon_at(0.0) == plan.epsilon_at(1e-300) == plan.epsilon
     assert plan.epsilon_at(0.3) <= plan.epsilon
     assert gaussian_plan().epsilon_at(0.0) == math.inf
@@ -144,14 +145,26 @@ def test_a_pure_plan_survives_its_file(tmp_path: Path) -> None:
     assert Plan.read(tmp_path / "plan.toml") == plan
 
 
+def one_round(**change: Any) -> dict[str, Any]:
+    slots = len(pure_plan(spare=1).slots)
+    return {"slots": slots, "epsilon": 0.5, "rate": 1.0, "repeat": 1, **change}
+
+
 @pytest.mark.parametrize(
     "change",
     [
-        {"branches": {"epsilon": 1.1, "retry": 0.1}},
-        {"branches": {"epsilon": 0.5, "retry": 0.6}},
-        {"branches": {"epsilon": math.nan, "retry": 0.1}},
-        {"branches": {"epsilon": 0.5}},
-        {"branches": {"epsilon": 0.5, "retry": 0.1, "more": 1}},
+        {"branches": {"retry": 0.1, "round": [one_round(epsilon=1.1)]}},
+        {"branches": {"retry": 1.6, "round": [one_round()]}},
+        {"branches": {"retry": 0.1, "round": [one_round(epsilon=math.nan)]}},
+        {"branches": {"retry": 0.1, "round": [one_round(rate=0.0)]}},
+        {"branches": {"retry": 0.1, "round": [one_round(rate=1.5)]}},
+        {"branches": {"retry": 0.1, "round": [one_round(slots=3)]}},
+        {"branches": {"retry": 0.1, "round": [one_round(repeat=2)]}},
+        {"branches": {"retry": 0.1, "round": [one_round(slots=True)]}},
+        {"branches": {"retry": 0.1, "round": []}},
+        {"branches": {"retry": 0.1}},
+        {"branches": {"retry": 0.1, "round": [one_round()], "more": 1}},
+        {"branches": {"retry": 0.1, "round": [{**one_round(), "more": 1}]}},
         {"slot": [{"name": "x", "kind": "class-histograms", "mu": 0.1, "coordinates": 3}]},
     ],
     ids=str,
@@ -163,8 +176,9 @@ def test_a_pure_plan_that_does_not_add_up_is_refused(change: dict[str, Any]) -> 
 
 
 def test_pure_and_gaussian_parts_do_not_mix_in_one_plan() -> None:
-    with pytest.raises(PlanError, match="pure accounting goes with"):
-        replace(gaussian_plan(), branches=BRANCHES)
+    rounds = Branches(0.2, (Round(len(gaussian_plan().slots), 0.1),))
+    with pytest.raises(PlanError, match="has no mu"):
+        replace(gaussian_plan(), branches=rounds)
     with pytest.raises(PlanError, match="pure accounting goes with"):
         replace(pure_plan(), branches=None)
 
@@ -250,7 +264,7 @@ def test_the_ledger_shows_what_each_branch_drew() -> None:
     held.charge(4, "r4", priced=Priced(SPLIT, {2: 0.05, 3: 0.08}))  # the spare
     lines = ledger.lines(COORDINATOR, "charge")
     assert path_costs(lines) == pytest.approx({2: 0.32, 3: 0.52})
-    assert spent_on_paths(lines) == pytest.approx(0.52)
+    assert spent_on_paths(lines, BRANCHES) == pytest.approx(0.52)
     assert verify(ledger)[0].charges == 4
 
 

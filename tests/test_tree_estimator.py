@@ -18,7 +18,7 @@ from hedgerow.federation.base import Federation, Total
 from hedgerow.gate import Gate
 from hedgerow.growing.private_tree.nodes import Measured, settle
 from hedgerow.privacy.ledger import COORDINATOR, Ledger
-from hedgerow.privacy.pure import path_costs
+from hedgerow.privacy.paths import path_costs
 from hedgerow.privacy.reservation import Release
 from hedgerow.privacy.verify import verify
 from hedgerow.queries import SumQuery, query_bytes, size_of

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hedgerow.errors import PlanError, SlotSpent
 from hedgerow.failpoints import fail_point
@@ -18,8 +20,8 @@ from hedgerow.privacy import mechanisms
 from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger
 from hedgerow.privacy.plan import Plan, Slot
 from hedgerow.privacy.reservation import Release, Reservation
-from hedgerow.queries import EnsembleRef, SumQuery, query_bytes, size_of
-from hedgerow.queries.noise import Noise, noise_for, part_of_retry, priced_for
+from hedgerow.queries import EnsembleRef, SplitChoices, SumQuery, query_bytes, size_of
+from hedgerow.queries.noise import Noise, noise_for, part_of_retry, priced_for, released_blocks
 from hedgerow.schema import Schema
 from hedgerow.statement import Disclosure, Statement
 
@@ -83,6 +85,11 @@ class Gate:
     def ensemble(self) -> EnsembleRef:
         return self._federation.ensemble
 
+    @property
+    def slot(self) -> int:
+        """Number of the next slot."""
+        return self._cursor
+
     def expect(self, n_slots: int) -> None:
         """Tell whoever watches how many slots a run will use."""
         self._expected = n_slots
@@ -112,6 +119,14 @@ class Gate:
             name = slot.name
             self._observe(Progress(index, self._expected, name, stored is not None))
         return release
+
+    def select(self, query: SplitChoices, name: str = "") -> tuple[int, ...]:
+        """A noisy choice for every leaf that is asked about, charged like a release.
+
+        Only where the coordinator is trusted with exact sums: nothing of them is kept but the ways
+        that were drawn, numbered as `SplitChoices.utilities` numbers them.
+        """
+        return tuple(int(way) for way in self.release(query, name=name).total)
 
     def statement(self) -> Statement:
         """The guarantee of everything released through this gate."""
@@ -219,14 +234,25 @@ class Gate:
             exact = self._plan.privacy.trust == "coordinator"
             return self._reservation.store(index, attempt, release, {} if exact else total.receipts)
 
+    def _chosen(self, query: Any, total: NDArray[np.int64], noise: Noise) -> Release:
+        found = query.utilities(total, self.schema, noise.bits)
+        scale, how = int(noise.sigmas[0]), noise.mechanism
+        places = mechanisms.choose([utilities for utilities, _ in found], scale, how)
+        ways = [ways[place] for (_, ways), place in zip(found, places, strict=True)]
+        return Release(np.array(ways, np.int64), 0, (), 0.0, mechanisms.source_name())
+
     def _noisy(self, query: SumQuery, total: Total, noise: Noise) -> Release:
         """Add the noise where the coordinator is trusted to; state its size in either case."""
         values, source = total.values, total.source
         trust, grow = self._plan.privacy.trust, 1.0
         fail_point("noise")
         pure = noise.mechanism == "laplace"
+        if noise.mechanism in mechanisms.SELECTORS:
+            return self._chosen(query, values.view(np.int64), noise)
         if trust == "coordinator":
-            blocks = [block.size for block in query.blocks]
+            if getattr(query, "finishes", False):
+                values = _finished(query, values, noise)
+            blocks = [block.size for block in released_blocks(query)]
             add = mechanisms.add_laplace if pure else mechanisms.add_gaussian
             values = add(values, blocks, noise.sigmas)
             source = mechanisms.source_name()
@@ -243,6 +269,12 @@ class Gate:
         if trust == "nobody" or source != "switched off":  # without noise there are no shares
             unit *= grow
         return Release(values.view(np.int64), noise.bits, sigmas, unit, source)
+
+
+def _finished(query: Any, values: NDArray[np.uint64], noise: Noise) -> NDArray[np.uint64]:
+    """What the gate makes of exact sums before the noise."""
+    finished: NDArray[np.int64] = query.finish(values.view(np.int64), noise.bits)
+    return finished.view(np.uint64)
 
 
 def _laplace_deviations(noise: Noise, grow: float, source: str) -> tuple[float, ...]:

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hedgerow import wire
 from hedgerow.errors import (
@@ -36,9 +37,11 @@ from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.masks import Context, MaskKeys
 from hedgerow.privacy.peers import Peers
 from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.pure import Draw
 from hedgerow.privacy.refusals import Refusals
 from hedgerow.privacy.reservation import Reservation
-from hedgerow.queries import size_of, step_trees
+from hedgerow.privacy.sampling import taken
+from hedgerow.queries import EnsembleRef, size_of, step_trees
 from hedgerow.queries.noise import noise_for, priced_for
 from hedgerow.schema import Schema
 from hedgerow.scores import RunningScores
@@ -70,6 +73,17 @@ class _Run:
     nonce: str = ""  # of the newest opening
 
 
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """The rows of the last round that was asked about; the questions of a round share them."""
+
+    about: tuple[str, Draw]
+    index: NDArray[np.int64]
+    rows: Rows
+    ensemble: EnsembleRef | None = None
+    scores: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 1)))
+
+
 class Party:
     """One data holder.
 
@@ -82,6 +96,7 @@ class Party:
     limits : what the party allows, whatever a plan says
     approvals : where plans wait for a person; without it none is approved, if the limits ask
     watch : called with an `Event` after everything that the party did
+    coins : the secret that samples of rows are drawn with; by default it follows from the identity
     """
 
     def __init__(
@@ -94,6 +109,7 @@ class Party:
         limits: Limits | None = None,
         approvals: Approvals | None = None,
         watch: Callable[[Event], None] | None = None,
+        coins: Callable[[], bytes] | None = None,
     ) -> None:
         self.name, self.schema = name, schema
         self.identity = identity or Identity()
@@ -102,7 +118,8 @@ class Party:
         self._ledger = ledger or Ledger.in_memory()
         self._approvals, self._watch = approvals, watch
         self._peers, self._refusals = Peers(self._ledger, name), Refusals(self._ledger, name)
-        self._keys = MaskKeys()
+        self._keys, self._coins = MaskKeys(), coins or self.identity.secret
+        self._sample: _Sample | None = None
         self._boot = len(self._ledger.lines(name, "boot")) + 1
         self._ledger.append(name, "boot", values={"boot": self._boot})
         self._runs: dict[str, _Run] = {}
@@ -367,10 +384,31 @@ class Party:
         except LedgerError as error:
             raise Refusal("old-attempt") from error
 
+    def _taking_part(self, ask: Ask, run: _Run) -> tuple[Rows, NDArray[np.float64]]:
+        """Rows and their scores; where the plan samples, those that the slot's coins take.
+
+        Rate and round come from the plan that was reserved, never from the question.
+        """
+        ensemble, branches = ask.query.ensemble, run.plan.branches
+        scores = self._scores.at(ensemble, step_trees(ask.query))
+        draw = None if branches is None else branches.draw_of(ask.slot)
+        if draw is None:
+            return self._rows, scores
+        known, about = self._sample, (run.plan.hash, draw)
+        if known is None or known.about != about:
+            rows = self._rows
+            whose = (self.name, run.plan.hash)
+            index = taken(self._coins(), whose, draw, rows.n_rows, rows.persons)
+            known = _Sample(about, index, rows.take(index))
+        if known.ensemble != ensemble:
+            known = replace(known, ensemble=ensemble, scores=scores[known.index])
+        self._sample = known
+        return known.rows, known.scores
+
     def _answer(self, ask: Ask, run: _Run, request: str) -> Message:
         """Exact sums, then this party's noise and mask. The last number is a zero check."""
-        scores = self._scores.at(ask.query.ensemble, step_trees(ask.query))
-        exact = ask.query.answer(self._rows, scores, self.schema, ask.noise.bits)
+        rows, scores = self._taking_part(ask, run)
+        exact = ask.query.answer(rows, scores, self.schema, ask.noise.bits)
         total = np.append(exact, 0).view(np.uint64)
         trust, source = run.plan.privacy.trust, "none"
         if trust != "coordinator":

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from hedgerow.errors import SettingsError
 from hedgerow.gate import Gate
-from hedgerow.growing import auto, boost, private_tree
+from hedgerow.growing import auto, boost, dp_xgboost, private_tree
 from hedgerow.growing.candidates import not_private
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.plan import Later, Plan, Wish, make_plan
@@ -23,7 +23,15 @@ _ALL = frozenset(Settings.__dataclass_fields__)
 _AUTO = frozenset({"rows_hint", "monotone", "warm_start", "warm_start_says"})
 _TREE_ALONE = frozenset({"min_samples_leaf", "leaf_share", "bounds_share", "save_budget"})
 _TREE = _TREE_ALONE | {"max_depth", "n_bins", "category_split"}
-_BOOSTING = _ALL - _AUTO - _TREE_ALONE
+_XGBOOST_ALONE = frozenset(
+    {"sketch_share", "level_growth", "sample_rate", "sample_by", "utility", "selector"}
+    | {"leaf_rule", "gradient_bound", "gradient_rule", "loss"}
+)
+_XGBOOST = _XGBOOST_ALONE | {
+    "n_trees", "max_depth", "n_bins", "learning_rate", "reg_lambda", "leaf_clip", "leaf_share",
+    "min_samples_leaf",
+}  # fmt: skip
+_BOOSTING = _ALL - _AUTO - _TREE_ALONE - _XGBOOST_ALONE
 
 
 # The published methods as published: no shrinkage, no floor, no base rate, equal noise a question.
@@ -61,9 +69,14 @@ class Method:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     queries: tuple[str, str, str] = ("0", "0", "T")
     trust: str | None = None  # the only trust the method makes sense under
-    accounting: str | None = None  # the only way its cost is counted
+    accountings: tuple[str, ...] = ("exact", "renyi")  # how its cost can be counted
     uses: frozenset[str] = _BOOSTING
     grower: Grower = boost
+
+    @property
+    def can_be_pure(self) -> bool:
+        """Whether it promises an epsilon without any delta, if asked to."""
+        return "pure" in self.accountings
 
     def settings(self, chosen: Mapping[str, Any]) -> Settings:
         """The method's defaults with the user's choices; None means the method's own choice."""
@@ -91,6 +104,8 @@ class Method:
         own = self.settings({})
         if self.grower is private_tree:
             return "3 d + 2"
+        if self.grower is dp_xgboost:
+            return "T (d + 2)"
         trees = "T m" if own.cycles else "T"
         if own.split != "totally-random":
             single = own.features_per_tree == 1
@@ -203,9 +218,28 @@ METHODS: dict[str, Method] = {
             "one readable tree from class counts, under pure epsilon; few columns asked a node",
             {"max_depth": 5, "n_bins": 16, "category_split": "subset"},
             ("0", "3 d", "2"),
-            accounting="pure",
+            accountings=("pure",),
             uses=_TREE,
             grower=private_tree,
+        ),
+        Method(
+            "dp-xgboost",
+            "boosting with cuts drawn by gain, for one trusted owner; pure epsilon or with a delta",
+            {
+                "n_trees": 20,
+                "max_depth": 6,
+                "reg_lambda": 0.1,
+                "min_samples_leaf": 50,
+                "sketch_share": 0.1,
+                "leaf_share": 0.3,
+                "level_growth": 1.6,
+                "loss": "squared",
+            },
+            ("T m", "T d", "T"),
+            trust="coordinator",
+            accountings=("pure", "exact"),
+            uses=_XGBOOST,
+            grower=dp_xgboost,
         ),
     )
 }
@@ -266,19 +300,24 @@ def plan_for(
 
 
 def _check_accounting(method: Method, privacy: Privacy) -> None:
-    wanted, pure = method.accounting, privacy.accounting == "pure"
-    if wanted == "pure" and not pure:
-        raise SettingsError(
-            f"method {method.name!r} promises a pure epsilon and the plan counts it as "
-            f'{privacy.accounting!r}; set accounting = "pure" and delta = 0. Nothing was asked.'
-        )
-    if pure and wanted != "pure":
-        known = ", ".join(name for name, m in METHODS.items() if m.accounting == "pure")
+    if privacy.accounting in method.accountings:
+        return
+    if privacy.accounting == "pure":
+        known = ", ".join(name for name, m in METHODS.items() if m.can_be_pure)
         raise SettingsError(
             f"method {method.name!r} adds Gaussian noise, which promises no pure epsilon; set "
             f"accounting to exact or renyi with a delta above 0, or choose a method that does: "
             f"{known}. Nothing was asked."
         )
+    if method.accountings == ("pure",):
+        raise SettingsError(
+            f"method {method.name!r} promises a pure epsilon and the plan counts it as "
+            f'{privacy.accounting!r}; set accounting = "pure" and delta = 0. Nothing was asked.'
+        )
+    raise SettingsError(
+        f"what method {method.name!r} costs is counted as {' or '.join(method.accountings)}, and "
+        f"the plan counts it as {privacy.accounting!r}. Nothing was asked."
+    )
 
 
 def check_party_count(privacy: Privacy, n_parties: int) -> None:

@@ -24,6 +24,8 @@ _NUMBERS = {
     "floor_deviations": (0, 100), "split_caution": (0, 100), "gain_penalty": (0, 1e9),
     "min_hessian": (0, 1e12), "candidate_share": (0, 0.9), "batch_fraction": (0, 1),
     "start_share": (0, 0.9), "leaf_share": (0, 0.95), "bounds_share": (0, 0.95),
+    "sketch_share": (0, 0.95), "level_growth": (0.1, 10), "sample_rate": (0, 1),
+    "gradient_bound": (2.0**-12, 1),
 }  # fmt: skip
 _CHOICES = {
     "split": ("totally-random", "partially-random", "histogram"),
@@ -32,6 +34,12 @@ _CHOICES = {
     "candidates": CANDIDATE_METHODS,
     "feature_order": ("cyclical", "random"),
     "category_split": ("subset", "equality"),
+    "sample_by": ("tree", "question"),
+    "utility": ("separation", "gain"),
+    "selector": ("permute-and-flip", "exponential"),
+    "leaf_rule": ("sum-and-count", "least-rows", "plain"),
+    "gradient_rule": ("clip", "filter"),
+    "loss": ("log", "squared"),
 }
 
 
@@ -68,16 +76,26 @@ class Settings:
     warm_start: str = ""  # hash of the model that a run builds on; set by `warm_start_from`
     warm_start_says: str = ""  # its promise, or "public"; set by `warm_start_from`
     start_share: float = 0.02  # part of mu^2 that buys the base rate; 0 = start from one half
-    min_samples_leaf: int = 10  # of the one readable tree: fewer (noisy) rows are not split off
-    leaf_share: float = 0.0  # part of a path's epsilon for its leaf's counts; 0 = by a public rule
+    min_samples_leaf: int = 10  # fewer (noisy) rows are no leaf; dp-xgboost divides by so many
+    leaf_share: float = 0.0  # part of a path's epsilon for its leaf; 0 = by a public rule
     bounds_share: float = 0.0  # part of a node's epsilon that ranks columns; 0 = by a public rule
     save_budget: bool = True  # rank columns first, ask few of them, hand down what is left
+    sketch_share: float = 0.0  # part of a tree's epsilon for where columns are cut; 0 = not asked
+    level_growth: float = 1.0  # a level's part of the epsilon for splits, beside the one above
+    sample_rate: float = 1.0  # how likely a row takes part in a tree, by secret coins
+    sample_by: str = "tree"  # or "question": how long the same rows take part
+    utility: str = "separation"  # or "gain": what makes a cut good
+    selector: str = "permute-and-flip"  # or "exponential": how a cut is drawn by its gain
+    leaf_rule: str = "sum-and-count"  # or "least-rows", "plain": what of a leaf is released
+    gradient_bound: float = 0.5  # gradients of numbers scaled to 0 .. 1, or of probabilities
+    gradient_rule: str = "clip"  # or "filter": what happens to rows beyond it
+    loss: str = "log"  # of classes; or "squared", as if the second class were the number 1
 
     def __post_init__(self) -> None:
         for name, (low, high) in _WHOLE.items():
             _whole(name, getattr(self, name), low, high)
         for name, (least, most) in _NUMBERS.items():
-            above = name in ("learning_rate", "leaf_clip")
+            above = name in ("learning_rate", "leaf_clip", "sample_rate")
             _number(name, getattr(self, name), least, most, open_low=above)
         for name, choices in _CHOICES.items():
             _choice(name, getattr(self, name), choices)

@@ -25,6 +25,9 @@ from hedgerow.tables import Rows
 class _Off:
     name = "switched off"
 
+    def choose(self, utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list[int]:
+        return [int(np.argmax(one)) for one in utilities]
+
     def gaussian(self, size: int, sigma: float) -> NDArray[np.int64]:
         return np.zeros(size, np.int64)
 
@@ -37,6 +40,10 @@ class _Seeded:
 
     def __init__(self, seed: int) -> None:
         self._rng = stream(seed, "test noise")
+
+    def choose(self, utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list[int]:
+        gumbel = [self._rng.gumbel(size=len(one)) for one in utilities]
+        return [int(np.argmax(u / scale + g)) for u, g in zip(utilities, gumbel, strict=True)]
 
     def gaussian(self, size: int, sigma: float) -> NDArray[np.int64]:
         return np.rint(self._rng.normal(0.0, sigma, size)).astype(np.int64)

@@ -21,7 +21,7 @@ from hedgerow.privacy.identity import Identity, signed_by
 from hedgerow.queries import SumQuery, query_bytes, query_from_bytes
 from hedgerow.queries.noise import Noise
 
-VERSION = 3
+VERSION = 4
 # Everything a party may say instead of answering. None of it depends on a row.
 REFUSALS = {
     "bad-message": "the message was not readable",

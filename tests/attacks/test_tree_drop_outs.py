@@ -8,7 +8,7 @@ from hedgerow import Ledger
 from hedgerow.gate import Gate
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.ledger import COORDINATOR
-from hedgerow.privacy.pure import path_costs, priced_of, spent_on_paths
+from hedgerow.privacy.paths import path_costs, priced_of, spent_on_paths
 from hedgerow.privacy.verify import verify
 from hedgerow.settings import Privacy
 from tests.attacks.rig import SCHEMA
@@ -37,9 +37,9 @@ def test_a_tree_loses_a_party_and_goes_on(asked: int, after_answering: bool) -> 
     assert len(again) == 1
     assert again[0] <= plan.branches.retry
     dearest = max(path_costs(charges).values())
-    assert dearest - again[0] <= plan.branches.epsilon * (1 + 1e-12)
+    assert dearest - again[0] <= plan.branches.rounds[0].epsilon * (1 + 1e-12)
     assert dearest <= plan.epsilon * (1 + 1e-12)
-    assert spent_on_paths(charges) <= plan.epsilon <= 8.0
+    assert spent_on_paths(charges, plan.branches) <= plan.epsilon <= 8.0
     assert len(ledger.lines(COORDINATOR, "release")) == len(first)
     assert model.statement.guarantee == "pure"
     verify(ledger)

@@ -14,7 +14,7 @@ from hedgerow.limits import Limits
 from hedgerow.party import Party
 from hedgerow.presets import plan_for
 from hedgerow.privacy.ledger import Budget
-from hedgerow.privacy.pure import path_costs
+from hedgerow.privacy.paths import path_costs
 from hedgerow.queries import ClassHistograms, ImpurityBounds, LabelSums, SumQuery
 from hedgerow.queries.noise import Noise, noise_for, part_of_retry
 from hedgerow.queries.tree_nodes import NO_COLUMN, Asked

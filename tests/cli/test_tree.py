@@ -55,7 +55,7 @@ def test_a_plan_of_a_tree_says_what_its_paths_may_cost(call: Call) -> None:
     assert "pure epsilon = 40 on any path" in shown
     assert "impurity-bounds" in shown
     made = json.loads(call(*words, "--json").stdout)
-    assert made["plan"]["branches"]["epsilon"] == pytest.approx(40)
+    assert made["plan"]["branches"]["round"][0]["epsilon"] == pytest.approx(40)
     wrong = call(*words, "--delta", "1e-6")
     assert "pure accounting has none" in str(wrong.exception)
     boosted = call(

@@ -15,8 +15,8 @@ from hedgerow.losses import TREE_UPDATES
 from hedgerow.presets import METHODS, method_named, plan_for
 from hedgerow.privacy.accounting import epsilon_of
 from hedgerow.privacy.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.paths import path_costs
 from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.pure import path_costs
 from hedgerow.privacy.reservation import Reservation
 from hedgerow.privacy.verify import verify
 from hedgerow.queries import LabelSums
@@ -86,9 +86,11 @@ def check_paths(plan: Plan, ledger: Ledger, names: tuple[str, ...]) -> None:
     for owner in (COORDINATOR, *names):
         charges = ledger.lines(owner, "charge", plan.run)
         assert [line.slot for line in charges] == sorted({line.slot for line in charges})
-        costs = path_costs(charges)
-        assert costs
-        assert all(0.999 * plan.branches.epsilon < cost <= 1.0 for cost in costs.values())
+        for number, found in enumerate(plan.branches.rounds):
+            mine = [line for line in charges if plan.branches.round_of(line.slot)[0] == number]
+            costs = path_costs(mine).values()
+            assert costs
+            assert all(0.999 * found.epsilon < cost <= found.epsilon for cost in costs)
         reserved = ledger.lines(owner, "reserve", plan.run)
         assert [line.values["epsilon"] for line in reserved] == [plan.epsilon]
     verify(ledger)

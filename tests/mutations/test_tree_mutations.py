@@ -17,7 +17,7 @@ from hedgerow.gate import Gate
 from hedgerow.growing.cart import Cut, GrowingTree
 from hedgerow.presets import plan_for
 from hedgerow.privacy import mechanisms
-from hedgerow.privacy.pure import Paths, Priced
+from hedgerow.privacy.paths import Paths, Priced
 from hedgerow.privacy.reservation import Reservation
 from hedgerow.queries import ClassHistograms, ImpurityBounds, impurity_bounds
 from hedgerow.queries.tree_nodes import NO_COLUMN, Asked

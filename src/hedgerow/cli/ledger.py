@@ -85,7 +85,7 @@ def verify(ledger: LedgerFile, json: options.Json = False) -> None:
 
 def _run(line: Line, ledger: Ledger) -> dict[str, Any]:
     from hedgerow.privacy.ledger import COORDINATOR
-    from hedgerow.privacy.pure import path_costs
+    from hedgerow.privacy.paths import path_costs
 
     values = line.values
     charges = ledger.lines(line.owner, "charge", line.run)
@@ -98,12 +98,17 @@ def _run(line: Line, ledger: Ledger) -> dict[str, Any]:
         "epsilon": values["epsilon"],
         "delta": values["delta"],
         "slots": sum(slot.get("repeat", 1) for slot in values["plan"]["slot"]),
-        # Of a pure run: what each path of its tree drew, by the place of its end.
-        "branches": path_costs(charges) if "branches" in values["plan"] else {},
+        # Of a run of one tree: what each path of it drew, by the place of its end.
+        "branches": path_costs(charges) if _is_one_tree(values["plan"]) else {},
         "charged": kinds["charge"],
         # Releases are the coordinator's; a party only answers.
         "released": kinds["release"] if line.owner == COORDINATOR else None,
     }
+
+
+def _is_one_tree(plan: dict[str, Any]) -> bool:
+    rounds = plan.get("branches", {}).get("round", [])
+    return sum(int(one["repeat"]) for one in rounds) == 1
 
 
 def _total(ledger: Ledger, owner: str, runs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -47,10 +47,21 @@ MEANINGS = {
     "monotone": 'columns whose effect may only rise or fall: {"age": 1, "dose": -1}',
     "warm_start": "hash of the model that a run builds on; set by --warm-start-from",
     "warm_start_says": "what that model promises, or public; set by --warm-start-from",
-    "min_samples_leaf": "private-tree: sides with fewer (noisy) rows are not split off",
-    "leaf_share": "private-tree: part of a path's epsilon for its leaf; 0 = by a public rule",
+    "min_samples_leaf": "private-tree: fewer (noisy) rows are not split off; dp-xgboost: a leaf "
+    "divides by at least so many",
+    "leaf_share": "part of a path's epsilon for its leaf; 0 = by a public rule",
     "bounds_share": "private-tree: part of a node's epsilon that ranks columns; 0 = by the rule",
     "save_budget": "private-tree: rank columns, ask few, hand down what is left",
+    "sketch_share": "dp-xgboost: part of a tree's epsilon for where columns are cut; 0 = not asked",
+    "sample_rate": "dp-xgboost: how likely a row takes part in a tree, by secret coins",
+    "sample_by": "dp-xgboost: whether a tree or each question has its own sample: tree or question",
+    "level_growth": "dp-xgboost: epsilon of a level's splits beside that of the level above",
+    "utility": "dp-xgboost: what makes a cut good: separation or gain",
+    "selector": "dp-xgboost: how a cut is drawn by its utility: permute-and-flip or exponential",
+    "leaf_rule": "dp-xgboost: what of a leaf is released: sum-and-count, least-rows or plain",
+    "gradient_bound": "dp-xgboost: largest gradient of a row",
+    "gradient_rule": "dp-xgboost: rows beyond it are clamped (clip) or left out (filter)",
+    "loss": "dp-xgboost: loss of classes: log, or squared as in the paper",
     "start_share": "part of the budget (mu²) that buys the base rate; 0 = none",
 }
 

@@ -108,12 +108,8 @@ def _show(made: Plan, schema: Schema, parties: int) -> None:
     if made.method == "auto":
         _show_rule(made, schema)
     if made.branches is not None:
-        spare, each = made.privacy.spare, f"{made.branches.retry:.4g} for each spare attempt"
-        show(
-            "Prices are settled during the run, node by node: pure epsilon = "
-            f"{made.branches.epsilon:.4g} on any path from the root to a leaf"
-            f"{f', and {each}' if spare else ''}."
-        )
+        for line in made.branches.words(made.privacy.spare):
+            show(line)
     cost = table("Cost", "what", "value", right=("value",))
     privacy = made.privacy
     cost.add_row("epsilon", f"{made.epsilon:.4g} at delta = {privacy.delta:g}")

@@ -44,7 +44,8 @@ def make_plan(
 
     values = {**_carried(base, given), **given}
     chosen = method_named(values.get("method", "auto"))
-    if chosen.accounting == "pure":  # there is no delta to ask for
+    alone = chosen.accountings == ("pure",)
+    if alone or (chosen.can_be_pure and not values.get("delta")):  # there is no delta to ask for
         values = {"delta": 0.0, "accounting": "pure", **values}
     for name in ("epsilon", "delta"):
         if name not in values:
@@ -52,7 +53,7 @@ def make_plan(
                 f"{name} is not set: give --{name}, the environment variable "
                 f"HEDGEROW_{name.upper()}, or a plan with --plan. Nothing was asked."
             )
-    values.setdefault("trust", "parties" if n_parties > 1 else "coordinator")
+    values.setdefault("trust", chosen.trust or ("parties" if n_parties > 1 else "coordinator"))
     promised = {name: values.pop(name) for name in privacy_names() if name in values}
     privacy = privacy_from(promised)
     check_party_count(privacy, n_parties)
@@ -145,4 +146,4 @@ def _carried(base: Plan | None, given: Mapping[str, Any]) -> dict[str, Any]:
 def _is_pure(method: str) -> bool:
     from hedgerow.presets import method_named
 
-    return method_named(method).accounting == "pure"
+    return method_named(method).can_be_pure

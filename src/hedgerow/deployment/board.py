@@ -21,8 +21,8 @@ from hedgerow.deployment.plans import cell, printable
 from hedgerow.limits import Event, Limits
 from hedgerow.privacy.accounting import epsilon_of
 from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.paths import spent_on_paths
 from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.pure import spent_on_paths
 from hedgerow.wire import REFUSALS
 
 
@@ -111,7 +111,8 @@ class Board:
     def _so_far(self, plan: Plan) -> float:
         if plan.branches is not None:  # the dearest path so far, and spares
             assert self._ledger is not None
-            return spent_on_paths(self._ledger.lines(self._name, "charge", plan.run))
+            charges = self._ledger.lines(self._name, "charge", plan.run)
+            return spent_on_paths(charges, plan.branches)
         mu = math.sqrt(self._squares.get(plan.run, 0.0))
         return epsilon_of(mu, plan.privacy.delta, plan.coordinates, plan.privacy.accounting)
 

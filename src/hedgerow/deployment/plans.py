@@ -126,11 +126,7 @@ def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
     if len(slots) > 40:
         lines.append(f"  and {len(slots) - 40:,} further groups of questions")
     if plan.branches is not None:
-        lines.append(
-            "  Each is priced during the run, node by node of one tree: pure epsilon = "
-            f"{plan.branches.epsilon:.4g} on any path from the root to a leaf, and "
-            f"{plan.branches.retry:.4g} for each spare attempt."
-        )
+        lines += [f"  {line}" for line in plan.branches.words(p.spare)]
     if plan.rest is not None:
         kinds = ", ".join(printable(kind) for kind in plan.rest.kinds)
         lines.append(

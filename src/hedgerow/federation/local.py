@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
 
 from hedgerow.federation.base import Federation, Reply
 from hedgerow.limits import Limits
 from hedgerow.party import Party
 from hedgerow.privacy.identity import Identity, Roster, check_names
 from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.sampling import kept_key
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
 
@@ -54,8 +57,13 @@ def local_federation(
     """
     check_names(list(tables))
     shared = ledger or Ledger.in_memory()
+    coins = None
+    if shared.path is not None:  # a run that is resumed draws the same rows
+        path = Path(f"{shared.path}.coins")
+        coins = partial(kept_key, path)
     parties = {
-        name: Party(name, rows, schema, shared, limits=limits) for name, rows in tables.items()
+        name: Party(name, rows, schema, shared, limits=limits, coins=coins)
+        for name, rows in tables.items()
     }
     coordinator = Identity()
     trust = trust or ("parties" if len(tables) > 1 else "coordinator")

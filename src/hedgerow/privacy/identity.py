@@ -9,10 +9,12 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.ed25519 import (
     Ed25519PrivateKey,
     Ed25519PublicKey,
 )
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.packing import canonical_json, digest
@@ -46,6 +48,11 @@ class Identity:
 
     def sign(self, message: bytes) -> str:
         return self._key.sign(message).hex()
+
+    def secret(self) -> bytes:
+        """A secret that follows from the key and says nothing of it: the same after a restart."""
+        derive = HKDF(hashes.SHA256(), 32, salt=None, info=b"hedgerow secret of a party 1").derive
+        return derive(self._key.private_bytes_raw())
 
 
 @lru_cache(maxsize=1024)  # parties of one process get the same messages

@@ -27,12 +27,20 @@ WIDEST = 2.0**50  # sigma in grid steps; far wider noise would saturate OpenDP's
 LEAST_SCALE = 1e-3  # of a discrete Laplace, in grid steps; less is no noise to speak of
 WIDEST_LAPLACE = 2.0**40
 WIDEST_SHARE = 2.0**14  # of a party's share of it: drawing one takes time in proportion
+WIDEST_CHOICE = 2**50  # steps of utility; whole numbers stay far below 2**63
 LAPLACE_STEPS = 5  # log2 of the scale, in grid steps, that a number between counts gets
 Sums = NDArray[np.uint64]
 
 
+SELECTORS = ("permute-and-flip", "exponential")
+
+
 class NoiseSource(Protocol):
     name: str
+
+    def choose(self, utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list[int]:
+        """Of each list the place of one utility, large ones likely: see `choose`."""
+        ...
 
     def gaussian(self, size: int, sigma: float) -> NDArray[np.int64]: ...
 
@@ -57,6 +65,21 @@ class SecureSource:
         if np.abs(draws.astype(np.float64)).max() > 2.0**62:
             raise PlanError("a draw of noise was out of range; nothing left")
         return draws
+
+    def choose(self, utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list[int]:
+        if how == "exponential":
+            draw = _exponential(float(scale))
+            return [int(draw(one.tolist())) for one in utilities]
+        # Permute and flip: in random order, each takes a coin of exp((u - best) / scale), and the
+        # first that succeeds is it. All coins may as well be flipped at once: the first success of
+        # a random order is any of the successes, each as likely as another. The best succeeds.
+        gaps = np.concatenate([one.max() - one for one in utilities])
+        ends = np.cumsum([len(one) for one in utilities])[:-1]
+        found = []
+        for flipped in np.split(_exp_coins(gaps, scale), ends):
+            successes = np.flatnonzero(flipped)
+            found.append(int(successes[int(_below(1, len(successes))[0])]))
+        return found
 
     def laplace(self, size: int, scale: float, shares: int = 1) -> NDArray[np.int64]:
         if size == 0:
@@ -108,6 +131,40 @@ def _below(size: int, limit: int) -> NDArray[np.uint64]:
             drawn = drawn.copy()
             drawn[wrong] = np.frombuffer(os.urandom(8 * int(wrong.sum())), np.uint64)
     return drawn % np.uint64(limit)
+
+
+def _exp_coins(gaps: NDArray[np.int64], scale: int) -> NDArray[np.bool_]:
+    """Coins that succeed with probability exp(-gap / scale), exactly.
+
+    exp(-(q + r/scale)) is q coins of exp(-1) and one of exp(-r/scale), all of which must succeed.
+    """
+    whole, rest = np.divmod(gaps, scale)
+    alive = np.flatnonzero(_short_coins(rest, scale))
+    step = 0
+    while len(due := alive[whole[alive] > step]):
+        failed = due[~_short_coins(np.full(len(due), scale, np.int64), scale)]
+        alive = np.setdiff1d(alive, failed, assume_unique=True)
+        step += 1
+    flipped = np.zeros(len(gaps), np.bool_)
+    flipped[alive] = True
+    return flipped
+
+
+def _short_coins(parts: NDArray[np.int64], scale: int) -> NDArray[np.bool_]:
+    """Coins of exp(-part / scale) for parts up to the scale, by whole numbers alone.
+
+    Count how long coins of (part/scale)/1, (part/scale)/2, ... succeed, the first failure included:
+    the count is k with probability x^(k-1)/(k-1)! - x^k/k!, and odd with the sum 1 - x + x^2/2! -
+    ... = exp(-x) (von Neumann; Canonne, Kamath and Steinke 2020).
+    """
+    count = np.zeros(len(parts), np.int64)
+    active, k = np.arange(len(parts)), 1
+    while len(active):
+        count[active] = k
+        drawn = _below(len(active), scale * k)
+        active = active[drawn < parts[active].view(np.uint64)]
+        k += 1
+    return np.asarray(count % 2 == 1)
 
 
 _SECURE = SecureSource()
@@ -189,6 +246,25 @@ def add_laplace(
     return total + noise.view(np.uint64)
 
 
+def choose(utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list[int]:
+    """Of each list one place, so that moving all utilities by what one unit can costs its price.
+
+    With utilities that one unit moves apart by at most R, scale = R / epsilon is epsilon-private:
+
+    - "exponential": in proportion to exp(u / scale). A table with one unit more multiplies the
+      weight of each by a factor between e^(a/scale) and e^((a + R)/scale), a the least change, and
+      their sum by at least the former: each chance by at most e^(R/scale).
+    - "permute-and-flip" (McKenna and Sheldon 2020): no worse at any utilities, and often better. It
+      is epsilon-private for coins exp(epsilon (u - best) / (2 D)) where each utility moves by at
+      most D; adding a number to all of them changes nothing, so D = R / 2 will do.
+    """
+    if how not in SELECTORS or not 1 <= scale <= WIDEST_CHOICE or not utilities:
+        raise PlanError(f"a choice of scale {scale} by {how!r} cannot be drawn; nothing left")
+    if any(len(one) == 0 for one in utilities):
+        raise PlanError("there is nothing to choose from; nothing left")
+    return _SOURCE.get().choose(utilities, scale, how)
+
+
 def laplace_deviation(scale: float) -> float:
     """Standard deviation of the discrete Laplace with P(x) in proportion to exp(-|x| / scale)."""
     ratio = math.exp(-1 / scale)
@@ -198,6 +274,24 @@ def laplace_deviation(scale: float) -> float:
 def laplace_bits(scale: float) -> int:
     """Grid fineness at which a number that is no count is fine beside noise of this scale."""
     return min(MIN_BITS, max(0, LAPLACE_STEPS - math.floor(math.log2(scale))))
+
+
+@lru_cache(maxsize=256)
+def _exponential(scale: float) -> Any:
+    """OpenDP's noisy maximum with Gumbel noise: the exponential mechanism, without its floats."""
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_noisy_max
+    from opendp.measures import zero_concentrated_divergence
+    from opendp.metrics import linf_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    return make_noisy_max(
+        vector_domain(atom_domain(T="i64")),
+        linf_distance(T="i64"),
+        zero_concentrated_divergence(),
+        scale=scale,
+    )
 
 
 @lru_cache(maxsize=256)

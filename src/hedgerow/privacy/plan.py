@@ -20,7 +20,7 @@ from typing import Any, Literal
 from hedgerow.errors import FormatError, PlanError, SettingsError
 from hedgerow.packing import canonical_json, digest
 from hedgerow.privacy.accounting import epsilon_of, mu_of, sigma_floor
-from hedgerow.privacy.pure import Branches, OnPaths, pure_mu
+from hedgerow.privacy.pure import Branches, OnPaths, composed, composed_delta, pure_mu
 from hedgerow.settings import Privacy, Settings
 
 FORMAT = 1
@@ -132,16 +132,16 @@ class Plan:
             )
 
     def _check_branches(self) -> None:
-        pure = self.privacy.accounting == "pure"
-        if pure != (self.branches is not None) or (pure and self.rest is not None):
+        accounting, paths = self.privacy.accounting, self.branches is not None
+        if (accounting == "pure" and not paths) or (paths and accounting == "renyi"):
             raise PlanError(
-                "pure accounting goes with a budget of tree paths and nothing else does. Nothing "
-                "was asked. Make the plan again."
+                "pure accounting goes with rounds of pure questions, and Renyi's with Gaussian "
+                "ones. Nothing was asked. Make the plan again."
             )
         if self.branches is not None:
-            self.branches.check()
-            if any(slot.mu != 0 for slot in self.slots):
-                raise PlanError("a slot of a pure plan has no mu. Nothing was asked.")
+            self.branches.check(len(self.slots))
+            if self.rest is not None or any(slot.mu != 0 for slot in self.slots):
+                raise PlanError("a slot of pure questions has no mu. Nothing was asked.")
 
     @property
     def n_slots(self) -> int:
@@ -152,7 +152,7 @@ class Plan:
     def mu(self) -> float:
         """Total privacy parameter of all slots and spare attempts; what a pure epsilon books as."""
         if self.branches is not None:
-            return pure_mu(self.epsilon)
+            return self._pure_mu(self.branches)
         squares, attempts = [slot.mu**2 for slot in self.slots], [slot.mu for slot in self.slots]
         if self.rest is not None:
             squares.append(self.rest.mu**2)
@@ -186,19 +186,38 @@ class Plan:
         """The ceiling that the plan reserves, at its own delta."""
         p = self.privacy
         if self.branches is not None:
-            return self.branches.epsilon + p.spare * self.branches.retry
+            return self._composed(self.branches, p.delta)
         return epsilon_of(self.mu, p.delta, self.coordinates, p.accounting)
 
     def epsilon_at(self, delta: float) -> float:
         """What the plan costs whoever counts at another delta, exactly."""
-        if delta == 0:
-            return self.epsilon if self.branches is not None else math.inf
-        cost = epsilon_of(self.mu, delta, self.coordinates)
-        return cost if self.branches is None else min(cost, self.epsilon)
+        if self.branches is not None:
+            return self._composed(self.branches, delta)
+        return math.inf if delta == 0 else epsilon_of(self.mu, delta, self.coordinates)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """What holds without any delta; infinite where noise is Gaussian."""
+        return math.inf if self.branches is None else self.branches.epsilon(self.privacy.spare)
+
+    def _composed(self, branches: Branches, delta: float) -> float:
+        # Further attempts cost at most r together and may come anywhere. Let them alone be answered
+        # from the other table: that changes every chance by a factor of e^r at most, and what is
+        # left are the rounds. So epsilon grows by r, and delta by the factor e^r.
+        again = self.privacy.spare * branches.retry
+        return composed(branches.costs(), delta * math.exp(-again)) + again
+
+    def _pure_mu(self, branches: Branches) -> float:
+        """As one pure epsilon; or, where nothing is asked again, round by round if that is less."""
+        whole = pure_mu(branches.epsilon(self.privacy.spare))
+        if self.privacy.spare:
+            return whole
+        rounds = math.fsum(n * pure_mu(cost) ** 2 for cost, n in branches.costs())
+        return min(whole, math.sqrt(rounds))
 
     @property
     def guarantee(self) -> Literal["pure", "epsilon-delta"]:
-        return "epsilon-delta" if self.branches is None else "pure"
+        return "pure" if self.privacy.accounting == "pure" else "epsilon-delta"
 
     @property
     def floor(self) -> int:
@@ -219,8 +238,11 @@ class Plan:
                 slots[-1]["repeat"] += 1
             else:
                 slots.append({**entry, "repeat": 1})
-        parts = {"rest": self.rest, "branches": self.branches}
-        rest = {name: asdict(part) for name, part in parts.items() if part is not None}
+        rest: dict[str, Any] = {}
+        if self.rest is not None:
+            rest["rest"] = asdict(self.rest)
+        if self.branches is not None:
+            rest["branches"] = self.branches.to_dict()
         return {
             "format": FORMAT,
             "run": self.run,
@@ -275,14 +297,12 @@ def make_plan(
 ) -> Plan:
     """Give each wish its mu so that all slots and spares cost exactly (epsilon, delta)."""
     if isinstance(later, OnPaths):
-        whole = 1 + privacy.spare * later.retry
-        most = privacy.epsilon / whole * (1 - 1e-12)
         listed = tuple(
             Slot(w.name, w.kind, 0.0, w.coordinates) for w in wishes for _ in range(w.repeat)
         )
-        branches, run = Branches(most, most * later.retry), run or secrets.token_hex(8)
         facts = (schema_hash, method, settings, privacy, seed, listed, unit)
-        return Plan(run, *facts, branches=branches)
+        branches = _branches_for(later, privacy)
+        return Plan(run or secrets.token_hex(8), *facts, branches=branches)
     wishes = [wish for wish in wishes if wish.share > 0 and wish.repeat > 0]
     if not wishes and later is None:
         raise PlanError("the method asks nothing; there is nothing to plan")
@@ -310,6 +330,29 @@ def make_plan(
         rest = Rest(mu(later.share), mu(later.retry), later.coordinates, later.slots, kinds)
     run = run or secrets.token_hex(8)
     return Plan(run, schema_hash, method, settings, privacy, seed, slots, unit, rest)
+
+
+def _branches_for(later: OnPaths, privacy: Privacy) -> Branches:
+    """The dearest rounds that cost no more than the promise."""
+    whole = math.fsum(part for _, part, _ in later.rounds)
+    low = privacy.epsilon / (whole * (1 + privacy.spare * later.retry)) * (1 - 1e-12)
+    if privacy.accounting == "pure":
+        return later.branches(low)
+
+    def fits(unit: float) -> bool:
+        tried = later.branches(unit)
+        again = privacy.spare * tried.retry
+        left = privacy.epsilon - again
+        spent = composed_delta(tried.costs(), left) * math.exp(again)
+        return left > 0 and spent <= privacy.delta * (1 - 1e-9)
+
+    high = 2 * low
+    while fits(high) and high < 1e6:
+        low, high = high, 2 * high
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return later.branches(low)
 
 
 def _check_rest(rest: Rest) -> None:

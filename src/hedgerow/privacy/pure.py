@@ -1,43 +1,29 @@
-"""Pure epsilon on the paths of one tree: what a question charges each node, and the filter.
+"""Pure epsilon: rounds of questions, samples of rows and what they cost, added up or composed.
 
-A node is named by its place: the root is 1, the children of h are 2h (left) and 2h + 1 (right), so
-the name is the path. A question about a tree charges some of its leaves, each its own epsilon.
-
-The filter. Let every question be about the leaves of a tree, all those trees agree on the split of
-every node that two of them split, and let node h be charged e_t(h) by question t: its answer about
-h is e_t(h)-private, and rows elsewhere do not enter it. Then releasing all answers, each question
-chosen with sight of the answers before it, is epsilon-private (add or remove one row) for
-
-    epsilon = max over root-to-leaf paths of the sum of e_t(h) over questions and nodes on the path.
-
-Proof. Fix a row x, tables D and D + x, and a sequence of answers o_1 .. o_T. Questions follow from
-earlier answers, so both tables meet the same questions along this sequence, and the ratio of their
-probabilities is the product over t of those of o_t given question t. Factor t is at most
-exp(e_t(h_t)), h_t the leaf of tree t that x falls into (the leaves of one tree are disjoint, so x
-enters the answer about one of them). The trees agree, so all h_t are places that x passes on its
-way down the union of the trees: they lie on one path, and the product is at most exp(epsilon).
-This holds for every sequence of answers, hence for every event, also when prices and trees depend
-on earlier answers, as long as no path ever goes beyond epsilon: that is what `Paths` refuses.
-A person with k rows is covered because noise is k times as wide: each of the k rows costs a k-th.
+What the questions of one round may cost together is settled on the paths of a tree: `paths.py`.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, groupby
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hedgerow.errors import FormatError, PlanError
-from hedgerow.packing import digest
+from hedgerow.errors import PlanError
 from hedgerow.privacy.ledger import Line
 
 LEAST_PRICE = 1e-7  # of a node for a column; less is no answer
 MOST_PRICE = 1e7
-DEEPEST = 40  # levels that a place can name
+LEAST_RATE = 1e-6
+MOST_ROUNDS = 1_000_000
+_LOSSES = 1 << 17
 
 
 def pure_mu(epsilon: float) -> float:
@@ -63,175 +49,232 @@ def pure_mu(epsilon: float) -> float:
     return root * (1 + 1e-12)
 
 
-@dataclass(frozen=True)
-class Branches:
-    """What a pure plan fixes: its slots are priced during the run, node by node, on tree paths.
+def amplified(epsilon: float, rate: float) -> float:
+    """What an epsilon-private question costs when every row takes part with probability `rate`.
 
-    The first attempts at all slots cost at most `epsilon` on any path, and each further attempt at
-    most `retry`.
+    Coins are tossed row by row (Poisson sampling) and stay secret. Let M be the question on the
+    rows taken, p its probability of an outcome on D and q on D + x. With x left out (1 - rate) the
+    two tables give the same p; with x taken the outcome has at most e^epsilon and at least
+    e^-epsilon times the probability it has on the same rows without x. So q / p lies between
+    1 - rate (1 - e^-epsilon) and 1 + rate (e^epsilon - 1), and the latter is further from 1 in
+    logarithms: log(1 + rate (e^epsilon - 1)). It does not hold for samples of a fixed size, where
+    adding x pushes another row out.
+
+    >>> round(amplified(1.0, 0.1), 4), amplified(1.0, 1.0)
+    (0.1586, 1.0)
+    """
+    return epsilon if rate == 1 else math.log1p(rate * math.expm1(epsilon))
+
+
+def before_sampling(cost: float, rate: float) -> float:
+    """The inverse of `amplified`: what a question on a sample may be if it costs so much."""
+    return cost if rate == 1 else math.log1p(math.expm1(cost) / rate)
+
+
+@dataclass(frozen=True)
+class Round:
+    """Slots that are asked about one tree, of one sample of the rows.
+
+    The first attempts at them cost at most `epsilon` on any path of the tree, for a row that is in
+    the sample; so the whole round is `cost`-private.
     """
 
+    slots: int
     epsilon: float
-    retry: float
+    rate: float = 1.0  # how likely a row takes part; 1 = all do
 
-    def check(self) -> None:
-        if not LEAST_PRICE <= self.retry <= self.epsilon < MOST_PRICE:
+    @property
+    def cost(self) -> float:
+        return amplified(self.epsilon, self.rate)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Which rows a slot is asked about: those that its round's secret coins took."""
+
+    round: int
+    rate: float
+
+
+@dataclass(frozen=True)
+class Branches:
+    """What a plan of pure questions fixes: rounds, one after another, each with a tree of its own.
+
+    A slot of a round is priced during the run, node by node, on the paths of the round's tree. A
+    further attempt at a slot costs at most `retry`, on top of what its round costs: with r more
+    inside of it, a round costs amplified(epsilon + r) <= amplified(epsilon) + r, because the
+    formula's slope is at most 1.
+    """
+
+    retry: float
+    rounds: tuple[Round, ...]
+
+    def check(self, n_slots: int) -> None:
+        fits = (
+            bool(self.rounds)
+            and all(r.slots >= 1 and LEAST_PRICE <= r.epsilon < MOST_PRICE for r in self.rounds)
+            and all(LEAST_RATE <= r.rate <= 1 for r in self.rounds)
+            and LEAST_PRICE <= self.retry < MOST_PRICE
+            and sum(r.slots for r in self.rounds) == n_slots
+        )
+        if not fits:
             raise PlanError(
-                "the plan's budget of tree paths is not described correctly: epsilon is "
-                f"{self.epsilon!r}, retry is {self.retry!r}. Nothing was asked. Make it again."
+                "the plan's rounds are not described correctly: each has slots, an epsilon of its "
+                f"tree's paths and a rate between {LEAST_RATE:g} and 1, and together they have the "
+                "plan's slots. Nothing was asked. Make the plan again."
             )
+
+    @cached_property
+    def _starts(self) -> tuple[int, ...]:
+        return tuple(accumulate((r.slots for r in self.rounds[:-1]), initial=0))
+
+    def round_of(self, slot: int) -> tuple[int, Round]:
+        number = bisect_right(self._starts, slot) - 1
+        return number, self.rounds[number]
+
+    def of_round(self, slot: int, charges: Iterable[Line]) -> list[Line]:
+        """Those charges that belong to the round of a slot."""
+        number, found = self.round_of(slot)
+        first = self._starts[number]
+        return [line for line in charges if first <= line.slot < first + found.slots]
+
+    def draw_of(self, slot: int) -> Draw | None:
+        """The sample that a slot is asked about; None for all rows."""
+        number, found = self.round_of(slot)
+        return Draw(number, found.rate) if found.rate < 1 else None
+
+    def epsilon(self, spare: int) -> float:
+        """Everything added up: what holds without any delta."""
+        return math.fsum([*(r.cost for r in self.rounds), spare * self.retry])
+
+    def costs(self) -> list[tuple[float, int]]:
+        """(cost, how many rounds have it)."""
+        return list(Counter(r.cost for r in self.rounds).items())
+
+    def words(self, spare: int) -> list[str]:
+        """What people are told of it."""
+        found = []
+        for one, group in groupby(self.rounds):
+            n = len(list(group))
+            trees = "one tree" if len(self.rounds) == 1 else f"{n:,} rounds, each of its own tree"
+            text = f"Prices are settled during the run, node by node of {trees}: pure epsilon = "
+            text += f"{one.epsilon:.4g} on any path from the root to a leaf"
+            if one.rate < 1:
+                text += (
+                    f", of rows drawn with probability {one.rate:g} by secret coins, which costs "
+                    f"{one.cost:.4g}"
+                )
+            found.append(f"{text}{' a round' if n > 1 else ''}.")
+        if spare:
+            found.append(f"Each spare attempt costs at most {self.retry:.4g} more.")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        rounds = [
+            {"slots": r.slots, "epsilon": r.epsilon, "rate": r.rate, "repeat": len(list(group))}
+            for r, group in groupby(self.rounds)
+        ]
+        return {"retry": self.retry, "round": rounds}
 
     @staticmethod
     def from_dict(entry: Mapping[str, Any]) -> Branches:
-        if sorted(entry) != ["epsilon", "retry"]:
-            raise PlanError("branches must have exactly these keys: epsilon, retry")
-        return Branches(float(entry["epsilon"]), float(entry["retry"]))
+        if sorted(entry) != ["retry", "round"]:
+            raise PlanError("branches must have exactly these keys: retry, round")
+        rounds: list[Round] = []
+        for one in entry["round"]:
+            if sorted(one) != ["epsilon", "rate", "repeat", "slots"]:
+                raise PlanError("a round must have exactly epsilon, rate, repeat and slots")
+            repeat, slots = one["repeat"], one["slots"]
+            if type(repeat) is not int or type(slots) is not int:
+                raise PlanError("a round counts slots and repeats in whole numbers")
+            if not 1 <= repeat <= MOST_ROUNDS - len(rounds):
+                raise PlanError(f"a round repeats {repeat} times")
+            rounds.extend([Round(slots, float(one["epsilon"]), float(one["rate"]))] * repeat)
+        return Branches(float(entry["retry"]), tuple(rounds))
 
 
 @dataclass(frozen=True)
 class OnPaths:
-    """What a grower says of a pure plan: a further attempt may take that part of epsilon."""
+    """What a grower says of a plan of pure questions: its rounds, and what a retry may take.
+
+    Each round is (slots, its part of what all cost, rate of its sample); a further attempt may take
+    the part `retry` of the whole.
+    """
 
     retry: float
+    rounds: tuple[tuple[int, float, float], ...]
     kinds: tuple[str, ...] = ()
 
-
-@dataclass(frozen=True)
-class Priced:
-    """What one question says of its tree: the split of every inner node, and what leaves pay."""
-
-    splits: Mapping[int, str]  # by place; hash of column, threshold, members, missing
-    prices: Mapping[int, float]  # by place; what the leaves that are asked about pay
-
-    @property
-    def most(self) -> float:
-        """What the question costs any one row: it lies in one leaf."""
-        return max(self.prices.values())
-
-    def scaled(self, part: float) -> Priced:
-        return Priced(self.splits, {place: part * price for place, price in self.prices.items()})
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """For a ledger line; `priced_of` reads them back."""
-        hashes = b"".join(bytes.fromhex(text) for text in self.splits.values())
-        return {
-            "split_places": np.array(list(self.splits), np.int64),
-            "split_hashes": np.frombuffer(hashes, np.uint8).reshape(len(self.splits), 32),
-            "places": np.array(list(self.prices), np.int64),
-            "prices": np.array(list(self.prices.values()), np.float64),
-        }
+    def branches(self, unit: float) -> Branches:
+        """With so much to spend on a part of 1."""
+        whole = math.fsum(part for _, part, _ in self.rounds)
+        rounds = tuple(
+            Round(slots, before_sampling(unit * part, rate) * (1 - 1e-12), rate)
+            for slots, part, rate in self.rounds
+        )
+        return Branches(unit * whole * self.retry, rounds)
 
 
-def priced_of(line: Line) -> Priced:
-    """What a charge on a ledger says; FormatError if it says nothing of a tree."""
-    arrays = line.arrays
-    try:
-        hashes = [row.tobytes().hex() for row in arrays["split_hashes"]]
-        splits = zip(arrays["split_places"].tolist(), hashes, strict=True)
-        prices = zip(arrays["places"].tolist(), arrays["prices"].tolist(), strict=True)
-        return Priced(dict(splits), dict(prices))
-    except (KeyError, ValueError) as error:
-        raise FormatError(f"line {line.seq} charges no path of a tree") from error
+def composed_delta(costs: Sequence[tuple[float, int]], epsilon: float) -> float:
+    """The smallest delta at which rounds of these costs are (epsilon, delta)-private together.
 
-
-def split_hash(*parts: str | bytes) -> str:
-    """Names a split. In full: a shorter hash would let two category sets be found that share it,
-    and one place would then stand for two sets of rows."""
-    return digest("hedgerow split 1", *parts)
-
-
-@dataclass
-class Paths:
-    """What the first attempts of a run have charged so far, and the tree that they agree on."""
-
-    splits: dict[int, str] = field(default_factory=dict)
-    paid: dict[int, float] = field(default_factory=dict)
-
-    @staticmethod
-    def of(charges: Iterable[Line]) -> Paths:
-        """From the charges of one owner in one run; further attempts at a slot are spares."""
-        paths, slots = Paths(), set()
-        for line in charges:
-            priced = priced_of(line)
-            if line.slot not in slots:
-                slots.add(line.slot)
-                paths.add(priced)
-        return paths
-
-    def add(self, priced: Priced) -> None:
-        self.splits.update(priced.splits)
-        for place, price in priced.prices.items():
-            self.paid[place] = math.fsum((self.paid.get(place, 0.0), price))
-
-    def most(self) -> float:
-        """The dearest path from the root to a leaf, over everything that was paid."""
-        below: dict[int, float] = {}
-        for place in sorted(self._places(), reverse=True):  # children before their parent
-            children = max(below.get(2 * place, 0.0), below.get(2 * place + 1, 0.0))
-            below[place] = math.fsum((self.paid.get(place, 0.0), children))
-        return below.get(1, 0.0)
-
-    def _places(self) -> set[int]:
-        """Everything that was paid for, and what lies above it."""
-        found: set[int] = set()
-        for place in self.paid:
-            while place >= 1 and place not in found:
-                found.add(place)
-                place //= 2
-        return found
-
-    def objection(self, priced: Priced, branches: Branches, again: bool) -> str:
-        """Why a question may not be asked; "" if it may. `again` is a further attempt."""
-        for place, split in priced.splits.items():
-            if not 1 <= place < 2**DEEPEST:
-                return "its tree is deeper than any"
-            if self.splits.get(place, split) != split:
-                return f"node {place} was split differently before"
-        if not priced.prices or not all(_fits(place, priced) for place in priced.prices):
-            return "it does not say which nodes pay what"
-        if again:
-            over = priced.most > branches.retry
-            return f"a further attempt may cost {branches.retry:.6g} on a path" if over else ""
-        together = Paths(dict(self.splits), dict(self.paid))
-        together.add(priced)
-        if (cost := together.most()) > branches.epsilon:
-            return (
-                f"a path would have cost {cost:.6g} of {branches.epsilon:.6g}, "
-                f"{self.most():.6g} of it before"
-            )
-        return ""
-
-
-def _fits(place: int, priced: Priced) -> bool:
-    """A leaf of the question's own tree at a sensible price: all above it is split there."""
-    if not 1 <= place < 2**DEEPEST or place in priced.splits:
-        return False
-    above, inside = place // 2, True
-    while above >= 1:
-        inside = inside and above in priced.splits
-        above //= 2
-    return inside and LEAST_PRICE <= priced.prices[place] < MOST_PRICE
-
-
-def path_costs(charges: Sequence[Line]) -> dict[int, float]:
-    """What each leaf of a run's tree has drawn on its whole path, by place.
-
-    A further attempt counts on every path: whose it was does not matter for what may be spent.
+    Rounds that are e_i-private, each chosen with sight of the ones before it, are together no worse
+    than independent randomised responses, which answer a bit truthfully with probability
+    e^e_i / (1 + e^e_i) (Kairouz, Oh and Viswanath 2015; Murtagh and Vadhan 2016), and that is
+    attained: no better bound exists that knows the e_i alone. There the privacy loss L is a sum of
+    e_i times signs, and delta(epsilon) the mean of max(0, 1 - e^(epsilon - L)). Where there would
+    be too many values of L, they are rounded up, which only adds to delta.
     """
-    paths = Paths.of(charges)
-    again = spent_on_paths(charges) - paths.most()
-    ends = [h for h in paths.paid if 2 * h not in paths.paid and 2 * h + 1 not in paths.paid]
-    costs = {}
-    for place in sorted(ends):
-        above = [place >> level for level in range(place.bit_length())]
-        costs[place] = math.fsum([again, *(paths.paid.get(h, 0.0) for h in above)])
-    return costs
+    return _excess(*_losses_of(costs), epsilon)
 
 
-def spent_on_paths(charges: Sequence[Line]) -> float:
-    """What a run has cost its dearest path so far, every further attempt on top."""
-    first: dict[int, Line] = {}
-    for line in charges:
-        first.setdefault(line.slot, line)
-    again = [priced_of(line).most for line in charges if first[line.slot] is not line]
-    return math.fsum((Paths.of(charges).most(), *again))
+def composed(costs: Sequence[tuple[float, int]], delta: float) -> float:
+    """The smallest epsilon for a delta, by `composed_delta`; their sum if there is no delta.
+
+    >>> round(composed([(0.01, 100)], 1e-6), 3), composed([(0.5, 2)], 1e-6) <= 1.0
+    (0.392, True)
+    """
+    low, high = 0.0, math.fsum(cost * n for cost, n in costs)
+    if delta == 0:
+        return high
+    losses, chances = _losses_of(costs)
+    for _ in range(60):
+        middle = (low + high) / 2
+        fits = _excess(losses, chances, middle) <= delta
+        low, high = (low, middle) if fits else (middle, high)
+    return high
+
+
+def _losses_of(costs: Sequence[tuple[float, int]]) -> tuple[Any, Any]:
+    """Privacy losses of the randomised responses, and how likely they are."""
+    losses, chances = np.zeros(1), np.ones(1)
+    whole = math.fsum(cost * n for cost, n in costs)
+    for cost, n in costs:
+        truths = np.arange(n + 1)
+        logs = _log_binomial(n, truths) + truths * cost - n * float(np.logaddexp(0.0, cost))
+        losses = np.add.outer(losses, cost * (2 * truths - n)).ravel()
+        chances = np.multiply.outer(chances, np.exp(logs)).ravel()
+        losses, chances = _merged(losses, chances, whole)
+    return losses, chances * (1 + 1e-9)  # rounding errors of the products above
+
+
+def _excess(losses: Any, chances: Any, epsilon: float) -> float:
+    above = losses > epsilon
+    return float(chances[above] @ -np.expm1(epsilon - losses[above]))
+
+
+def _log_binomial(n: int, k: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
+    from scipy.special import gammaln
+
+    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+
+
+def _merged(losses: Any, chances: Any, whole: float) -> tuple[Any, Any]:
+    """At most `_LOSSES` values: rounded up to a grid, chances of equal ones added."""
+    if len(losses) <= _LOSSES:
+        return losses, chances
+    step = 2 * whole / _LOSSES
+    cells = np.ceil((losses + whole) / step).astype(np.int64)
+    together = np.bincount(cells, weights=chances)
+    held = np.flatnonzero(together)
+    return held * step - whole, together[held]

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from hedgerow.errors import LedgerError, PlanError, SlotSpent
 from hedgerow.failpoints import fail_point
 from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger, Line
+from hedgerow.privacy.paths import Paths, Priced
 from hedgerow.privacy.plan import LEAST_MU, Plan, Rest
-from hedgerow.privacy.pure import Paths, Priced
 from hedgerow.privacy.spending import Ceiling, budget_of, check_unit, unit_of
 
 
@@ -115,11 +115,13 @@ class Reservation:
 
     def _enter(self) -> None:
         plan = self.plan
-        values = {
+        values: dict[str, Any] = {
             "hash": plan.hash, "mu": plan.mu, "coordinates": plan.coordinates,
             "epsilon": plan.epsilon, "delta": plan.privacy.delta, "plan": plan.to_dict(),
             "unit": unit_of(plan),
         }  # fmt: skip
+        if plan.branches is not None:
+            values["pure"] = plan.pure_epsilon
         self.ledger.append(self.owner, "reserve", plan.run, values=values)
 
     def last_attempt(self, slot: int) -> int:
@@ -215,8 +217,10 @@ class Reservation:
         branches = self.plan.branches
         if branches is None or priced is None or not 0 <= slot < len(self.plan.slots):
             raise PlanError(f"slot {slot} of a pure plan says what each node pays; nothing left")
-        before = Paths.of(self.ledger.lines(self.owner, "charge", self.plan.run))
-        if reason := before.objection(priced, branches, again=last > 0):
+        charges = self.ledger.lines(self.owner, "charge", self.plan.run)
+        before = Paths.of(branches.of_round(slot, charges))
+        ceiling = branches.round_of(slot)[1].epsilon
+        if reason := before.objection(priced, ceiling, branches.retry if last else None):
             raise PlanError(f"slot {slot} cannot be charged: {reason}. Nothing was asked.")
         return priced.most
 

@@ -6,9 +6,10 @@ Ceilings are counted from reservations, not from charges: there are no refunds.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from hedgerow.errors import BudgetExceeded, LedgerError, PlanError
 from hedgerow.privacy.accounting import epsilon_of, mu_of
@@ -27,6 +28,7 @@ class Spending:
     runs: int
     pure: float = 0.0  # pure epsilons, added up
     gaussian: float | None = None  # mu of the runs that are not pure; None = all of it
+    alone: tuple[float, float] | None = None  # (delta, epsilon) that the only run was reserved at
 
     def epsilon(self, delta: float, accounting: str = "exact") -> float:
         """All as Gaussians; where every run is pure, also the plain sum, if it is smaller.
@@ -40,6 +42,8 @@ class Spending:
         if delta == 0:
             return math.inf if others else self.pure
         bound = epsilon_of(self.mu, delta, self.coordinates, accounting)
+        if self.alone is not None and delta >= self.alone[0]:
+            bound = min(bound, self.alone[1])  # composed by itself, nothing to choose after it
         return min(bound, self.pure) if self.pure and not others else bound
 
     def with_plan(self, plan: Plan) -> Spending:
@@ -48,9 +52,11 @@ class Spending:
             self.mu if self.gaussian is None else self.gaussian,
         )
         own = 0.0 if plan.branches is not None else plan.mu
-        pure = plan.epsilon if plan.branches is not None else 0.0
+        pure = plan.pure_epsilon if plan.branches is not None else 0.0
         sizes = self.coordinates + plan.coordinates
-        return Spending(mu, sizes, self.runs + 1, self.pure + pure, math.hypot(others, own))
+        alone = None if self.runs else (plan.privacy.delta, plan.epsilon)
+        added = self.pure + pure
+        return Spending(mu, sizes, self.runs + 1, added, math.hypot(others, own), alone)
 
     def room(self, budget: Budget) -> float:
         """The epsilon of the dearest run that still fits, at the budget's own delta.
@@ -145,11 +151,20 @@ def check_unit(ledger: Ledger, plan: Plan, owner: str) -> None:
 def _added(lines: Sequence[Line]) -> Spending:
     reserved = [line.values for line in lines]
     mu = math.sqrt(math.fsum(float(v["mu"]) ** 2 for v in reserved))
-    pure = [v for v in reserved if v["plan"]["privacy"]["accounting"] == "pure"]
-    others = math.sqrt(math.fsum(float(v["mu"]) ** 2 for v in reserved if v not in pure))
+    pure = [_pure_of(v) for v in reserved]
+    gaussian = [float(v["mu"]) for v, one in zip(reserved, pure, strict=True) if one == math.inf]
+    others = math.sqrt(math.fsum(mu**2 for mu in gaussian))
     numbers = sum(int(v["coordinates"]) for v in reserved)
-    added = math.fsum(float(v["epsilon"]) for v in pure)
-    return Spending(mu, numbers, len(reserved), added, others)
+    added = math.fsum(one for one in pure if one < math.inf)
+    alone = None
+    if len(reserved) == 1:
+        alone = (float(reserved[0]["delta"]), float(reserved[0]["epsilon"]))
+    return Spending(mu, numbers, len(reserved), added, others, alone)
+
+
+def _pure_of(reserved: Mapping[str, Any]) -> float:
+    """What a run costs without any delta; infinite where its noise is Gaussian."""
+    return float(reserved.get("pure", math.inf))
 
 
 def _is_after(line: Line, since: datetime) -> bool:

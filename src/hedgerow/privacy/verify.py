@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from hedgerow.errors import LedgerError
 from hedgerow.privacy.ledger import Budget, Ledger, Line
+from hedgerow.privacy.paths import Paths, priced_of
 from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.pure import Paths, priced_of
 from hedgerow.privacy.reservation import drawn_from_rest
 from hedgerow.privacy.spending import Spending, budget_of, spending
 
@@ -103,12 +103,15 @@ def _check_charge(line: Line, plan: Plan | None, before: list[Line]) -> None:
 
 
 def _check_paths(line: Line, plan: Plan, before: list[Line]) -> None:
-    """A charge of a pure plan extends the tree of the charges before, and no path has too much."""
-    assert plan.branches is not None
+    """A charge of a pure plan extends the tree of its round, and no path of it has too much."""
+    branches = plan.branches
+    assert branches is not None
     priced, again = priced_of(line), any(other.slot == line.slot for other in before)
     if not math.isclose(float(line.values["epsilon"]), priced.most, rel_tol=1e-12):
         _wrong(line, "charges another price than its nodes pay")
-    if reason := Paths.of(before).objection(priced, plan.branches, again):
+    paths = Paths.of(branches.of_round(line.slot, before))
+    ceiling = branches.round_of(line.slot)[1].epsilon
+    if reason := paths.objection(priced, ceiling, branches.retry if again else None):
         _wrong(line, f"charges what it may not: {reason}")
 
 

@@ -22,9 +22,11 @@ from hedgerow.queries.column_sums import ColumnSums
 from hedgerow.queries.cuts import n_bins_of
 from hedgerow.queries.impurity_bounds import ImpurityBounds
 from hedgerow.queries.label_sums import LabelSums
+from hedgerow.queries.leaf_averages import LeafAverages
 from hedgerow.queries.leaf_sums import LeafSums
 from hedgerow.queries.node_histograms import NodeHistograms
 from hedgerow.queries.score_counts import ScoreCounts
+from hedgerow.queries.split_choices import SplitChoices
 
 QUERIES: dict[str, Any] = {
     cls.kind: cls
@@ -38,6 +40,8 @@ QUERIES: dict[str, Any] = {
         ScoreCounts,
         ClassHistograms,
         ImpurityBounds,
+        SplitChoices,
+        LeafAverages,
     )
 }
 
@@ -52,10 +56,12 @@ __all__ = [
     "EnsembleRef",
     "ImpurityBounds",
     "LabelSums",
+    "LeafAverages",
     "LeafSums",
     "NodeHistograms",
     "ScoreCounts",
     "Sensitivity",
+    "SplitChoices",
     "SumQuery",
     "n_bins_of",
     "query_bytes",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from hedgerow import kernels
 from hedgerow.binning import base_grid, code_places
 from hedgerow.errors import FormatError
+from hedgerow.privacy.paths import Priced
+from hedgerow.privacy.pure import LEAST_PRICE, MOST_PRICE
 from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, Sensitivity
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
@@ -27,7 +29,9 @@ class ColumnCounts:
     columns: tuple[int, ...]
     n_codes: tuple[int, ...]  # of each column, missing included
     n_classes: int
+    price: float = 0.0  # epsilon of each column, in a pure plan
     kind: ClassVar[str] = "column-counts"
+    counts: ClassVar[bool] = True  # whole numbers stay on the unit grid
 
     @staticmethod
     def of(
@@ -39,7 +43,7 @@ class ColumnCounts:
         return ColumnCounts(chosen, tuple(codes[j] for j in chosen), n_classes)
 
     @staticmethod
-    def for_cuts(schema: Schema, n_bins: int) -> ColumnCounts:
+    def for_cuts(schema: Schema, n_bins: int, price: float = 0.0) -> ColumnCounts:
         """Counts of all classes together, of ordered columns with more edges than cuts.
 
         The other columns take every edge unasked.
@@ -48,7 +52,7 @@ class ColumnCounts:
             j for j, grid in enumerate(base_grid(schema))
             if grid.ordered and len(grid.edges) >= n_bins
         )  # fmt: skip
-        return ColumnCounts.of(schema, tuple(chosen), together=True)
+        return replace(ColumnCounts.of(schema, tuple(chosen), together=True), price=price)
 
     @property
     def ensemble(self) -> EnsembleRef:
@@ -56,20 +60,29 @@ class ColumnCounts:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        return tuple(Block(n * self.n_classes) for n in self.n_codes)
+        unit = 1 / self.price if self.price else 1.0
+        return tuple(Block(n * self.n_classes, unit) for n in self.n_codes)
 
     @property
     def sensitivity(self) -> Sensitivity:
         # A row has one class and lies in exactly one cell of every column it is counted in:
         # it adds 1 to one number per column.
-        return Sensitivity(l1=float(len(self.columns)), l2=math.sqrt(len(self.columns)))
+        m, unit = len(self.columns), self.price or 1.0
+        return Sensitivity(l1=m * unit, l2=math.sqrt(m) * unit)
+
+    def priced(self) -> Priced:
+        # Every row lies in the root, and pays for one number of each column.
+        return Priced({}, {1: len(self.columns) * self.price})
 
     def check(self, schema: Schema) -> None:
         distinct = sorted(set(self.columns)) == sorted(self.columns)
         fits = all(0 <= j < len(schema.columns) for j in self.columns)
         if not self.columns or not distinct or not fits:
             raise FormatError("column counts name a column twice, none, or one that does not exist")
-        if self not in (self.of(schema, self.columns, together) for together in (False, True)):
+        if self.price and not LEAST_PRICE <= self.price < MOST_PRICE:
+            raise FormatError("column counts have a price that nobody can pay")
+        plain = replace(self, price=0.0)
+        if plain not in (self.of(schema, self.columns, together) for together in (False, True)):
             raise FormatError("column counts do not match the schema's base grid")
 
     def answer(
@@ -92,7 +105,7 @@ class ColumnCounts:
             "columns": np.array(self.columns, np.int32),
             "n_codes": np.array(self.n_codes, np.int32),
         }
-        return {"n_classes": self.n_classes}, arrays
+        return {"n_classes": self.n_classes, "price": self.price}, arrays
 
     @staticmethod
     def from_parts(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ColumnCounts:
@@ -100,4 +113,4 @@ class ColumnCounts:
         n_codes = tuple(int(n) for n in arrays["n_codes"])
         if len(columns) != len(n_codes):
             raise FormatError("column counts do not match the schema's base grid")
-        return ColumnCounts(columns, n_codes, int(values["n_classes"]))
+        return ColumnCounts(columns, n_codes, int(values["n_classes"]), float(values["price"]))

@@ -76,9 +76,9 @@ class LeafSums:
         self._check_step()
         for structure in self.structures:
             structure.check(schema)
-        self._routes(schema)  # every threshold is a public edge
+        self.routes(schema)  # every threshold is a public edge
 
-    def _routes(self, schema: Schema) -> Routes:
+    def routes(self, schema: Schema) -> Routes:
         if schema.hash not in self._known:
             self._known[schema.hash] = routes_of(self.structures, base_grid(schema))
         return self._known[schema.hash]
@@ -97,7 +97,7 @@ class LeafSums:
     def answer(
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
-        routes = self._routes(schema)
+        routes = self.routes(schema)
         clip = clip_steps(self.clip, bits)
         kernel = (bits, loss_named(self.loss).code, UPDATES[self.update], clip, self.bound.width)
         if not self.step_trees:

@@ -18,7 +18,7 @@ from hedgerow.errors import FormatError
 from hedgerow.losses import UPDATES, RowBound, loss_for, loss_named
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Structure, stack, unstack
-from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
+from hedgerow.queries.base import Block, EnsembleRef, Sensitivity, check_clip, clip_steps
 from hedgerow.queries.cuts import bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
@@ -52,11 +52,12 @@ class NodeHistograms:
     loss: str
     ensemble: EnsembleRef
     update: str = "newton"
+    clip: float = math.inf  # gradients are clamped to it
     kind: ClassVar[str] = "node-histograms"
 
     @cached_property
     def bound(self) -> RowBound:
-        return loss_named(self.loss).bound(self.update)
+        return loss_named(self.loss).bound(self.update, self.clip)
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -73,9 +74,14 @@ class NodeHistograms:
         return Sensitivity(l1=m * self.bound.l1, l2=math.sqrt(m) * self.bound.l2)
 
     def check(self, schema: Schema) -> None:
-        grid = base_grid(schema)
         if self.loss != loss_for(schema.label).name:
             raise FormatError("node histograms ask for a loss that does not belong to the label")
+        self.check_shape(schema)
+
+    def check_shape(self, schema: Schema) -> None:
+        """Everything but the loss: gradients, cuts and the tree."""
+        grid = base_grid(schema)
+        check_clip(self.clip)
         check_cuts(grid, self.columns, self.cuts, "node histograms")
         n_bins = tuple(n_bins_of(grid[j], c) for j, c in zip(self.columns, self.cuts, strict=True))
         if self.n_bins != n_bins:
@@ -89,7 +95,8 @@ class NodeHistograms:
         """Of two fresh leaves of one node only that with fewer rows is added up, where the sums of
         the node are still there: the other's are the rest, exactly, because sums are integers.
         """
-        asked = (bits, self.loss, self.update, self.ensemble, self.columns, self.cuts)
+        what = (self.loss, self.update, self.clip, self.ensemble)
+        asked = (bits, what, self.columns, self.cuts)
         known, pairs, memory = _LAST.get(rows), None, _memory_of(scores)
         if known is not None and known.asked == asked and known.scores() is memory:
             pairs = _fresh_pairs(known.structure, self.structure)
@@ -115,7 +122,7 @@ class NodeHistograms:
         chosen = np.ones(routes.n_leaves, np.int64) if wanted is None else wanted.astype(np.int64)
         return kernels.node_histograms(
             rows.codes.narrow, rows.codes.wide, scores, rows.target, bits, loss.code,
-            UPDATES[self.update], kernels.NO_CLIP, self.bound.width, *routes.arrays,
+            UPDATES[self.update], clip_steps(self.clip, bits), self.bound.width, *routes.arrays,
             routes.n_leaves, code_places(grid)[list(self.columns)], bins, int(ends[-1]), chosen,
         )  # fmt: skip
 
@@ -150,7 +157,9 @@ class NodeHistograms:
             **stack([self.structure]),
         }
         ensemble = [self.ensemble.length, self.ensemble.hash]
-        return {"loss": self.loss, "update": self.update, "ensemble": ensemble}, arrays
+        clip = None if math.isinf(self.clip) else self.clip
+        values = {"loss": self.loss, "update": self.update, "clip": clip, "ensemble": ensemble}
+        return values, arrays
 
     @staticmethod
     def from_parts(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> NodeHistograms:
@@ -168,6 +177,7 @@ class NodeHistograms:
             values["loss"],
             EnsembleRef(int(length), str(hash_)),
             values["update"],
+            math.inf if values["clip"] is None else float(values["clip"]),
         )
 
 

@@ -5,14 +5,15 @@ In a pure plan a query says itself what each node of its tree pays, and gets the
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from hedgerow.errors import PlanError
 from hedgerow.privacy import mechanisms
+from hedgerow.privacy.paths import Priced
 from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.pure import Priced
-from hedgerow.queries.base import SumQuery
+from hedgerow.queries.base import Block, SumQuery
 from hedgerow.schema import Schema
 
 
@@ -31,6 +32,10 @@ class PricedQuery(Protocol):
     """A question that says what each node of its tree pays; its blocks have weights to match."""
 
     counts: bool  # whether every number is whole
+
+    # A question may have `fine_bits`, a grid of its own for what rows add. If it `finishes`, the
+    # gate turns exact sums into other numbers (`finish`, `finished_blocks`) before the noise; if it
+    # has `utilities`, one of them is chosen and nothing else is released.
 
     def priced(self) -> Priced: ...
 
@@ -73,7 +78,7 @@ def noise_for(query: SumQuery, mu: float, plan: Plan, schema: Schema, part: floa
     """
     check_unit(plan.privacy.trust, schema)
     if plan.branches is not None:
-        return _laplace_for(query, schema, part, plan.privacy.trust == "parties")
+        return _laplace_for(query, schema, part, plan.privacy.trust)
     distance = query.sensitivity.l2 * schema.unit.at_most
     if plan.privacy.trust == "nobody":
         distance *= 2
@@ -85,7 +90,29 @@ def noise_for(query: SumQuery, mu: float, plan: Plan, schema: Schema, part: floa
     return Noise(mu, bits, sigmas)
 
 
-def _laplace_for(query: SumQuery, schema: Schema, part: float, shared: bool) -> Noise:
+def needs_exact_sums(query: SumQuery) -> bool:
+    """Whether what is released is no sum, so that somebody must be trusted with exact ones."""
+    return hasattr(query, "utilities") or bool(getattr(query, "finishes", False))
+
+
+def released_blocks(query: SumQuery) -> tuple[Block, ...]:
+    """Blocks of what is released: those of the sums, or of what the gate makes of them."""
+    finished: tuple[Block, ...] = getattr(query, "finished_blocks", ())
+    return finished if getattr(query, "finishes", False) else query.blocks
+
+
+def _choice_for(query: Any, schema: Schema, part: float) -> Noise:
+    """Scale = what a unit can move utilities apart by, over what a leaf pays, in whole steps."""
+    scale = math.ceil(schema.unit.at_most * query.utility_range / (query.price * part))
+    if not 1 <= scale <= mechanisms.WIDEST_CHOICE:
+        raise PlanError(
+            f"a choice of scale {scale:.3g} cannot be drawn. Nothing was asked. epsilon is too "
+            "small for this plan."
+        )
+    return Noise(0.0, query.fine_bits, (float(scale),), query.selector, part)
+
+
+def _laplace_for(query: SumQuery, schema: Schema, part: float, trust: str) -> Noise:
     """Scale = what one unit can move a number by, over what its node pays for the number.
 
     A block's weight is 1 / price: a row moves each of its numbers by at most 1, and those of one
@@ -96,11 +123,19 @@ def _laplace_for(query: SumQuery, schema: Schema, part: float, shared: bool) -> 
     pure = _pure(query)
     if not 0 < part <= 1:
         raise PlanError("a question pays a part of its price above 0 and at most 1")
-    scales = [schema.unit.at_most * block.weight / part for block in query.blocks]
+    if needs_exact_sums(query) and trust != "coordinator":
+        raise PlanError(
+            f"{query.kind} are drawn from exact sums, and trust is in {trust}. Nothing was asked. "
+            "Trust the coordinator, or choose another method."
+        )
+    if hasattr(query, "utilities"):
+        return _choice_for(query, schema, part)
+    scales = [schema.unit.at_most * block.weight / part for block in released_blocks(query)]
     bits = 0 if pure.counts else mechanisms.laplace_bits(min(scales))
+    bits = getattr(query, "fine_bits", bits)
     steps = tuple(scale * 2.0**bits for scale in scales)
-    widest = mechanisms.WIDEST_SHARE if shared else mechanisms.WIDEST_LAPLACE
-    if min(scales) < mechanisms.LEAST_SCALE or max(steps) > widest:
+    widest = mechanisms.WIDEST_SHARE if trust == "parties" else mechanisms.WIDEST_LAPLACE
+    if min(steps) < mechanisms.LEAST_SCALE or max(steps) > widest:
         raise PlanError(
             f"the noise would have scales from {min(scales):.3g} to {max(steps):.3g} grid steps; "
             f"from {mechanisms.LEAST_SCALE:g} to {widest:.3g} can be drawn. Nothing was asked. "

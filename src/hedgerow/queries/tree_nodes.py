@@ -17,7 +17,8 @@ from hedgerow.binning import base_grid
 from hedgerow.errors import FormatError
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Structure
-from hedgerow.privacy.pure import LEAST_PRICE, MOST_PRICE, Priced, split_hash
+from hedgerow.privacy.paths import Priced, split_hash
+from hedgerow.privacy.pure import LEAST_PRICE, MOST_PRICE
 from hedgerow.queries.base import Sensitivity
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows

@@ -46,7 +46,7 @@ class Growth:
         possible = tuple(possible_bins(schema, j, n) for j, n in enumerate(widths))
         usable = usable_columns(schema, self.cuts)
         order = stream(gate.plan.seed, "columns").permutation(np.array(usable))
-        self.epsilon = gate.plan.branches.epsilon
+        self.epsilon = gate.plan.branches.rounds[0].epsilon
         root = Node(0, 0, self.epsilon * SLACK, tuple(order.tolist()), possible)
         self.tree, self.nodes = GrowingTree(), [root]
         self.ask = Asking(gate, self.tree, self.cuts, self.subsets)

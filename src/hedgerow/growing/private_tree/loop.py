@@ -52,7 +52,8 @@ def wishes(schema: Schema, settings: Settings) -> list[Wish]:
 
 
 def later(schema: Schema, settings: Settings) -> OnPaths:
-    return OnPaths(RETRY_SHARE)
+    slots = sum(wish.repeat for wish in wishes(schema, settings))
+    return OnPaths(RETRY_SHARE, ((slots, 1.0, 1.0),))  # one tree, of all rows
 
 
 def _widest(schema: Schema, settings: Settings) -> int:

@@ -1,0 +1,70 @@
+"""Which rows take part in a round: independent secret coins, the same after a restart.
+
+Coins come from a ChaCha20 stream whose key only the party has. Whoever knew them would see the
+round without its sampling, so they never leave, and no ledger has them.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from numpy.typing import NDArray
+
+from hedgerow.errors import LedgerError
+from hedgerow.packing import canonical_json
+from hedgerow.privacy.pure import Draw
+
+_LABEL = "hedgerow coins 1"
+KEY_BYTES = 32
+Persons = NDArray[np.uint64] | None
+
+
+def taken(
+    key: bytes, about: Sequence[str], draw: Draw, n_rows: int, persons: Persons = None
+) -> NDArray[np.int64]:
+    """Numbers of the rows that take part, each with probability at most `draw.rate`.
+
+    `about` names the party and the plan: parties of one process may share a key, and no two rows
+    may share a coin. A plan is not asked twice.
+    All rows of a person share one coin, because the promise is about the person.
+    """
+    if persons is None:
+        return np.flatnonzero(_coins(key, about, draw, n_rows))
+    different, whose = np.unique(persons, return_inverse=True)
+    return np.flatnonzero(_coins(key, about, draw, len(different))[whose])
+
+
+def _coins(key: bytes, about: Sequence[str], draw: Draw, n: int) -> NDArray[np.bool_]:
+    info = canonical_json([_LABEL, *about, draw.round])
+    stream_key = HKDF(hashes.SHA256(), KEY_BYTES, salt=None, info=info).derive(key)
+    stream = Cipher(ChaCha20(stream_key, bytes(16)), mode=None).encryptor()
+    words = np.frombuffer(stream.update(bytes(4 * n)), "<u4")
+    return np.asarray(words < math.floor(draw.rate * 2**32))  # never more likely than the rate
+
+
+def kept_key(path: Path) -> bytes:
+    """The key in a file that only its owner can read; made when it is first needed."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        found = path.read_bytes()
+        if len(found) != KEY_BYTES:
+            raise LedgerError(
+                f"{path} is no key of {KEY_BYTES} bytes. Nothing was asked. Remove it, and rows "
+                "are drawn anew."
+            ) from None
+        return found
+    with os.fdopen(handle, "wb") as file:
+        fresh = os.urandom(KEY_BYTES)
+        file.write(fresh)
+        file.flush()
+        os.fsync(file.fileno())
+    return fresh
