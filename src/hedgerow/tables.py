@@ -103,9 +103,13 @@ def _read(
                 parts.append(_room(grid, further, batch.n_rows))
                 done = 0
             stop = done + batch.n_rows
+            if stop > parts[-1].codes.n_rows:
+                raise _other_length(stream)
             for j in range(len(group)):
                 parts[-1][first + j][done:stop] = readers[first + j].read(batch.column(j))
             done = stop
+        if stream.n_rows not in (None, done):  # what was not written is no row of anyone
+            raise _other_length(stream)
     for reader in readers:
         reader.check()
     if len(parts) == 1:
@@ -113,6 +117,12 @@ def _read(
     parts = parts or [_room(grid, further, 0)]
     joined = [np.concatenate([part.further[i] for part in parts]) for i in range(len(further))]
     return Codes.concat([part.codes for part in parts]), joined
+
+
+def _other_length(stream: Stream) -> TableError:
+    return TableError(
+        f"{stream.source} has a column of another length than it states; write it again."
+    )
 
 
 @dataclass(frozen=True, eq=False)
