@@ -123,3 +123,18 @@ def test_trees_that_are_not_the_ones_named_are_not_kept() -> None:
     scores = kept(2)
     assert not scores.sync(ref(4), 2, [TREES[3], TREES[2]], 1)
     assert scores.ref == NO_TREES
+
+
+@pytest.mark.parametrize("step_trees", [0, 2])
+def test_scores_of_another_run_do_not_refuse_all_trees_of_this_one(step_trees: int) -> None:
+    """A process outlives its runs: one may begin with more trees than the run before had."""
+    scores = RunningScores(ROWS, SCHEMA)
+    others = [some_tree(number) for number in (20, 21, 22)]
+    end = NO_TREES
+    for tree in others:
+        end = end.then(tree.to_bytes())
+    assert scores.sync(end, 0, others)
+    assert scores.sync(ref(7), 0, TREES[:7], step_trees)
+    fresh = RunningScores(ROWS, SCHEMA)
+    assert fresh.sync(ref(7), 0, TREES[:7], step_trees)
+    assert np.array_equal(scores.at(ref(7), step_trees), fresh.at(ref(7), step_trees))
