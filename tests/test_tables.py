@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hedgerow import tables
@@ -256,6 +256,7 @@ def test_csv_keeps_text_and_reads_quotes_blanks_and_a_byte_order_mark(tmp_path: 
     assert rows.target.tolist() == [1, 0, 1, 0, 1, 1]
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(allow_nan=True), min_size=1), st.sampled_from(["", " ", "\t"]))
 def test_numbers_as_text_are_the_numbers(values: list[float], blank: str) -> None:
     column = Numeric("x", -100, 1e9)
@@ -265,6 +266,7 @@ def test_numbers_as_text_are_the_numbers(values: list[float], blank: str) -> Non
     assert np.array_equal(codes, encode_numeric(np.array(values), grid))
 
 
+@settings(deadline=None)
 @given(st.lists(st.text() | st.none() | st.floats() | st.integers() | st.booleans(), min_size=1))
 def test_any_column_of_objects_is_read_or_refused(values: list[Any]) -> None:
     for column in (Numeric("x", 0, 1), Categorical("x", ("a", 1), other="category")):
