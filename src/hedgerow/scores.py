@@ -76,8 +76,13 @@ class RunningScores:
         for tree in trees:
             tree.check(self._schema, self._n_outputs)
         routes, values = _compiled(tuple(trees), base_grid(self._schema))
-        routes.add_scores(self._rows.codes, self._both[0], values)
-        self.ref = _after(self.ref, tuple(trees))
+        after = _after(self.ref, tuple(trees))
+        try:
+            routes.add_scores(self._rows.codes, self._both[0], values)
+        except BaseException:
+            self.reset()  # some rows may have their values already, and would get them again
+            raise
+        self.ref = after
 
 
 @lru_cache(maxsize=4)
