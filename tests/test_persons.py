@@ -248,3 +248,16 @@ def test_a_person_in_two_spellings_has_no_more_rows(tmp_path: Path) -> None:
     assert rows.persons is not None
     assert len(set(rows.persons.tolist())) == 4
     assert rows_per_person(rows, schema).n_rows == 4
+
+
+def test_rows_read_by_another_schema_are_refused() -> None:
+    """Their persons would be visits, and the promise about patients would hold for none."""
+    visits = replace(
+        Schema.from_bounds({"x": (0, 2)}, classes=[0, 1]), unit=Unit("person", "visit")
+    )
+    patients = replace(visits, unit=Unit("person", "patient"))
+    table = {"x": [1, 1, 2], "visit": [1, 2, 3], "patient": [7, 7, 7], "label": [0, 1, 0]}
+    for rows in (rows_of(table, visits), rows_of(table, visits).take(np.arange(2))):
+        with pytest.raises(TableError, match="read by another schema"):
+            Party("p", rows, patients)
+    assert Party("p", rows_of(table, patients), patients)._rows.n_rows == 1

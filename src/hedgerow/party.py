@@ -25,6 +25,7 @@ from hedgerow.errors import (
     LedgerWriteFailed,
     PlanError,
     SlotSpent,
+    TableError,
 )
 from hedgerow.failpoints import fail_point
 from hedgerow.limits import Approvals, Event, Limits, least_parties
@@ -95,6 +96,11 @@ class Party:
         approvals: Approvals | None = None,
         watch: Callable[[Event], None] | None = None,
     ) -> None:
+        if rows.schema not in ("", schema.hash):  # codes, labels and persons would be others
+            raise TableError(
+                f"the rows of {name!r} were read by another schema than the party has. Nothing was "
+                "asked. Read them again with this one."
+            )
         self.name, self.schema = name, schema
         self.identity = identity or Identity()
         self.roster: Roster | None = None

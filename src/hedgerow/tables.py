@@ -29,6 +29,7 @@ class Rows:
     codes: Codes
     target: NDArray[np.float64]  # (row,): class index, or number scaled to [0, 1]; (0,) if absent
     persons: NDArray[np.uint64] | None  # (row,): hash of the person's id, if persons are the unit
+    schema: str = ""  # hash of the schema that they were read by, if that is known
 
     @property
     def n_rows(self) -> int:
@@ -37,7 +38,7 @@ class Rows:
     def take(self, index: NDArray[Any]) -> Rows:
         target = self.target[index] if self.target.size else self.target
         persons = None if self.persons is None else self.persons[index]
-        return Rows(self.codes.take(index), target, persons)
+        return Rows(self.codes.take(index), target, persons, self.schema)
 
 
 def rows_of(
@@ -67,7 +68,7 @@ def rows_of(
     values = others[-1] if with_label else np.empty(0)
     if with_label and values.size != codes.n_rows:
         raise TableError(f"{stream.source} has {codes.n_rows} rows and {values.size} labels.")
-    return Rows(codes, values, others[0] if person else None)
+    return Rows(codes, values, others[0] if person else None, schema.hash)
 
 
 def encode_table(data: Any, schema_columns: Sequence[ColumnGrid], source: str = "table") -> Codes:
