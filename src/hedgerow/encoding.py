@@ -18,7 +18,7 @@ from hedgerow.binning import (
     MISSING,
     UNKNOWN,
     ColumnGrid,
-    encode_numeric,
+    encode_edges,
     is_missing,
     positions_of,
 )
@@ -45,7 +45,9 @@ class ColumnCodes:
         """Codes of a batch: (row,)."""
         grid, column = self._grid, self._grid.column
         if isinstance(column, Numeric):
-            codes: NDArray[Any] = encode_numeric(self._numbers.read(values), grid)
+            # A model that is predicted with may have more thresholds than a base grid has edges.
+            numbers = self._numbers.read(values)
+            codes: NDArray[Any] = encode_edges(numbers, grid.edges, grid.missing_code)
             if not column.missing:
                 self._absent += int(np.sum(codes == grid.missing_code))
             return codes
