@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ def numeric(lower: float, upper: float, integer: bool = False) -> ColumnGrid:
     return grid_of(Numeric("x", lower, upper, integer))[0]
 
 
+@settings(deadline=None)
 @given(BOUNDS, BOUNDS, st.booleans())
 @example(1e9, 1e9 + 10, False)
 @example(1e9, 1e9 + 10, True)
@@ -63,6 +65,7 @@ def test_edges_are_sound_for_any_bounds(one: float, two: float, integer: bool) -
             assert edges[chosen].size == chosen.size
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(width=32), min_size=1),
     st.sampled_from([(-1.0, 3.0), (0.0, 1e6), (-8.0, -0.5), (1e9, 1e9 + 500), (-1e-30, 1e30)]),
@@ -249,3 +252,29 @@ def test_importing_binning_and_tables_loads_no_heavy_package() -> None:
     program = f"import sys, hedgerow.binning, hedgerow.tables; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "set()", done.stderr
+
+
+def test_threads_with_more_schemas_than_are_kept_get_their_own_grids() -> None:
+    schemas = [Schema.from_bounds({"x": (0, n + 1)}, classes=[0, 1]) for n in range(90)]
+    wrong: list[object] = []
+
+    def work(start: int) -> None:
+        for step in range(6000):
+            schema = schemas[(start + 7 * step) % len(schemas)]
+            try:
+                if base_grid(schema)[0].column is not schema.columns[0]:
+                    wrong.append(schema)
+            except (KeyError, RuntimeError) as error:
+                wrong.append(error)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=(31 * k,)) for k in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert wrong == []

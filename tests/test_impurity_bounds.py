@@ -123,3 +123,13 @@ def test_large_counts_do_not_overflow() -> None:
     big = np.array([[2**29, 1, 7], [3, 2**29, 7]])
     # One side rounded down once, two sides rounded down each: a step between them.
     assert lowest_impurity(big, False, True, 4) <= lowest_impurity(big, False, False, 4) + 1
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_one_row_moves_a_table_of_four_thousand_million_rows_by_at_most_one(ordered: bool) -> None:
+    """Where n^2 - sum n_k^2 passes 2^63; wrapped, one row would move the bound by 2^31."""
+    before = np.array([[2**31, 0], [2**31 - 1, 0]])
+    after = before + np.array([[0, 0], [1, 0]])
+    moved = [lowest_impurity(counts, ordered, False, 7) for counts in (before, after)]
+    assert 0 <= moved[1] - moved[0] <= 2**7
+    assert moved[1] == int(exact(after.astype(object), ordered, False) * 2**7)

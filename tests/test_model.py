@@ -248,3 +248,27 @@ def test_a_statement_survives_its_plain_form() -> None:
         Statement.from_dict({**statement.to_dict(), "format": 3})
     with pytest.raises(FormatError, match="unknown parts"):
         Statement.from_dict({**statement.to_dict(), "colour": "red"})
+
+
+def test_a_model_with_more_thresholds_of_a_column_than_a_byte_has_numbers() -> None:
+    edges = (np.arange(1, 400) / 400).astype(np.float32)
+
+    def stump(edge: np.float32) -> Tree:
+        leaf = single_leaf(np.zeros(1)).structure
+        structure = Structure(
+            feature=np.array([0, -1, -1], np.int32),
+            threshold=np.array([edge, 0, 0], np.float32),
+            missing_left=np.zeros(3, np.uint8),
+            left=np.array([1, -1, -1], np.int32),
+            right=np.array([2, -1, -1], np.int32),
+            member_start=np.zeros(4, np.int32),
+            members=leaf.members,
+        )
+        return Tree(structure, np.array([[0.0], [1.0]], np.float32))
+
+    schema = Schema.from_bounds({"x": (0, 1)}, classes=[0, 1])
+    model = Ensemble(tuple(stump(edge) for edge in edges), schema, small_model().statement)
+    x = np.array([0.1, 0.5, 0.7, 0.99])
+    passed = [float(np.sum(edges <= np.float32(value))) for value in x]
+    assert model.decision_function({"x": x})[:, 0].tolist() == passed
+    assert model.decision_function({"x": [None]})[0, 0] == len(edges)  # missing goes right

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from hedgerow.presets import plan_for
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.queries import QUERIES, LabelSums, SumQuery
 from hedgerow.queries.noise import noise_for
-from hedgerow.schema import Schema, Unit
+from hedgerow.schema import Label, Schema, Unit
 from hedgerow.settings import Privacy
 from hedgerow.tables import Rows, rows_of
 from tests.conftest import federation_of, split_rows
@@ -233,3 +234,30 @@ def test_a_model_of_persons_is_the_reference_over_the_rows_that_count(
     assert run(split_rows(rows, sizes), schema, "parties", how).model == alone.model
     assert differences(alone, expected_of(alone, counted)) == []
     assert differences(alone, expected_of(alone, table)) != []
+
+
+def test_a_person_in_two_spellings_has_no_more_rows(tmp_path: Path) -> None:
+    """Exports put together: blanks, whole numbers that became floats, accents in two forms."""
+    ids = ["17", "17.0", " 17", "17 ", "017", "né", "ne\u0301", "n"]
+    file = tmp_path / "t.csv"
+    file.write_text("pid,x,y\n" + "".join(f"{id_},1,0\n" for id_ in ids), encoding="utf-8")
+    unit = Unit("person", "pid", 1)
+    schema = replace(Schema.from_bounds({"x": (0, 2)}, classes=[0, 1]), unit=unit)
+    schema = schema.with_label(Label("y", (0, 1)))
+    rows = rows_of(file, schema)
+    assert rows.persons is not None
+    assert len(set(rows.persons.tolist())) == 4
+    assert rows_per_person(rows, schema).n_rows == 4
+
+
+def test_rows_read_by_another_schema_are_refused() -> None:
+    """Their persons would be visits, and the promise about patients would hold for none."""
+    visits = replace(
+        Schema.from_bounds({"x": (0, 2)}, classes=[0, 1]), unit=Unit("person", "visit")
+    )
+    patients = replace(visits, unit=Unit("person", "patient"))
+    table = {"x": [1, 1, 2], "visit": [1, 2, 3], "patient": [7, 7, 7], "label": [0, 1, 0]}
+    for rows in (rows_of(table, visits), rows_of(table, visits).take(np.arange(2))):
+        with pytest.raises(TableError, match="read by another schema"):
+            Party("p", rows, patients)
+    assert Party("p", rows_of(table, patients), patients)._rows.n_rows == 1

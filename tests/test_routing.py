@@ -172,3 +172,24 @@ def test_small_trees_of_stretches_are_blended(monkeypatch: pytest.MonkeyPatch) -
         assert leaves([tree], codes)[::7].tolist() == rules
     assert sum(n > 0 for n in ways) >= 6
     assert 0 in ways
+
+
+def test_the_same_bytes_cut_elsewhere_are_another_tree() -> None:
+    """Whoever sends trees must not be able to make the translation of one stand for another's."""
+
+    def filled(n_nodes: int, n_words: int) -> Structure:
+        shapes = {"member_start": n_nodes + 1, "members": n_words}
+        arrays = single_leaf(np.zeros(1)).structure.arrays()
+        return Structure(
+            **{
+                name: np.frombuffer(
+                    b"|" * (array.itemsize * shapes.get(name, n_nodes)), array.dtype
+                )
+                for name, array in arrays.items()
+            }
+        )
+
+    one, other = filled(1, 21), filled(9, 0)
+    joined = [b"|".join(a.tobytes() for a in s.arrays().values()) for s in (one, other)]
+    assert joined[0] == joined[1]
+    assert routing._key(one, GRID) != routing._key(other, GRID)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hedgerow import kernels
 from hedgerow.growing.candidates import uniform
 from hedgerow.growing.splits.totally_random import totally_random
 from hedgerow.model.tree import Tree
@@ -123,3 +124,36 @@ def test_trees_that_are_not_the_ones_named_are_not_kept() -> None:
     scores = kept(2)
     assert not scores.sync(ref(4), 2, [TREES[3], TREES[2]], 1)
     assert scores.ref == NO_TREES
+
+
+@pytest.mark.parametrize("step_trees", [0, 2])
+def test_scores_of_another_run_do_not_refuse_all_trees_of_this_one(step_trees: int) -> None:
+    """A process outlives its runs: one may begin with more trees than the run before had."""
+    scores = RunningScores(ROWS, SCHEMA)
+    others = [some_tree(number) for number in (20, 21, 22)]
+    end = NO_TREES
+    for tree in others:
+        end = end.then(tree.to_bytes())
+    assert scores.sync(end, 0, others)
+    assert scores.sync(ref(7), 0, TREES[:7], step_trees)
+    fresh = RunningScores(ROWS, SCHEMA)
+    assert fresh.sync(ref(7), 0, TREES[:7], step_trees)
+    assert np.array_equal(scores.at(ref(7), step_trees), fresh.at(ref(7), step_trees))
+
+
+def test_scores_that_were_added_in_part_are_not_added_to_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scores, whole = kept(3), kernels.add_scores
+
+    def fails(narrow: object, wide: object, running: NDArray[np.float64], *further: object) -> None:
+        whole(narrow, wide, running, *further)
+        raise MemoryError
+
+    monkeypatch.setattr(kernels, "add_scores", fails)
+    with pytest.raises(MemoryError):
+        scores.sync(ref(5), 3, TREES[3:5])
+    monkeypatch.setattr(kernels, "add_scores", whole)
+    if not scores.sync(ref(5), 3, TREES[3:5]):
+        assert scores.sync(ref(5), 0, TREES[:5])
+    assert np.array_equal(scores.at(ref(5)), kept(5).at(ref(5)))

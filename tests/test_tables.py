@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hedgerow import tables
 from hedgerow.binning import Codes, base_grid, encode_numeric
 from hedgerow.errors import TableError
+from hedgerow.frames import Frame, Stream
 from hedgerow.schema import Categorical, Column, Label, Numeric, Ordinal, Schema, Unit
 from hedgerow.tables import Rows, encode_table, read_table, rows_of, target_of
 
@@ -253,6 +256,7 @@ def test_csv_keeps_text_and_reads_quotes_blanks_and_a_byte_order_mark(tmp_path: 
     assert rows.target.tolist() == [1, 0, 1, 0, 1, 1]
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(allow_nan=True), min_size=1), st.sampled_from(["", " ", "\t"]))
 def test_numbers_as_text_are_the_numbers(values: list[float], blank: str) -> None:
     column = Numeric("x", -100, 1e9)
@@ -262,6 +266,7 @@ def test_numbers_as_text_are_the_numbers(values: list[float], blank: str) -> Non
     assert np.array_equal(codes, encode_numeric(np.array(values), grid))
 
 
+@settings(deadline=None)
 @given(st.lists(st.text() | st.none() | st.floats() | st.integers() | st.booleans(), min_size=1))
 def test_any_column_of_objects_is_read_or_refused(values: list[Any]) -> None:
     for column in (Numeric("x", 0, 1), Categorical("x", ("a", 1), other="category")):
@@ -283,3 +288,43 @@ def test_parquet_in_a_folder_named_like_a_partition_gains_no_column(tmp_path: Pa
     folder.mkdir()
     pq.write_table(pa.table({"x": [1]}), folder / "t.pq")
     assert read_table(folder / "t.pq").column_names == ["x"]
+
+
+@pytest.mark.parametrize("later", [500, 999, 1000, 1001])
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    later: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"x{i}" for i in range(8)]  # more than are read in one pass
+    schema = Schema.from_bounds(dict.fromkeys(names, (0, 1)), classes=[0, 1])
+    file, opened, real = tmp_path / "t.parquet", [0], pq.ParquetFile
+
+    def write(n_rows: int, value: float) -> None:
+        columns = {**{name: np.full(n_rows, value) for name in names}, "label": np.zeros(n_rows)}
+        pq.write_table(pa.table(columns), file)
+
+    def open_(*arguments: Any, **further: Any) -> Any:
+        opened[0] += 1
+        if opened[0] == 3:  # names and the first columns have been read
+            write(later, 0.9)
+        return real(*arguments, **further)
+
+    write(1000, 0.1)
+    monkeypatch.setattr(pq, "ParquetFile", open_)
+    with pytest.raises(TableError, match=r"changed while it was read|another length"):
+        rows_of(file, schema)
+
+
+@pytest.mark.parametrize("sizes", [[3], [3, 1], [3, 3], []])
+def test_a_table_that_states_another_number_of_rows_is_refused(
+    sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = Schema.from_bounds({"x": (0, 1)}, classes=[0, 1])
+
+    def batches(places: Any) -> Iterator[Frame]:
+        for size in sizes:
+            yield Frame(size, None, lambda j, size=size: np.zeros(size), "t")
+
+    stated = Stream(["x", "label"], 5 if sizes != [3, 1] else 3, batches, "t")
+    monkeypatch.setattr(tables, "stream_of", lambda data, source: stated)
+    with pytest.raises(TableError, match="another length than it states"):
+        rows_of("t", schema)

@@ -136,11 +136,14 @@ _GRIDS: dict[str, tuple[ColumnGrid, ...]] = {}
 def base_grid(schema: Schema) -> tuple[ColumnGrid, ...]:
     """The grid of every column. Edges are cached per bounds and must not be written to."""
     # Cached by hash, not by schema: the categories (1, 0) and (True, False) are equal to Python.
-    if schema.hash not in _GRIDS:
-        if len(_GRIDS) >= 64:
-            _GRIDS.pop(next(iter(_GRIDS)), None)
-        _GRIDS[schema.hash] = tuple(_column_grid(column) for column in schema.columns)
-    return _GRIDS[schema.hash]
+    grid = _GRIDS.get(schema.hash)
+    if grid is None:
+        for old in list(_GRIDS)[:-63]:  # a copy: other threads change it too
+            _GRIDS.pop(old, None)
+        # All threads get one grid: what is translated to it is known by it.
+        fresh = tuple(_column_grid(column) for column in schema.columns)
+        grid = _GRIDS.setdefault(schema.hash, fresh)
+    return grid
 
 
 def code_places(grid: Sequence[ColumnGrid]) -> NDArray[np.int32]:

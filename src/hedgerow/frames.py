@@ -105,13 +105,14 @@ def stream_of(data: Any, source: str) -> Stream:
 def _parquet_stream(file: Path, source: str) -> Stream:
     import pyarrow.parquet as pq
 
-    with _readable(file), pq.ParquetFile(file) as parquet:
+    mark = _mark_of(file)
+    with _readable(file, mark), pq.ParquetFile(file) as parquet:
         names, n_rows = parquet.schema_arrow.names, parquet.metadata.num_rows
 
     def batches(places: Sequence[int]) -> Iterator[Frame]:
         wanted = [names[place] for place in places]
         with (
-            _readable(file),
+            _readable(file, mark),
             pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER) as parquet,
         ):
             for batch in parquet.iter_batches(_BATCH, columns=wanted):
@@ -121,12 +122,13 @@ def _parquet_stream(file: Path, source: str) -> Stream:
 
 
 def _csv_stream(file: Path, source: str) -> Stream:
-    with _readable(file), _open_csv(file) as (reader, _):
+    mark = _mark_of(file)
+    with _readable(file, mark), _open_csv(file) as (reader, _):
         names = reader.schema.names
 
     def batches(places: Sequence[int]) -> Iterator[Frame]:
         wanted = [names[place] for place in places]
-        with _readable(file), _open_csv(file) as (reader, check):
+        with _readable(file, mark), _open_csv(file) as (reader, check):
             for batch in reader:
                 yield _batch_frame(batch, wanted, source)
             check()
@@ -150,12 +152,24 @@ def _table_file(path: str | PathLike[str]) -> Path:
     return file
 
 
+def _mark_of(file: Path) -> tuple[int, ...]:
+    """Another one for a file that was replaced or written to."""
+    status = file.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
 @contextmanager
-def _readable(file: Path) -> Iterator[None]:
+def _readable(file: Path, mark: tuple[int, ...] | None = None) -> Iterator[None]:
+    """Errors of reading in our words. A file is read in several passes: all of the same `mark`."""
     import pyarrow as pa
 
+    changed = TableError(f"{file} changed while it was read; read it again when it is complete.")
     try:
+        if mark is not None and _mark_of(file) != mark:
+            raise changed
         yield
+        if mark is not None and _mark_of(file) != mark:
+            raise changed
     except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error):
         kind = "UTF-8 CSV" if file.suffix.lower() == ".csv" else "Parquet"
         # Arrow's own message may quote a row.

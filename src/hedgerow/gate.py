@@ -62,6 +62,7 @@ class Gate:
         self._reservation = Reservation(ledger, plan, COORDINATOR, budget, at_once=False)
         self._observe = observe
         federation.forget_trees()
+        self._turn = federation.turn
         self._cursor = 0
         self._opened = False
         self._sources: set[str] = set()
@@ -100,6 +101,7 @@ class Gate:
 
     def publish(self, tree: Tree) -> None:
         """Add a tree made of released values; later questions may refer to it."""
+        self._check_turn()
         self._federation.publish(tree)
 
     def release(self, query: SumQuery, mu: float = 0.0, name: str = "") -> Release:
@@ -202,7 +204,17 @@ class Gate:
             self._ledger.append(COORDINATOR, "refuse", self._plan.run, values=values)
             raise
 
+    def _check_turn(self) -> None:
+        """Trees of two runs, mixed, would be a model of neither."""
+        if self._federation.turn != self._turn:
+            raise PlanError(
+                "another run was begun over this federation before this one ended. Nothing more "
+                "was asked; what was charged stays so. Run one after the other, or make a "
+                "federation for each."
+            )
+
     def _ask(self, query: SumQuery, request: str, index: int, slot: Slot) -> Release:
+        self._check_turn()
         query.check(self.schema)
         mu, part = slot.mu, 1.0
         noise_for(query, mu, self._plan, self.schema)  # refuses before anything is charged

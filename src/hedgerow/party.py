@@ -26,6 +26,7 @@ from hedgerow.errors import (
     LedgerWriteFailed,
     PlanError,
     SlotSpent,
+    TableError,
 )
 from hedgerow.failpoints import fail_point
 from hedgerow.limits import Approvals, Event, Limits, least_parties
@@ -111,6 +112,11 @@ class Party:
         watch: Callable[[Event], None] | None = None,
         coins: Callable[[], bytes] | None = None,
     ) -> None:
+        if rows.schema not in ("", schema.hash):  # codes, labels and persons would be others
+            raise TableError(
+                f"the rows of {name!r} were read by another schema than the party has. Nothing was "
+                "asked. Read them again with this one."
+            )
         self.name, self.schema = name, schema
         self.identity = identity or Identity()
         self.roster: Roster | None = None

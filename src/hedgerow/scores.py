@@ -49,7 +49,7 @@ class RunningScores:
         Scores without the last `step_trees` trees are kept as well, so these must be fresh: a step
         is asked about once, right after it was made.
         """
-        begin = wanted.length - step_trees
+        begin, went_on = wanted.length - step_trees, self.ref != NO_TREES
         if wanted == NO_TREES or (wanted == self.ref and not step_trees):
             return True
         if wanted == self.ref and self._before_length == begin:
@@ -66,7 +66,8 @@ class RunningScores:
         if self.ref == wanted and (not step_trees or self._before_length == begin):
             return True
         self.reset()
-        return False
+        # What was here belonged to another run, perhaps. All trees are at hand: begin anew.
+        return went_on and first == 0 and self.sync(wanted, first, trees, step_trees)
 
     def _add(self, trees: Sequence[Tree]) -> None:
         """Add trees in their order, all in one pass over the rows."""
@@ -75,8 +76,13 @@ class RunningScores:
         for tree in trees:
             tree.check(self._schema, self._n_outputs)
         routes, values = _compiled(tuple(trees), base_grid(self._schema))
-        routes.add_scores(self._rows.codes, self._both[0], values)
-        self.ref = _after(self.ref, tuple(trees))
+        after = _after(self.ref, tuple(trees))
+        try:
+            routes.add_scores(self._rows.codes, self._both[0], values)
+        except BaseException:
+            self.reset()  # some rows may have their values already, and would get them again
+            raise
+        self.ref = after
 
 
 @lru_cache(maxsize=4)

@@ -29,6 +29,7 @@ class Rows:
     codes: Codes
     target: NDArray[np.float64]  # (row,): class index, or number scaled to [0, 1]; (0,) if absent
     persons: NDArray[np.uint64] | None  # (row,): hash of the person's id, if persons are the unit
+    schema: str = ""  # hash of the schema that they were read by, if that is known
 
     @property
     def n_rows(self) -> int:
@@ -37,7 +38,7 @@ class Rows:
     def take(self, index: NDArray[Any]) -> Rows:
         target = self.target[index] if self.target.size else self.target
         persons = None if self.persons is None else self.persons[index]
-        return Rows(self.codes.take(index), target, persons)
+        return Rows(self.codes.take(index), target, persons, self.schema)
 
 
 def rows_of(
@@ -67,7 +68,7 @@ def rows_of(
     values = others[-1] if with_label else np.empty(0)
     if with_label and values.size != codes.n_rows:
         raise TableError(f"{stream.source} has {codes.n_rows} rows and {values.size} labels.")
-    return Rows(codes, values, others[0] if person else None)
+    return Rows(codes, values, others[0] if person else None, schema.hash)
 
 
 def encode_table(data: Any, schema_columns: Sequence[ColumnGrid], source: str = "table") -> Codes:
@@ -103,9 +104,13 @@ def _read(
                 parts.append(_room(grid, further, batch.n_rows))
                 done = 0
             stop = done + batch.n_rows
+            if stop > parts[-1].codes.n_rows:
+                raise _other_length(stream)
             for j in range(len(group)):
                 parts[-1][first + j][done:stop] = readers[first + j].read(batch.column(j))
             done = stop
+        if stream.n_rows not in (None, done):  # what was not written is no row of anyone
+            raise _other_length(stream)
     for reader in readers:
         reader.check()
     if len(parts) == 1:
@@ -113,6 +118,12 @@ def _read(
     parts = parts or [_room(grid, further, 0)]
     joined = [np.concatenate([part.further[i] for part in parts]) for i in range(len(further))]
     return Codes.concat([part.codes for part in parts]), joined
+
+
+def _other_length(stream: Stream) -> TableError:
+    return TableError(
+        f"{stream.source} has a column of another length than it states; write it again."
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from hedgerow import Ledger, wire
@@ -14,10 +15,12 @@ from hedgerow.federation.base import Reply
 from hedgerow.federation.local import LocalEngine
 from hedgerow.gate import Gate
 from hedgerow.growing.boost import grow
+from hedgerow.model.tree import single_leaf
 from hedgerow.packing import pack, unpack
 from hedgerow.privacy.masks import MaskKeys
 from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.verify import verify
+from hedgerow.queries import NO_TREES, LabelSums, LeafSums
 from hedgerow.testing import noise_off
 from hedgerow.wire import Message
 from tests.attacks.rig import Rig, word
@@ -211,3 +214,21 @@ def test_free_text_and_odd_counts_of_a_party_are_no_answer(changed: dict[str, ob
         patch.setattr(MaskKeys, "seal", lying)
         with pytest.raises(SumFailed, match="answered another question"):
             grow(Gate(federation, plan, Ledger.in_memory()))
+
+
+def test_a_run_that_another_one_has_pushed_aside_asks_and_publishes_nothing_more() -> None:
+    """Two runs over one federation would build on each other's trees and plan."""
+    shared, own = Ledger.in_memory(), Ledger.in_memory()
+    federation, _, plan = make(3, spare=0, ledger=shared)
+    first = Gate(federation, plan, own)
+    first.release(LabelSums(2))
+    charged = len(own.lines(kind="charge")), len(shared.lines(kind="charge"))
+    second = Gate(federation, plan, Ledger.in_memory())
+    tree = single_leaf(np.ones(1))
+    leaf_sums = LeafSums((tree.structure,), "logistic", first.ensemble)
+    with pytest.raises(PlanError, match="another run was begun"):
+        first.release(leaf_sums)
+    with pytest.raises(PlanError, match="another run was begun"):
+        first.publish(tree)
+    assert second.ensemble == NO_TREES
+    assert (len(own.lines(kind="charge")), len(shared.lines(kind="charge"))) == charged

@@ -87,6 +87,7 @@ class Federation:
         self.timeout_seconds = timeout_seconds  # for one message and its reply
         self.wait_seconds = wait_seconds  # for parties to come back when too few are left
         self.simulated = engine.simulated or trial  # one process or one account has everything
+        self.turn = 0  # counts runs: trees and plan belong to the last one that began
         self.rounds = 0  # sums that were answered
         self.exchanges = 0  # messages with their replies: opening, joining and repeats as well
         self.received, self.sent = Counter[str](), Counter[str]()  # bytes of each party
@@ -116,8 +117,9 @@ class Federation:
         return self._refs[-1]
 
     def forget_trees(self) -> None:
-        """Start without trees; whoever drives a run publishes its own."""
+        """Start without trees; whoever drives a run publishes its own, and is alone in that."""
         self._trees, self._refs, self._known = [], [NO_TREES], {}
+        self.turn += 1
 
     def publish(self, tree: Tree) -> None:
         """Add a tree; parties get it with the next question."""

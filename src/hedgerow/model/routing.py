@@ -178,8 +178,10 @@ def _translated(structure: Structure, grid: Sequence[ColumnGrid]) -> _Piece:
 
 
 def _key(structure: Structure, grid: Sequence[ColumnGrid]) -> tuple[bytes, int]:
-    arrays = (np.ascontiguousarray(a).tobytes() for a in structure.arrays().values())
-    return blake2b(b"|".join(arrays)).digest(), id(grid)
+    parts = [np.ascontiguousarray(a).tobytes() for a in structure.arrays().values()]
+    # Lengths belong to the key: the same bytes, cut elsewhere, are another tree.
+    lengths = np.array([len(part) for part in parts], np.int64).tobytes()
+    return blake2b(lengths + b"".join(parts)).digest(), id(grid)
 
 
 class _Splits:

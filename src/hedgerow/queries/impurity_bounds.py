@@ -54,6 +54,7 @@ from hedgerow.tables import Rows
 
 _WHAT = "impurity bounds"
 _EXACT_ROWS = 1 << 26  # below it shares of two counts are told apart by float64
+_SQUARED_ROWS = 1 << 31  # below it squares of counts fit into 64 bits
 Ints = NDArray[np.int64]
 
 
@@ -184,9 +185,16 @@ def _exact(side: Ints) -> Fraction:
 def impurity_steps(side: Ints, bits: int) -> Ints:
     """(n - sum n_k^2 / n) / 2 of sides (class, side), rounded down to multiples of 2**-bits."""
     n = side.sum(axis=0)
-    twice = n * n - (side * side).sum(axis=0)  # below 2**62 for fewer than 2**31 rows
+    if n.size and int(n.max()) >= _SQUARED_ROWS:  # their squares wrap, and one row would move much
+        exact: Any = side.astype(object)  # Python's integers
+        return np.asarray(_impurity_of(exact, exact.sum(axis=0), bits), np.int64)
+    return np.asarray(_impurity_of(side, n, bits))
+
+
+def _impurity_of(side: Any, n: Any, bits: int) -> Any:
+    twice = n * n - (side * side).sum(axis=0)
     below = np.maximum(2 * n, 1)
-    return np.asarray((twice // below << bits) + ((twice % below) << bits) // below)
+    return (twice // below << bits) + ((twice % below) << bits) // below
 
 
 def _by_share(counts: Ints) -> NDArray[np.intp]:
