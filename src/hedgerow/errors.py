@@ -60,6 +60,12 @@ class SumFailed(HedgerowError):
     exit_code = 5
 
 
+class ExchangeFailed(HedgerowError):
+    """Parties could not finish what they said to each other. There is no model."""
+
+    exit_code = 5
+
+
 class SlotSpent(HedgerowError):
     """A slot was charged earlier without a stored release, and no spare is left."""
 

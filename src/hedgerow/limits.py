@@ -27,6 +27,7 @@ class Limits:
     kinds: frozenset[str] | None = None  # of queries
     per_month: Budget | None = None  # ceiling over the runs reserved in the last 31 days
     methods: frozenset[str] | None = None
+    programs: frozenset[str] | None = None  # what it may do with others without an epsilon
     coordinator: str = ""  # fingerprint of its key
     parties: tuple[tuple[str, str], ...] | None = None  # name, and fingerprint or ""
     approve: bool = False  # whether a person must approve each plan

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -28,6 +28,7 @@ from hedgerow.errors import (
     SlotSpent,
     TableError,
 )
+from hedgerow.exchange import ProgramFactory
 from hedgerow.failpoints import fail_point
 from hedgerow.limits import Approvals, Event, Limits, least_parties
 from hedgerow.packing import canonical_json
@@ -47,6 +48,7 @@ from hedgerow.queries.noise import noise_for, priced_for
 from hedgerow.schema import Schema
 from hedgerow.scores import RunningScores
 from hedgerow.tables import Rows
+from hedgerow.talks import Talks
 from hedgerow.wire import Ask, Message, Refusal
 
 log = logging.getLogger(__name__)
@@ -97,6 +99,7 @@ class Party:
     limits : what the party allows, whatever a plan says
     approvals : where plans wait for a person; without it none is approved, if the limits ask
     watch : called with an `Event` after everything that the party did
+    programs : what it can do together with other parties, without an epsilon (`hedgerow.exchange`)
     coins : the secret that samples of rows are drawn with; by default it follows from the identity
     """
 
@@ -111,6 +114,7 @@ class Party:
         approvals: Approvals | None = None,
         watch: Callable[[Event], None] | None = None,
         coins: Callable[[], bytes] | None = None,
+        programs: Mapping[str, ProgramFactory] | None = None,
     ) -> None:
         if rows.schema not in ("", schema.hash):  # codes, labels and persons would be others
             raise TableError(
@@ -129,6 +133,8 @@ class Party:
         self._boot = len(self._ledger.lines(name, "boot")) + 1
         self._ledger.append(name, "boot", values={"boot": self._boot})
         self._runs: dict[str, _Run] = {}
+        allowed, known = self._limits.programs, programs or {}
+        self._talks = Talks(name, schema, self.identity, self._ledger, self._keys, known, allowed)
         self._scores = RunningScores(self._rows, schema)
         self._lock = threading.Lock()
         self._closed = self._unwritten = False
@@ -170,7 +176,10 @@ class Party:
     def _dispatch(self, message: Message) -> Message:
         if message.type == "ask":
             return self._ask(message)
+        if message.type == "letters":
+            return self._talks.step(message)
         handlers = {"ready": self._ready, "open": self._open, "join": self._join}
+        handlers |= {"agree": self._agree, "meet": self._meet}
         if message.type not in handlers:
             raise Refusal("bad-message")
         return handlers[message.type](wire.values_of(message))
@@ -246,6 +255,14 @@ class Party:
         self._runs[plan.run] = run
         mine = self._announcement(run, roster).signed(self.identity)
         return wire.plain("opened", {"announcement": mine.to_dict()})
+
+    def _agree(self, values: dict[str, Any]) -> Message:
+        assert self.roster is not None
+        return self._talks.agree(values, self.roster, self._boot)
+
+    def _meet(self, values: dict[str, Any]) -> Message:
+        assert self.roster is not None
+        return self._talks.meet(values, self.roster, self._boot, self._rows)
 
     def _check_approved(self, plan: Plan) -> None:
         """Where a person must approve each plan: refuse until that happened, then record it."""

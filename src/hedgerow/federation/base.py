@@ -18,6 +18,7 @@ from hedgerow.errors import FormatError, HedgerowError, Refused, SumFailed
 from hedgerow.failpoints import fail_point
 from hedgerow.federation.engine import Engine as Engine
 from hedgerow.federation.engine import Reply as Reply
+from hedgerow.federation.post import Post
 from hedgerow.federation.presence import Presence
 from hedgerow.limits import least_parties
 from hedgerow.model.tree import Tree
@@ -33,7 +34,6 @@ from hedgerow.wire import REFUSALS, Ask, Message
 log = logging.getLogger(__name__)
 _PROBE_SECONDS = 5.0  # a lost party is probed before every sum, and may not hold it up
 _PAUSE_SECONDS = 1.0
-_ALWAYS = ("refusal", "need-trees")
 _SOURCE = re.compile(r"[a-z ]{1,40}")
 
 
@@ -89,9 +89,7 @@ class Federation:
         self.simulated = engine.simulated or trial  # one process or one account has everything
         self.turn = 0  # counts runs: trees and plan belong to the last one that began
         self.rounds = 0  # sums that were answered
-        self.exchanges = 0  # messages with their replies: opening, joining and repeats as well
-        self.received, self.sent = Counter[str](), Counter[str]()  # bytes of each party
-        self._identity = coordinator
+        self._post = Post(engine, roster, coordinator)
         self._plan: Plan | None = None
         self._presence = Presence()
         self._keys = MaskKeys()  # answers are sealed for this key; it lives as long as we do
@@ -104,12 +102,32 @@ class Federation:
         return self.roster.names
 
     @property
+    def post(self) -> Post:
+        """What carries messages, and counts them."""
+        return self._post
+
+    @property
+    def exchanges(self) -> int:
+        """Messages with their replies: opening, joining and repeats as well."""
+        return self._post.exchanges
+
+    @property
+    def received(self) -> Counter[str]:
+        """Bytes that each party received."""
+        return self._post.received
+
+    @property
+    def sent(self) -> Counter[str]:
+        """Bytes that each party sent."""
+        return self._post.sent
+
+    @property
     def bytes_to_parties(self) -> int:
-        return self.received.total()
+        return self._post.received.total()
 
     @property
     def bytes_from_parties(self) -> int:
-        return self.sent.total()
+        return self._post.sent.total()
 
     @property
     def ensemble(self) -> EnsembleRef:
@@ -278,28 +296,8 @@ class Federation:
         self, names: Sequence[str], message: Message, wanted: str, seconds: float | None = None
     ) -> dict[str, Message]:
         """Send one signed message to some parties; keep replies that are theirs, and to this."""
-        data = message.signed(self._identity).to_bytes()
-        self.exchanges += 1
-        self.received.update(dict.fromkeys(names, len(data)))
-        replies: dict[str, Message] = {}
-        for name, reply in self.engine.ask(names, data, seconds or self.timeout_seconds).items():
-            if reply.body is None:
-                log.warning("no answer from %s: %s", name, reply.problem)
-                continue
-            self.sent[name] += len(reply.body)
-            try:
-                read = Message.from_bytes(reply.body)
-            except FormatError:
-                log.warning("unreadable answer from %s", name)
-                continue
-            if not read.is_signed_by(self.roster.keys[name]):
-                log.warning("answer from %s is not signed with its pinned key", name)
-                continue
-            if read.request != message.hash or read.type not in (wanted, *_ALWAYS):
-                log.warning("a reply from %s belongs to another message", name)
-                continue
-            replies[name] = read
-        return replies
+        seconds = seconds or self.timeout_seconds
+        return self._post.send(dict.fromkeys(names, message), wanted, seconds)
 
     def _raise_refusals(self, replies: dict[str, Message]) -> None:
         for name, reply in replies.items():

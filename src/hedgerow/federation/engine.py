@@ -16,7 +16,11 @@ class Reply:
 
 
 class Engine(Protocol):
-    """What carries the messages."""
+    """What carries the messages.
+
+    One that carries different messages at once has `ask_each(messages, timeout_seconds)` as well;
+    with others they go one after another.
+    """
 
     @property
     def names(self) -> tuple[str, ...]: ...

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from hedgerow.exchange import ProgramFactory
 from hedgerow.federation.base import Federation, Reply
 from hedgerow.limits import Limits
 from hedgerow.party import Party
@@ -45,6 +46,7 @@ def local_federation(
     minimum_parties: int = 3,
     trust: str | None = None,
     limits: Limits | None = None,
+    programs: Mapping[str, ProgramFactory] | None = None,
 ) -> Federation:
     """Parties of one process under real keys, masks and messages; trust is simulated.
 
@@ -54,6 +56,7 @@ def local_federation(
     trust : what the roster says; by default the parties where there are several
     ledger : shared by all parties; by default one in memory
     limits : what each party allows, if anything is to be limited
+    programs : what the parties can do together without an epsilon
     """
     check_names(list(tables))
     shared = ledger or Ledger.in_memory()
@@ -62,7 +65,7 @@ def local_federation(
         path = Path(f"{shared.path}.coins")
         coins = partial(kept_key, path)
     parties = {
-        name: Party(name, rows, schema, shared, limits=limits, coins=coins)
+        name: Party(name, rows, schema, shared, limits=limits, coins=coins, programs=programs)
         for name, rows in tables.items()
     }
     coordinator = Identity()

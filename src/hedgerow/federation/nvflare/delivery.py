@@ -1,10 +1,10 @@
-"""One message on its way to several parties: who still owes a reply, and who needs the bytes."""
+"""Messages on their way to several parties: who still owes a reply, and who needs the bytes."""
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from hedgerow.federation.base import Reply
 from hedgerow.federation.nvflare.envelopes import Outcome, Round
@@ -27,16 +27,15 @@ class Delivery:
 
     def __init__(
         self,
-        names: Sequence[str],
-        message: bytes,
+        messages: Mapping[str, bytes],
         timeout_seconds: float,
         doubtful: Collection[str] = (),
     ) -> None:
         self.id = secrets.token_hex(8)
-        self._message, self._doubtful = message, doubtful  # those that were lost before
+        self._messages, self._doubtful = messages, doubtful  # those that were lost before
         self._timeout, self._deadline = timeout_seconds, time.monotonic() + timeout_seconds
-        self._longest = len(message)
-        self._states = dict.fromkeys(names, "unknown")
+        self._longest = max((len(message) for message in messages.values()), default=0)
+        self._states = dict.fromkeys(messages, "unknown")
         self._replies: dict[str, bytes] = {}
         self._given_up: set[str] = set()
         self._since: dict[str, float] = {}
@@ -64,11 +63,17 @@ class Delivery:
         return self._since.get(name, 0.0)
 
     def round(self) -> Round:
-        """The next thing to send: the message to those who need it, else a question to the rest."""
-        need = tuple(n for n in self.waiting if self._states[n] == "unknown")
-        body = self._message if need else b""
+        """The next thing to send: a message to those who need it, else a question to the rest.
+
+        Parties with the same message get it at once. While others still need theirs, nobody is
+        waited for: they are to compute at the same time.
+        """
+        lacking = [n for n in self.waiting if self._states[n] == "unknown"]
+        body = self._messages[lacking[0]] if lacking else b""
+        need = tuple(n for n in lacking if self._messages[n] == body)
         computing = need or any(self._states[n] == "working" for n in self.waiting)
         wait = min(WAIT_SECONDS, max(0.1, self.seconds_left)) if computing else 0.0
+        wait = 0.0 if len(need) < len(lacking) else wait
         grace = GRACE_SECONDS + self._longest / BYTES_A_SECOND
         return Round(self.id, need or self.waiting, body, wait, grace)
 

@@ -11,7 +11,7 @@ import fcntl
 import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from hedgerow.errors import HedgerowError, SettingsError
@@ -73,12 +73,15 @@ class NvflareEngine:
         return self._names
 
     def ask(self, names: Sequence[str], message: bytes, timeout_seconds: float) -> dict[str, Reply]:
-        """Carry one message to some parties, until all have replied or the time is over.
+        return self.ask_each(dict.fromkeys(names, message), timeout_seconds)
+
+    def ask_each(self, messages: Mapping[str, bytes], timeout_seconds: float) -> dict[str, Reply]:
+        """Carry each party its message, until all have replied or the time is over.
 
         Replacing a job that died is finished even if it takes longer than the time-out.
         """
-        lost = [name for name in names if name in self._gone]
-        delivery = Delivery(names, message, timeout_seconds, lost)
+        lost = [name for name in messages if name in self._gone]
+        delivery = Delivery(messages, timeout_seconds, lost)
         self._probe(lost, delivery)
         while delivery.waiting and delivery.seconds_left > 0:
             try:
@@ -93,7 +96,7 @@ class NvflareEngine:
                 self._gone.pop(name, None)
             elif state != "working":
                 self._gone.setdefault(name, delivery.unreached_since(name) or time.time())
-        return {name: delivery.reply(name) for name in names}
+        return {name: delivery.reply(name) for name in messages}
 
     def close(self) -> None:
         """End the job and let others use the kit."""

@@ -1,0 +1,65 @@
+"""Signed messages to parties and their replies: what is not theirs, or not to this, is dropped."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+
+from hedgerow.errors import FormatError
+from hedgerow.federation.engine import Engine, Reply
+from hedgerow.privacy.identity import Identity, Roster
+from hedgerow.wire import Message
+
+log = logging.getLogger(__name__)
+_ALWAYS = ("refusal", "need-trees")
+
+
+class Post:
+    """The coordinator's letter box: signs what goes out, checks what comes back, counts both."""
+
+    def __init__(self, engine: Engine, roster: Roster, coordinator: Identity) -> None:
+        self.engine, self.roster, self._identity = engine, roster, coordinator
+        self.exchanges = 0  # messages with their replies
+        self.received, self.sent = Counter[str](), Counter[str]()  # bytes of each party
+
+    def send(
+        self, messages: Mapping[str, Message], wanted: str, seconds: float
+    ) -> dict[str, Message]:
+        """Send each party its message; those that are the same object are signed once."""
+        signed = {id(m): m.signed(self._identity).to_bytes() for m in set(messages.values())}
+        data = {name: signed[id(message)] for name, message in messages.items()}
+        self.exchanges += 1
+        self.received.update({name: len(one) for name, one in data.items()})
+        replies: dict[str, Message] = {}
+        for name, reply in self._asked(data, seconds).items():
+            if reply.body is None:
+                log.warning("no answer from %s: %s", name, reply.problem)
+                continue
+            self.sent[name] += len(reply.body)
+            try:
+                read = Message.from_bytes(reply.body)
+            except FormatError:
+                log.warning("unreadable answer from %s", name)
+                continue
+            if not read.is_signed_by(self.roster.keys[name]):
+                log.warning("answer from %s is not signed with its pinned key", name)
+                continue
+            if read.request != messages[name].hash or read.type not in (wanted, *_ALWAYS):
+                log.warning("a reply from %s belongs to another message", name)
+                continue
+            replies[name] = read
+        return replies
+
+    def _asked(self, data: Mapping[str, bytes], seconds: float) -> dict[str, Reply]:
+        groups: dict[bytes, list[str]] = {}
+        for name, message in data.items():
+            groups.setdefault(message, []).append(name)
+        each = getattr(self.engine, "ask_each", None)
+        if len(groups) > 1 and each is not None:
+            found: dict[str, Reply] = each(data, seconds)
+            return found
+        replies: dict[str, Reply] = {}
+        for message, names in groups.items():
+            replies |= self.engine.ask(names, message, seconds)
+        return replies

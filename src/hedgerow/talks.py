@@ -1,0 +1,173 @@
+"""A party's side of conversations: what it agreed to, and its programs, step by step.
+
+The coordinator carries letters between parties and cannot read or change them: each is sealed with
+the keys of writer and reader, for one step of one agreement. An agreement is on the ledger before
+the first step is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hedgerow import wire
+from hedgerow.exchange import Agreement, Program, ProgramFactory, Step, check_letters
+from hedgerow.packing import digest, pack, unpack
+from hedgerow.privacy.identity import Announcement, Identity, Roster
+from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.masks import MaskKeys
+from hedgerow.privacy.peers import Peers
+from hedgerow.schema import Schema
+from hedgerow.tables import Rows
+from hedgerow.wire import Message, Refusal
+
+MOST_LETTERS = 10_000
+
+
+@dataclass
+class _Talk:
+    agreement: Agreement
+    number: int = 0  # openings so far
+    nonce: str = ""
+    announcements: dict[str, Announcement] = field(default_factory=dict)
+    program: Program | None = None
+    steps: int = 0
+    last: tuple[str, Message] | None = None  # hash of the message that was answered, and the reply
+
+
+def seal_label(agreement: str, step: int, reader: str) -> str:
+    """What a letter is sealed for; the writer's name is bound in beside it."""
+    return digest("hedgerow letter 1", agreement, str(step), reader)
+
+
+class Talks:
+    """What one party remembers of its conversations while its process lives.
+
+    Parameters
+    ----------
+    programs : what the party can do, by name
+    allowed : which of them its operator lets it take part in; None = all
+    """
+
+    def __init__(
+        self,
+        name: str,
+        schema: Schema,
+        identity: Identity,
+        ledger: Ledger,
+        keys: MaskKeys,
+        programs: Mapping[str, ProgramFactory],
+        allowed: frozenset[str] | None,
+    ) -> None:
+        self._name, self._schema, self._identity = name, schema, identity
+        self._ledger, self._keys, self._programs = ledger, keys, dict(programs)
+        self._allowed = allowed
+        self._peers = Peers(ledger, name)
+        self._known: dict[str, _Talk] = {}
+
+    def agree(self, values: dict[str, Any], roster: Roster, boot: int) -> Message:
+        """Check what is to be done, and announce this process's key."""
+        agreement = Agreement.from_dict(values.get("agreement", {}))
+        if values.get("roster") != roster.hash:
+            raise Refusal("other-roster")
+        if agreement.schema_hash != self._schema.hash:
+            raise Refusal("other-schema")
+        if self._name not in agreement.parties or not roster.keys.keys() >= set(agreement.parties):
+            raise Refusal("unknown-party")
+        if agreement.program not in self._programs:
+            raise Refusal("not-allowed")
+        if self._allowed is not None and agreement.program not in self._allowed:
+            raise Refusal("not-allowed")
+        known, nonce = self._known.get(agreement.run), str(values.get("nonce"))
+        recorded = self._ledger.lines(self._name, "disclose", agreement.run)
+        if recorded and recorded[0].values["hash"] != agreement.hash:
+            raise Refusal("other-plan")
+        if known is None or known.nonce != nonce:  # another opening begins from the start
+            number = 1 if known is None else known.number + 1
+            known = _Talk(agreement, number, nonce)
+            self._known[agreement.run] = known
+        mine = self._announcement(known, roster, boot).signed(self._identity)
+        return wire.plain("opened", {"announcement": mine.to_dict()})
+
+    def _announcement(self, talk: _Talk, roster: Roster, boot: int) -> Announcement:
+        hashes = (talk.agreement.hash, self._schema.hash, roster.hash)
+        return Announcement(self._name, boot, talk.number, self._keys.public, *hashes)
+
+    def meet(self, values: dict[str, Any], roster: Roster, boot: int, rows: Rows) -> Message:
+        """Take the others' keys; from here on the agreement is on record, and its program runs."""
+        talk = self._talk(values.get("run"))
+        mine = self._announcement(talk, roster, boot)
+        fresh = self._peers.read(values.get("announcements", []), mine, roster)
+        if fresh is None or set(fresh) != set(talk.agreement.parties):
+            raise Refusal("bad-announcement")
+        for announced in fresh.values():
+            self._keys.agree(announced.key)
+        for announced in fresh.values():
+            self._peers.remember(announced)
+        if talk.program is None:
+            record = {"hash": talk.agreement.hash, "agreement": talk.agreement.to_dict()}
+            if not self._ledger.lines(self._name, "disclose", talk.agreement.run):
+                self._ledger.append(self._name, "disclose", talk.agreement.run, values=record)
+            make = self._programs[talk.agreement.program]
+            talk.program = make(self._name, rows, self._schema, talk.agreement)
+        talk.announcements = fresh
+        return wire.plain("joined", {"run": talk.agreement.run})
+
+    def step(self, message: Message) -> Message:
+        """Take one step with the letters of the others; the same message gets the same reply."""
+        values, arrays = unpack(message.body)
+        talk = self._talk(values.get("run"))
+        if talk.last is not None and talk.last[0] == message.hash:
+            return talk.last[1]
+        if talk.program is None or values.get("step") != talk.steps + 1:
+            raise Refusal("old-attempt")
+        letters = {
+            writer: self._opened(talk, writer, sealed.tobytes())
+            for writer, sealed in zip(values.get("writers", []), _rows(arrays), strict=True)
+        }
+        program, talk.program = talk.program, None  # one that fails half-way is not asked again
+        taken = program.step(letters)
+        talk.program = program
+        check_letters(self._name, taken.letters, talk.agreement.parties)
+        talk.steps += 1
+        reply = self._sealed(talk, taken, str(values.get("reply_to")), message.hash)
+        talk.last = (message.hash, reply)
+        return reply
+
+    def _opened(self, talk: _Talk, writer: str, sealed: bytes) -> bytes:
+        if writer == self._name or writer not in talk.announcements:
+            raise Refusal("unknown-party")
+        label = seal_label(talk.agreement.hash, talk.steps, self._name)
+        return self._keys.unseal(talk.announcements[writer].key, label, writer, sealed)
+
+    def _sealed(self, talk: _Talk, taken: Step, reply_to: str, request: str) -> Message:
+        arrays = {}
+        readers = sorted(taken.letters)
+        for i, reader in enumerate(readers):
+            label = seal_label(talk.agreement.hash, talk.steps, reader)
+            key = talk.announcements[reader].key
+            arrays[f"letter{i}"] = _bytes(
+                self._keys.seal(key, label, self._name, taken.letters[reader])
+            )
+        arrays["report"] = _bytes(self._keys.seal(reply_to, request, self._name, taken.report))
+        return Message("letters", pack({"readers": readers, "done": taken.done}, arrays))
+
+    def _talk(self, run: Any) -> _Talk:
+        if not isinstance(run, str) or run not in self._known:
+            raise Refusal("unknown-run")
+        return self._known[run]
+
+
+def _rows(arrays: Mapping[str, Any]) -> list[Any]:
+    """letter0, letter1, ... in their order."""
+    names = [name for name in arrays if name.startswith("letter")]
+    if len(names) > MOST_LETTERS:
+        raise Refusal("bad-message")
+    return [arrays[f"letter{i}"] for i in range(len(names))]
+
+
+def _bytes(data: bytes) -> Any:
+    return np.frombuffer(data, np.uint8)
