@@ -180,6 +180,12 @@ def test_what_the_operator_did_not_allow_is_refused_before_anything_is_shown() -
     assert ledger.lines(kind="disclose") == []
 
 
+def test_where_a_person_approves_each_plan_nothing_goes_past_them() -> None:
+    federation = federation_of(limits=Limits(approve=True))
+    with pytest.raises(RefusedBy, match="not-approved"):
+        Conversation(federation, AGREEMENT, Ledger.in_memory()).run()
+
+
 @pytest.mark.parametrize(
     ("change", "word"),
     [

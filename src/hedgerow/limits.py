@@ -60,6 +60,15 @@ class Limits:
         asked = set(plan.rest.kinds) if plan.rest else set()
         return {slot.kind for slot in plan.slots} <= listed and asked <= later
 
+    def check_program(self, program: str, names: Sequence[str], roster: Roster) -> None:
+        """Refuse to take part in something without an epsilon that the operator did not name."""
+        if self.programs is not None and program not in self.programs:
+            raise Refusal("not-allowed")
+        if self.approve:  # a person approves plans, and this is none: nobody has looked at it
+            raise Refusal("not-approved")
+        if self.objection(roster) or not all(self._allows(name, roster) for name in names):
+            raise Refusal("not-allowed")
+
     def check_set(self, names: Sequence[str], roster: Roster) -> None:
         """Refuse a set of parties that is too small or holds one that is not allowed."""
         if self.parties is not None and not all(self._allows(name, roster) for name in names):
@@ -102,10 +111,11 @@ def least_parties(roster: Roster) -> int:
 class Event:
     """Something that a party did, for whoever watches it; never anything about rows."""
 
-    what: str  # "reserved", "answered", "refused", "unwritten" (its ledger could not be written)
+    # "reserved", "answered", "agreed", "refused", "unwritten" (its ledger could not be written)
+    what: str
     run: str
     slot: int = -1
-    kind: str = ""  # of the query
+    kind: str = ""  # of the query, or name of the program that was agreed to
     mu: float = 0.0
     epsilon: float = 0.0  # of a pure plan: what the question cost any row
     word: str = ""  # of a refusal

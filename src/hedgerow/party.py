@@ -133,8 +133,8 @@ class Party:
         self._boot = len(self._ledger.lines(name, "boot")) + 1
         self._ledger.append(name, "boot", values={"boot": self._boot})
         self._runs: dict[str, _Run] = {}
-        allowed, known = self._limits.programs, programs or {}
-        self._talks = Talks(name, schema, self.identity, self._ledger, self._keys, known, allowed)
+        mine = (self._ledger, self._keys, programs or {}, self._limits)
+        self._talks = Talks(name, schema, self.identity, *mine)
         self._scores = RunningScores(self._rows, schema)
         self._lock = threading.Lock()
         self._closed = self._unwritten = False
@@ -262,7 +262,9 @@ class Party:
 
     def _meet(self, values: dict[str, Any]) -> Message:
         assert self.roster is not None
-        return self._talks.meet(values, self.roster, self._boot, self._rows)
+        agreement, reply = self._talks.meet(values, self.roster, self._boot, self._rows)
+        self._tell(Event("agreed", agreement.run, kind=agreement.program))
+        return reply
 
     def _check_approved(self, plan: Plan) -> None:
         """Where a person must approve each plan: refuse until that happened, then record it."""

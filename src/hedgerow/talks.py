@@ -15,6 +15,7 @@ import numpy as np
 
 from hedgerow import wire
 from hedgerow.exchange import Agreement, Program, ProgramFactory, Step, check_letters
+from hedgerow.limits import Limits
 from hedgerow.packing import digest, pack, unpack
 from hedgerow.privacy.identity import Announcement, Identity, Roster
 from hedgerow.privacy.ledger import Ledger
@@ -49,7 +50,7 @@ class Talks:
     Parameters
     ----------
     programs : what the party can do, by name
-    allowed : which of them its operator lets it take part in; None = all
+    limits : which of them its operator lets it take part in, and with whom
     """
 
     def __init__(
@@ -60,11 +61,11 @@ class Talks:
         ledger: Ledger,
         keys: MaskKeys,
         programs: Mapping[str, ProgramFactory],
-        allowed: frozenset[str] | None,
+        limits: Limits,
     ) -> None:
         self._name, self._schema, self._identity = name, schema, identity
         self._ledger, self._keys, self._programs = ledger, keys, dict(programs)
-        self._allowed = allowed
+        self._limits = limits
         self._peers = Peers(ledger, name)
         self._known: dict[str, _Talk] = {}
 
@@ -79,8 +80,7 @@ class Talks:
             raise Refusal("unknown-party")
         if agreement.program not in self._programs:
             raise Refusal("not-allowed")
-        if self._allowed is not None and agreement.program not in self._allowed:
-            raise Refusal("not-allowed")
+        self._limits.check_program(agreement.program, agreement.parties, roster)
         known, nonce = self._known.get(agreement.run), str(values.get("nonce"))
         recorded = self._ledger.lines(self._name, "disclose", agreement.run)
         if recorded and recorded[0].values["hash"] != agreement.hash:
@@ -96,7 +96,9 @@ class Talks:
         hashes = (talk.agreement.hash, self._schema.hash, roster.hash)
         return Announcement(self._name, boot, talk.number, self._keys.public, *hashes)
 
-    def meet(self, values: dict[str, Any], roster: Roster, boot: int, rows: Rows) -> Message:
+    def meet(
+        self, values: dict[str, Any], roster: Roster, boot: int, rows: Rows
+    ) -> tuple[Agreement, Message]:
         """Take the others' keys; from here on the agreement is on record, and its program runs."""
         talk = self._talk(values.get("run"))
         mine = self._announcement(talk, roster, boot)
@@ -114,7 +116,7 @@ class Talks:
             make = self._programs[talk.agreement.program]
             talk.program = make(self._name, rows, self._schema, talk.agreement)
         talk.announcements = fresh
-        return wire.plain("joined", {"run": talk.agreement.run})
+        return talk.agreement, wire.plain("joined", {"run": talk.agreement.run})
 
     def step(self, message: Message) -> Message:
         """Take one step with the letters of the others; the same message gets the same reply."""

@@ -37,6 +37,7 @@ WHOLE = {
     "approve": "each plan",
     "methods": ["auto"],
     "kinds": ["label-sums", "leaf-sums"],
+    "programs": ["simfl"],
     "coordinator": MARK.lower(),
     "epsilon": {"per_run": 1, "per_month": 2.5, "total": 10.0},
     "party": [{"name": "b", "fingerprint": MARK}, {"name": "c"}],
@@ -47,6 +48,10 @@ def read(document: dict[str, Any]) -> Limits:
     return limits_from_text(tomli_w.dumps(document), "a")
 
 
+def test_nothing_without_an_epsilon_is_allowed_unless_it_is_named() -> None:
+    assert read({"format": 1, "delta": 1e-6}).programs == frozenset()
+
+
 def test_every_key_is_read() -> None:
     assert read(WHOLE) == Limits(
         budget=Budget(10.0, 1e-6),
@@ -55,6 +60,7 @@ def test_every_key_is_read() -> None:
         least_parties=3,
         kinds=frozenset({"label-sums", "leaf-sums"}),
         methods=frozenset({"auto"}),
+        programs=frozenset({"simfl"}),
         coordinator=MARK,
         parties=(("a", ""), ("b", MARK), ("c", "")),
         approve=True,

@@ -63,6 +63,9 @@ class Board:
             self.say(f"run {run}: {printable(plan.method)} reserved {cost}. {self._left()}")
         elif event.what == "answered" and event.plan is not None:
             self._answered(event, event.plan)
+        elif event.what == "agreed":
+            what = f"{printable(event.kind)} with other parties; nothing of it has an epsilon"
+            self.say(f"run {run}: takes part in {what}. The ledger says what is shown.", "yellow")
         elif event.what == "refused":
             reason = REFUSALS.get(event.word, "")
             self.say(f"run {run}: refused ({event.word}): {reason}{_advice(event.word)}", "yellow")

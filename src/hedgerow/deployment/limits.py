@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.deployment.method_kinds import method_kinds
+from hedgerow.deployment.programs import PROGRAMS
 from hedgerow.errors import SettingsError
 from hedgerow.limits import Limits
 from hedgerow.packing import digest
@@ -23,8 +24,8 @@ MOST_PARTIES = 10_000
 MOST_EPSILON = 1e6  # more is no limit; leave the key out
 APPROVE = ("each plan", "none")
 _TOP = (
-    "format", "delta", "epsilon", "least_parties", "methods", "kinds", "approve", "coordinator",
-    "party",
+    "format", "delta", "epsilon", "least_parties", "methods", "kinds", "programs", "approve",
+    "coordinator", "party",
 )  # fmt: skip
 _EPSILON = ("per_run", "per_month", "total")
 _PARTY = ("name", "fingerprint")
@@ -99,6 +100,7 @@ def _limits(document: Mapping[str, Any], name: str) -> Limits:
         least_parties=_count(document.get("least_parties", 1)),
         kinds=_choice(document, "kinds", QUERIES),
         methods=_choice(document, "methods", METHODS),
+        programs=_choice(document, "programs", PROGRAMS) or frozenset(),
         coordinator=_fingerprint(document.get("coordinator", ""), "coordinator"),
         parties=_parties(document["party"], name) if "party" in document else None,
         approve=approve == "each plan",
@@ -196,6 +198,10 @@ approve = "none"
 # kinds = [{", ".join(f'"{kind}"' for kind in QUERIES)}]
 # coordinator = "0000 0000 0000 0000 0000 0000 0000 0000"
 
+# What this party may do together with others without an epsilon. Without this line: nothing. The
+# ledger keeps what each of them shows to whom. Not together with approve = "each plan".
+# programs = [{", ".join(f'"{name}"' for name in PROGRAMS)}]
+
 [epsilon]
 per_run = 2.0
 per_month = 4.0  # runs reserved in the last 31 days
@@ -221,6 +227,7 @@ def limits_in_words(allowed: Limits) -> list[str]:
     words.append(
         f"Methods: {_listed(allowed.methods)}. Kinds of queries: {_listed(allowed.kinds)}."
     )
+    words.append(f"Without an epsilon: {', '.join(sorted(allowed.programs or ())) or 'nothing'}.")
     words.append(f"Coordinator: {allowed.coordinator or 'whichever the roster pins'}.")
     if allowed.parties is None:
         words.append("Parties: whichever the roster pins.")

@@ -18,6 +18,7 @@ from hedgerow.deployment.board import Board
 from hedgerow.deployment.desk import Desk
 from hedgerow.deployment.last_line import note_last_line, open_ledger
 from hedgerow.deployment.plans import PlanFolder
+from hedgerow.deployment.programs import program_factories
 from hedgerow.deployment.start import Start, check_limits, record_limits
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.federation.kit import Kit
@@ -106,7 +107,7 @@ class PartyProcess:
             self._record_limits(ledger)
             party = Party(
                 self.kit.name, rows, schema, ledger, identity, self._limits,
-                PlanFolder.of(self.kit), partial(self._told, ledger),
+                PlanFolder.of(self.kit), partial(self._told, ledger), programs=program_factories(),
             )  # fmt: skip
             note_last_line(self.kit, ledger)  # before anybody hears of this start
             party.pin(roster)
