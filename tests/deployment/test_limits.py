@@ -66,7 +66,7 @@ def test_every_key_is_read() -> None:
         approve=True,
         delta=1e-6,
     )
-    assert read({"format": 1, "delta": 1e-6}) == Limits(delta=1e-6)
+    assert read({"format": 1, "delta": 1e-6}) == Limits(programs=frozenset(), delta=1e-6)
 
 
 def test_the_default_text_is_complete_and_also_without_its_comment_marks() -> None:
