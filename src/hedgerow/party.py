@@ -41,7 +41,7 @@ from hedgerow.privacy.reservation import Reservation
 from hedgerow.queries import size_of, step_trees
 from hedgerow.queries.noise import noise_for, priced_for
 from hedgerow.schema import Schema
-from hedgerow.scores import RunningScores
+from hedgerow.scores import Holding, RunningScores
 from hedgerow.tables import Rows
 from hedgerow.wire import Ask, Message, Refusal
 
@@ -76,7 +76,8 @@ class Party:
     Parameters
     ----------
     name : party name, as in the roster
-    rows : rows already checked against the schema (see `hedgerow.tables.rows_of`)
+    rows : rows already checked against the schema (see `hedgerow.tables.rows_of`), or whatever
+        holds them elsewhere and gives exact sums
     schema : the public schema all parties agreed on
     ledger : where this party's charges go; in-process parties may share one
     limits : what the party allows, whatever a plan says
@@ -87,7 +88,7 @@ class Party:
     def __init__(
         self,
         name: str,
-        rows: Rows,
+        rows: Rows | Holding,
         schema: Schema,
         ledger: Ledger | None = None,
         identity: Identity | None = None,
@@ -98,7 +99,7 @@ class Party:
         self.name, self.schema = name, schema
         self.identity = identity or Identity()
         self.roster: Roster | None = None
-        self._rows, self._limits = rows_per_person(rows, schema), limits or Limits()
+        self._limits = limits or Limits()
         self._ledger = ledger or Ledger.in_memory()
         self._approvals, self._watch = approvals, watch
         self._peers, self._refusals = Peers(self._ledger, name), Refusals(self._ledger, name)
@@ -106,7 +107,10 @@ class Party:
         self._boot = len(self._ledger.lines(name, "boot")) + 1
         self._ledger.append(name, "boot", values={"boot": self._boot})
         self._runs: dict[str, _Run] = {}
-        self._scores = RunningScores(self._rows, schema)
+        if isinstance(rows, Rows):
+            self._rows = rows_per_person(rows, schema)
+            rows = RunningScores(self._rows, schema)
+        self._scores: Holding = rows
         self._lock = threading.Lock()
         self._closed = self._unwritten = False
 
@@ -369,14 +373,13 @@ class Party:
 
     def _answer(self, ask: Ask, run: _Run, request: str) -> Message:
         """Exact sums, then this party's noise and mask. The last number is a zero check."""
-        scores = self._scores.at(ask.query.ensemble, step_trees(ask.query))
-        exact = ask.query.answer(self._rows, scores, self.schema, ask.noise.bits)
+        exact = self._scores.exact(ask.query, ask.noise.bits)
         total = np.append(exact, 0).view(np.uint64)
         trust, source = run.plan.privacy.trust, "none"
         if trust != "coordinator":
             blocks = [block.size for block in ask.query.blocks]
             # Under `nobody` every row has noise of its own; their sum is drawn at once.
-            honest, n_rows = len(ask.parties) - ask.colluding, self._rows.n_rows
+            honest, n_rows = len(ask.parties) - ask.colluding, self._scores.n_rows
             share = float(n_rows) if trust == "nobody" else 1.0 / honest
             if ask.noise.mechanism == "laplace":
                 total[:-1] = mechanisms.add_laplace(total[:-1], blocks, ask.noise.sigmas, honest)
@@ -389,7 +392,7 @@ class Party:
             )
             total = total + self._keys.mask(self.name, context, run.announcements, len(total))
         # Row counts are public under `nobody` and never leave under the other trusts.
-        n_rows = self._rows.n_rows if trust == "nobody" else 0
+        n_rows = self._scores.n_rows if trust == "nobody" else 0
         return wire.answer(self.name, source, total, n_rows)
 
 

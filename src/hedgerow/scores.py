@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +13,31 @@ from hedgerow.binning import ColumnGrid, base_grid
 from hedgerow.losses import loss_for
 from hedgerow.model.routing import Routes, routes_of
 from hedgerow.model.tree import Tree
-from hedgerow.queries import NO_TREES, EnsembleRef
+from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, step_trees
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
+
+
+class Holding(Protocol):
+    """Rows with their running scores, wherever they lie: what a party takes exact sums from."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def ref(self) -> EnsembleRef:
+        """The trees that the scores have."""
+        ...
+
+    def sync(
+        self, wanted: EnsembleRef, first: int, trees: Sequence[Tree], step_trees: int = 0
+    ) -> bool:
+        """Reach `wanted` with trees number `first` and on; False if earlier ones are needed."""
+        ...
+
+    def exact(self, query: SumQuery, bits: int) -> NDArray[np.int64]:
+        """The exact answer over all rows, at the query's ensemble; `sync` comes first."""
+        ...
 
 
 class RunningScores:
@@ -30,6 +53,15 @@ class RunningScores:
         # (now | before the step, row, output): memory that is never written to is never taken.
         self._both = np.zeros((2, self._rows.n_rows, self._n_outputs))
         self._before_length = -1
+
+    @property
+    def n_rows(self) -> int:
+        return self._rows.n_rows
+
+    def exact(self, query: SumQuery, bits: int) -> NDArray[np.int64]:
+        """The exact answer over these rows; `sync` comes first."""
+        scores = self.at(query.ensemble, step_trees(query))
+        return query.answer(self._rows, scores, self._schema, bits)
 
     def at(self, wanted: EnsembleRef, step_trees: int = 0) -> NDArray[np.float64]:
         """The scores a question refers to: (row, output); `sync` comes first.
