@@ -79,7 +79,7 @@ def read_table(path: str | PathLike[str]) -> Any:
     import pyarrow.parquet as pq
 
     file = _table_file(path)
-    with _readable(file):
+    with readable(file):
         if file.suffix.lower() == ".csv":
             with _open_csv(file) as (reader, check):
                 table = reader.read_all()
@@ -91,9 +91,11 @@ def read_table(path: str | PathLike[str]) -> Any:
 
 def stream_of(data: Any, source: str) -> Stream:
     """Look at any kind of table as batches of rows."""
+    if isinstance(data, Stream):
+        return data
     if isinstance(data, (str, PathLike)):
         file, source = _table_file(data), str(data) if source == "table" else source
-        return (_csv_stream if file.suffix.lower() == ".csv" else _parquet_stream)(file, source)
+        return (_csv_stream if file.suffix.lower() == ".csv" else parquet_stream)(file, source)
     frame = frame_of(data, source)
 
     def whole(places: Sequence[int]) -> Iterator[Frame]:
@@ -102,31 +104,34 @@ def stream_of(data: Any, source: str) -> Stream:
     return Stream(frame.names, frame.n_rows, whole, frame.source, frame.width)
 
 
-def _parquet_stream(file: Path, source: str) -> Stream:
+def parquet_stream(file: Any, source: str, groups: Sequence[int] | None = None) -> Stream:
+    """A Parquet file by its path or address; of some row groups alone, if they are given."""
     import pyarrow.parquet as pq
 
-    with _readable(file), pq.ParquetFile(file) as parquet:
-        names, n_rows = parquet.schema_arrow.names, parquet.metadata.num_rows
+    with readable(file), pq.ParquetFile(file) as parquet:
+        names, about = parquet.schema_arrow.names, parquet.metadata
+        read = range(about.num_row_groups) if groups is None else groups
+        n_rows = sum(about.row_group(i).num_rows for i in read)
 
     def batches(places: Sequence[int]) -> Iterator[Frame]:
         wanted = [names[place] for place in places]
         with (
-            _readable(file),
+            readable(file),
             pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER) as parquet,
         ):
-            for batch in parquet.iter_batches(_BATCH, columns=wanted):
+            for batch in parquet.iter_batches(_BATCH, groups, wanted):
                 yield _batch_frame(batch, wanted, source)
 
     return Stream(names, n_rows, batches, source, at_once=_COLUMNS)
 
 
 def _csv_stream(file: Path, source: str) -> Stream:
-    with _readable(file), _open_csv(file) as (reader, _):
+    with readable(file), _open_csv(file) as (reader, _):
         names = reader.schema.names
 
     def batches(places: Sequence[int]) -> Iterator[Frame]:
         wanted = [names[place] for place in places]
-        with _readable(file), _open_csv(file) as (reader, check):
+        with readable(file), _open_csv(file) as (reader, check):
             for batch in reader:
                 yield _batch_frame(batch, wanted, source)
             check()
@@ -139,8 +144,7 @@ def _batch_frame(batch: Any, wanted: Sequence[str], source: str) -> Frame:
 
 
 def _table_file(path: str | PathLike[str]) -> Path:
-    file = Path(path)
-    suffix = file.suffix.lower()
+    suffix = (file := Path(path)).suffix.lower()
     if file.is_dir():
         raise TableError(f"{file} is a folder; name one table in it, .parquet, .pq or .csv")
     if suffix not in (".parquet", ".pq", ".csv"):
@@ -151,13 +155,14 @@ def _table_file(path: str | PathLike[str]) -> Path:
 
 
 @contextmanager
-def _readable(file: Path) -> Iterator[None]:
+def readable(file: Any) -> Iterator[None]:
+    """Errors of reading a file, without what they quote of it."""
     import pyarrow as pa
 
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error):
-        kind = "UTF-8 CSV" if file.suffix.lower() == ".csv" else "Parquet"
+        kind = "UTF-8 CSV" if str(file).lower().endswith(".csv") else "Parquet"
         # Arrow's own message may quote a row.
         raise TableError(f"{file} is not readable as {kind}; write it again.") from None
 
