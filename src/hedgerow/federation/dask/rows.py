@@ -65,6 +65,10 @@ class ClusterRows:
         read_table(self._placement, source, observe)
         self.n_partitions = len(source)
 
+    def close(self) -> None:
+        """Let go of the partitions."""
+        self._placement.drop(range(self.n_partitions))
+
     @property
     def n_rows(self) -> int:
         return self._placement.n_rows
