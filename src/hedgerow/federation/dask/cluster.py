@@ -72,6 +72,7 @@ def connected(
                 processes=True,
                 dashboard_address=None,
                 security=True,
+                preload=["hedgerow.federation.dask.deaf"],
                 silence_logs=logging.CRITICAL,
             ) as local,
             Client(local, set_as_default=False) as client,

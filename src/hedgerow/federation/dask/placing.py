@@ -47,11 +47,16 @@ class Placement:
             self._holder.pop(index, None)
             self._tickets.pop(index, None)
 
-    def complete(self, observe: Observe | None = None) -> bool:
-        """Read what no worker holds; True if there was anything. WorkersLost: call it again."""
+    def look(self) -> None:
+        """Find out which partitions went with their workers."""
         there = self._cluster.workers()
-        gone = [index for index, worker in self._holder.items() if worker not in there]
-        self.drop(gone)
+        self.drop([index for index, worker in self._holder.items() if worker not in there])
+
+    def complete(self, observe: Observe | None = None) -> bool:
+        """Read what no worker holds; True if there was anything. WorkersLost: look and try again.
+
+        A worker that is gone and not missed yet is found when it is asked.
+        """
         missing = [index for index in range(len(self._source)) if index not in self._holder]
         if missing:
             self._read(self._chosen(missing, self._cluster.gathered()), observe)
@@ -163,6 +168,7 @@ def read_table(
         try:
             placement.complete(observe)
         except WorkersLost:
+            placement.look()
             continue
         if not placement.n_rows:
             raise TableError(f"{source.name} has 0 rows; a party needs at least one.")

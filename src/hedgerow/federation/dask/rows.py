@@ -102,8 +102,8 @@ class ClusterRows:
             )
             return answered
         except Exception as error:
-            self.problem = error
-            raise
+            self.problem = error  # the party says of it that it failed, and no more
+            raise RuntimeError("no sum over the cluster") from error
 
     def _sum(self, query: SumQuery, bits: int) -> NDArray[np.int64]:
         for _ in range(_MOST_LOSSES):
@@ -112,6 +112,7 @@ class ClusterRows:
                     self._known = 0
                 found = self._ask(query, bits)
             except WorkersLost:
+                self._placement.look()
                 continue
             self._placement.drop(found.lost)
             if found.behind:
