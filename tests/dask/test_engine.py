@@ -256,6 +256,6 @@ def test_partitions_go_when_nobody_wants_them(folder: Path, client: Client) -> N
 def test_another_version_on_a_worker_is_refused(
     folder: Path, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows.hedgerow, "__version__", "0.0.9")
+    monkeypatch.setattr(rows, "version", lambda _: "0.0.9")
     with pytest.raises(SettingsError, match=r"a worker has hedgerow .* the coordinator 0\.0\.9"):
         ClusterRows(ParquetFolder(folder, client, MIXED), MIXED, client)

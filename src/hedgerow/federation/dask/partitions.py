@@ -14,12 +14,12 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import hedgerow
 from hedgerow import kernels
 from hedgerow.errors import SettingsError
 from hedgerow.packing import digest, unpack
@@ -76,10 +76,10 @@ _answering = threading.Lock()  # an abandoned task may still run when the next o
 def _job(data: bytes) -> tuple[str, Schema]:
     """The run and the schema; refuses another version of hedgerow, which could sum differently."""
     values = unpack(data)[0]
-    if values["version"] != hedgerow.__version__:
+    if values["version"] != (here := version("hedgerow")):
         raise SettingsError(
-            f"a worker has hedgerow {hedgerow.__version__} and the coordinator "
-            f"{values['version']}; install the same on all of them. Nothing was asked."
+            f"a worker has hedgerow {here} and the coordinator {values['version']}; install the "
+            "same on all of them. Nothing was asked."
         )
     return str(values["run"]), Schema.from_dict(values["schema"])
 

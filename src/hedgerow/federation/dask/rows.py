@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from importlib.metadata import version
 
 import numpy as np
 from distributed import Client
 from numpy.typing import NDArray
 
-import hedgerow
 from hedgerow.errors import SettingsError
 from hedgerow.federation.dask import partitions
 from hedgerow.federation.dask.cluster import Cluster, ClusterLost, WorkersLost
@@ -55,8 +55,8 @@ class ClusterRows:
         self._schema, self._n_outputs = schema, loss_for(schema.label).n_outputs
         self.cluster, self.received = Cluster(client, wait_seconds), 0  # bytes of sums
         self.problem: Exception | None = None  # that ended a sum, for whoever drives the run
-        self._run, version = secrets.token_hex(8), hedgerow.__version__
-        job = pack({"run": self._run, "version": version, "schema": schema.to_dict()})
+        self._run, values = secrets.token_hex(8), {"schema": schema.to_dict()}
+        job = pack({"run": self._run, "version": version("hedgerow"), **values})
         persons = schema.unit.kind == "person"
         self._placement = Placement(self.cluster, source, self._run, job, persons)
         self._trees: list[Tree] = []
@@ -119,7 +119,6 @@ class ClusterRows:
                 self._known = 0
             if found.total is not None:
                 self._known = max(self._known, query.ensemble.length)
-                self.received += found.total.nbytes
                 return found.total
         raise ClusterLost(
             f"workers or partitions were lost {_MOST_LOSSES} times during one question; the logs "
@@ -144,7 +143,9 @@ class ClusterRows:
             answers = [cluster.submit(None, partitions.merge, group) for group in groups]
             kept += answers
         try:
-            return partitions.merge(cluster.results(answers, held))
+            found: list[Answer] = cluster.results(answers, held)
         except WorkersLost:
             cluster.client.cancel(kept)
             raise
+        self.received += sum(one.total.nbytes for one in found if one.total is not None)
+        return partitions.merge(found)
