@@ -147,6 +147,32 @@ def test_a_killed_worker_costs_time_alone(
     assert model.trees == in_one_process(table, plan).trees
 
 
+def forget_partitions() -> None:
+    partitions._held.clear()
+
+
+def forget_scores() -> None:
+    for one in partitions._held.values():
+        assert one.scores is not None
+        one.scores.reset()
+
+
+@pytest.mark.parametrize("forget", [forget_partitions, forget_scores])
+def test_a_worker_that_forgot_something_gets_it_again(
+    forget: Any, held: ClusterRows, client: Client, table: Table
+) -> None:
+    """As after a restart at the same address: leaving its part out of a sum would go unseen."""
+    privacy = promise("dp-tr-newton")
+    plan = plan_of("dp-tr-newton", privacy)
+
+    def observe(progress: Progress) -> None:
+        if progress.slot == 1:
+            client.run(forget, workers=[next(iter(held._placement.held()))])
+
+    model = grown(dask_federation(held, MIXED, privacy), plan, observe=observe)
+    assert model.trees == in_one_process(table, plan).trees
+
+
 def test_a_sum_over_many_workers_is_added_on_them(
     held: ClusterRows, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:

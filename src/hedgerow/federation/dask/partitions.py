@@ -63,12 +63,14 @@ class Answer:
     """What some partitions say together: a sum, or which of them cannot answer yet, and why."""
 
     total: Total | None  # None: no rows, or not all could answer
+    partitions: int = 0  # that the sum is over
     lost: tuple[int, ...] = ()  # not held by the worker that was asked
     behind: tuple[int, ...] = ()  # without trees that the question refers to
 
 
 _held: dict[tuple[str, int], _Held] = {}
 _last: dict[str, tuple[str, frozenset[int], Total | None]] = {}  # by run: the latest sum
+_NO_ROWS = np.zeros(0, np.int64)
 _answering = threading.Lock()  # an abandoned task may still run when the next one starts
 
 
@@ -161,8 +163,9 @@ def merge(answers: Sequence[Answer]) -> Answer:
     behind = tuple(i for one in answers for i in one.behind)
     totals = [one.total for one in answers if one.total is not None]
     if lost or behind or not totals:
-        return Answer(None, lost, behind)
-    return Answer(np.add.reduce(totals))  # int64 wraps: modulo 2**64
+        return Answer(None, 0, lost, behind)
+    n_partitions = sum(one.partitions for one in answers)
+    return Answer(np.add.reduce(totals), n_partitions)  # int64 wraps: modulo 2**64
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,25 +185,27 @@ def _read(data: bytes) -> _Question:
 
 
 def _answer(run: str, indexes: Sequence[int], asked: _Question) -> Answer:
-    lost, behind, total, done = [], [], None, frozenset[int]()
+    lost, behind, total, done = [], [], None, set[int]()
     known = _last.get(run)
     if known is not None and known[0] == asked.hash and known[1] <= set(indexes):
-        done, total = known[1], known[2]  # another worker was lost; this part is there already
+        done, total = set(known[1]), known[2]  # another worker was lost; this part is there already
     for index in indexes:
         held = _held.get((run, index))
         if held is None or held.scores is None:
             lost.append(index)
-        elif index not in done and held.rows.n_rows:
-            found = _sum_of(held, asked)
+        elif index not in done:
+            found = _sum_of(held, asked) if held.rows.n_rows else _NO_ROWS
             if found is None:
                 behind.append(index)
-            else:
+                continue
+            done.add(index)
+            if found is not _NO_ROWS:
                 total = found if total is None else total + found
     if lost or behind:
-        return Answer(None, tuple(lost), tuple(behind))
+        return Answer(None, 0, tuple(lost), tuple(behind))
     _last.clear()  # one sum is kept, of the latest question
-    _last[run] = (asked.hash, frozenset(indexes), total)
-    return Answer(total)
+    _last[run] = (asked.hash, frozenset(done), total)
+    return Answer(total, len(done))
 
 
 def _sum_of(held: _Held, asked: _Question) -> Total | None:

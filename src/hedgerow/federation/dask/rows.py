@@ -62,8 +62,8 @@ class ClusterRows:
         self._trees: list[Tree] = []
         self._refs: list[EnsembleRef] = [NO_TREES]
         self._known = 0  # trees that every partition has
-        read_table(self._placement, source, observe)
         self.n_partitions = len(source)
+        read_table(self._placement, source, observe)
 
     def close(self) -> None:
         """Let go of the partitions."""
@@ -117,7 +117,7 @@ class ClusterRows:
             self._placement.drop(found.lost)
             if found.behind:
                 self._known = 0
-            if found.total is not None:
+            if found.total is not None and found.partitions == self.n_partitions:
                 self._known = max(self._known, query.ensemble.length)
                 return found.total
         raise ClusterLost(
