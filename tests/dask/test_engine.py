@@ -18,7 +18,7 @@ from distributed import Client
 
 from hedgerow.errors import SettingsError, SumFailed, TableError
 from hedgerow.federation.base import Federation
-from hedgerow.federation.dask import partitions, rows
+from hedgerow.federation.dask import cluster, partitions, rows
 from hedgerow.federation.dask.cluster import WorkersLost
 from hedgerow.federation.dask.engine import dask_federation
 from hedgerow.federation.dask.rows import ClusterRows
@@ -215,6 +215,28 @@ def test_a_cluster_that_is_lost_ends_the_run_with_one_charge(
     with pytest.raises(SumFailed, match="lost 5 times during one question"):
         grown(dask_federation(held, MIXED, privacy, ledger), plan, ledger)
     assert len(ledger.lines("coordinator", "charge", plan.run)) == 1
+
+
+def pause_at(share: float, dask_worker: Any = None) -> None:
+    """The share of its memory at which Dask gives a worker no more tasks."""
+    dask_worker.memory_manager.memory_pause_fraction = share
+
+
+def test_a_worker_without_memory_ends_the_run(
+    held: ClusterRows, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_PAUSED_SECONDS", 0.5)
+    privacy = promise("dp-tr-newton")
+    plan = plan_of("dp-tr-newton", privacy)
+
+    def observe(progress: Progress) -> None:
+        client.run(pause_at, 1e-9, workers=[next(iter(held._placement.held()))])
+
+    try:
+        with pytest.raises(SumFailed, match=r"paused 1 of the workers .* memory is almost full"):
+            grown(dask_federation(held, MIXED, privacy), plan, observe=observe)
+    finally:
+        client.run(pause_at, 0.8)
 
 
 def per_person(k: int) -> Schema:

@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 _LOOK_SECONDS = 0.5  # between two looks at which workers are left, while tasks are under way
 _RETURN_SECONDS = 15.0  # for a lost worker's replacement, before others take its partitions
 _START_SECONDS = 60.0
+_PAUSED_SECONDS = 30.0  # that a worker may be without memory; what we hold there does not shrink
 
 
 class WorkersLost(Exception):
@@ -154,22 +155,32 @@ class Cluster:
         return [future for future in futures if future.done()]
 
     def _await(self, futures: Sequence[Future], needed: Collection[str], until: str) -> None:
+        at_work = time.monotonic()  # when all workers were last seen to take tasks
         while True:
             try:
                 with self.client.as_current():
                     wait(list(futures), timeout=_LOOK_SECONDS, return_when=until)
             except TimeoutError:
                 gone = set(needed) - set(self.workers())
-                if not gone:
-                    continue
-                self._tell(gone)
-                raise WorkersLost from None
+                if gone:
+                    self._tell(gone)
+                    raise WorkersLost from None
+                if not (paused := self._paused(needed)):
+                    at_work = time.monotonic()
+                elif time.monotonic() - at_work > _PAUSED_SECONDS:
+                    raise _out_of_memory(paused) from None
+                continue
             except CancelledError as error:  # the scheduler let go of a task
                 raise WorkersLost from error
             failed = [future for future in futures if future.status == "error"]
             for future in failed:
                 _raise(future)
             return
+
+    def _paused(self, needed: Collection[str]) -> list[str]:
+        """Workers that Dask gives no tasks, because they have too little memory left."""
+        told = self.client.scheduler_info(n_workers=-1)["workers"]
+        return sorted(w for w in needed if told.get(w, {}).get("status") == "paused")
 
     def _tell(self, gone: Collection[str]) -> None:
         self.lost += len(gone)
@@ -179,6 +190,14 @@ class Cluster:
             len(gone),
             ", ".join(sorted(gone)),
         )
+
+
+def _out_of_memory(paused: Sequence[str]) -> ClusterLost:
+    return ClusterLost(
+        f"Dask has paused {len(paused)} of the workers ({', '.join(paused)}): their memory is "
+        "almost full. What was charged stays charged. Run the same command again with more workers "
+        "or more memory for each."
+    )
 
 
 def _raise(future: Future) -> None:
