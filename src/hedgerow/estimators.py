@@ -79,13 +79,16 @@ class _PrivateBoosting(BaseEstimator):
         return self._train(federation, plan, ledger, named=is_named(X))
 
     def _fit_on_cluster(self, X: Any, y: Any, parties: Any) -> Self:
-        from hedgerow.federation.dask.fitting import check_frames, cluster_federation
+        from hedgerow.federation.dask.engine import dask_federation
+        from hedgerow.federation.dask.fitting import check_frames, cluster_rows
 
-        check_frames(X, y, parties)
+        check_frames(X, y, parties, self.trust)
         schema = self._schema(X._meta, y)  # its columns, without a row
-        privacy = self._privacy(1, self.trust or "coordinator")
-        plan, ledger = self._plan(schema, privacy), self._ledger()
-        with cluster_federation(X, y, schema, privacy, ledger) as federation:
+        privacy = self._privacy(1, "coordinator")
+        plan = self._plan(schema, privacy)
+        with cluster_rows(X, y, schema) as rows:
+            ledger = self._ledger()
+            federation = dask_federation(rows, schema, privacy, ledger)
             return self._train(federation, plan, ledger, named=is_named(X))
 
     def fit_federation(

@@ -301,6 +301,26 @@ def test_partitions_go_when_nobody_wants_them(folder: Path, client: Client) -> N
         time.sleep(0.05)
 
 
+def missing_module() -> None:
+    import hedgerow_that_is_not_installed  # noqa: F401
+
+
+def test_a_worker_without_hedgerow_is_told_apart(client: Client) -> None:
+    reached = cluster.Cluster(client)
+    worker = next(iter(reached.workers()))
+    with pytest.raises(SettingsError, match=r"cannot import .* install hedgerow\[dask\]"):
+        reached.results([reached.submit(worker, missing_module)], [worker])
+
+
+def test_a_cluster_without_workers_is_not_waited_for_without_end(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached = cluster.Cluster(client, wait_seconds=0.2)
+    monkeypatch.setattr(reached, "workers", dict)
+    with pytest.raises(SumFailed, match=r"no worker for 0\.2 seconds"):
+        reached.gathered()
+
+
 def test_another_version_on_a_worker_is_refused(
     folder: Path, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,7 +109,7 @@ class OnCluster:
         if to.tls_ca and to.tls_cert and to.tls_key:
             tls = Tls(str(to.tls_ca), str(to.tls_cert), str(to.tls_key))
         client = self._open.enter_context(connected(to.scheduler, tls, to.workers))
-        source = ParquetFolder(self._data, client, schema)
+        source = ParquetFolder(self._data, client, schema, self._wait_seconds)
         with _reading() as observe:
             self._rows = ClusterRows(source, schema, client, self._wait_seconds, observe)
 

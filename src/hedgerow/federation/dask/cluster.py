@@ -65,7 +65,7 @@ def connected(
     as long as it does: any account of the machine could otherwise send it work.
     """
     if address is None:
-        n_workers = n_workers or len(os.sched_getaffinity(0))
+        n_workers = n_workers or _cores()
         with (
             LocalCluster(
                 n_workers=n_workers,
@@ -90,6 +90,10 @@ def connected(
         ) from error
     with client:
         yield client
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Cluster:
@@ -126,8 +130,7 @@ class Cluster:
         if not found:
             raise ClusterLost(
                 f"the Dask cluster has had no worker for {self.wait_seconds:g} seconds. What was "
-                "released is stored, and a question that was under way stays charged. Start "
-                "workers and run the same command again."
+                "charged stays charged. Start workers and run the same command again."
             )
         return found
 

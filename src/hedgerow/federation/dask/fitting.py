@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from distributed import default_client
 
 from hedgerow.errors import SettingsError, TableError
-from hedgerow.federation.base import Federation
 from hedgerow.federation.dask.cluster import connected
-from hedgerow.federation.dask.engine import check_trust, dask_federation
+from hedgerow.federation.dask.engine import check_trust
 from hedgerow.federation.dask.rows import ClusterRows
 from hedgerow.federation.dask.sources import DaskFrame
-from hedgerow.privacy.ledger import Ledger
 from hedgerow.schema import Schema
-from hedgerow.settings import Privacy
 
 
-def check_frames(X: Any, y: Any, parties: Any) -> None:
+def check_frames(X: Any, y: Any, parties: Any, trust: str | None) -> None:
     """Refuse what is no frame in partitions of rows, before anything is computed."""
+    check_trust(trust or "coordinator")
     if parties is not None:
         raise SettingsError(
             "parties has no place with Dask frames: a cluster is one owner's, and one party. "
@@ -38,26 +36,15 @@ def check_frames(X: Any, y: Any, parties: Any) -> None:
 
 
 @contextmanager
-def cluster_federation(
-    X: Any, y: Any, schema: Schema, privacy: Privacy, ledger: Ledger
-) -> Iterator[Federation]:
-    """The rows of Dask frames as one party, on the cluster of the current client or one here."""
-    check_trust(privacy.trust)
+def cluster_rows(X: Any, y: Any, schema: Schema) -> Iterator[ClusterRows]:
+    """The rows of Dask frames, on the cluster of the current client or on one started here."""
     source = DaskFrame(X, y)
-    try:
-        client = default_client()
-    except ValueError:  # there is none
-        with connected() as client, client.as_current():
-            yield from _federation(source, schema, privacy, ledger, client)
-    else:
-        yield from _federation(source, schema, privacy, ledger, client)
-
-
-def _federation(
-    source: DaskFrame, schema: Schema, privacy: Privacy, ledger: Ledger, client: Any
-) -> Iterator[Federation]:
-    rows = ClusterRows(source, schema, client)
-    try:
-        yield dask_federation(rows, schema, privacy, ledger)
-    finally:
-        rows.close()
+    with ExitStack() as started:
+        try:
+            client = default_client()
+        except ValueError:  # there is none
+            client = started.enter_context(connected())
+            started.enter_context(client.as_current())
+        rows = ClusterRows(source, schema, client)
+        started.callback(rows.close)
+        yield rows

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hedgerow.errors import TableError
+from hedgerow.federation.dask.cluster import Cluster, ClusterLost, WorkersLost
 from hedgerow.frames import Stream, parquet_stream, readable
 from hedgerow.schema import Schema
 
@@ -62,18 +63,33 @@ class ParquetFolder:
     Workers list and read it. The coordinator opens none of the files.
     """
 
-    def __init__(self, pattern: str | os.PathLike[str], client: Any, schema: Schema) -> None:
+    def __init__(
+        self,
+        pattern: str | os.PathLike[str],
+        client: Any,
+        schema: Schema,
+        wait_seconds: float = 60.0,
+    ) -> None:
         text = os.fspath(pattern)
         self.name = text if "://" in text else os.path.abspath(text)
         label, unit = [schema.label.name], [schema.unit.column] if schema.unit.column else []
         names = [*schema.names, *unit, *label]
-        self._parts = client.submit(row_groups, self.name, names, pure=False).result()
+        cluster = Cluster(client, wait_seconds)
+        worker = next(iter(cluster.gathered()))
+        try:
+            task = cluster.submit(worker, row_groups, self.name, names)
+            self._parts: list[RowGroups] = cluster.results([task], [worker])[0]
+        except WorkersLost:
+            raise ClusterLost(
+                f"a worker was lost while it listed {self.name}. Nothing was asked. Its log says "
+                "why; run the same command again."
+            ) from None
 
     def __len__(self) -> int:
         return len(self._parts)
 
     def name_of(self, index: int) -> str:
-        return str(self._parts[index].name)
+        return self._parts[index].name
 
     def part(self, client: Any, index: int) -> Any:
         return self._parts[index]
