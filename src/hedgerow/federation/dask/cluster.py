@@ -213,7 +213,7 @@ def _raise(future: Future) -> None:
     if isinstance(error, ImportError):
         raise SettingsError(
             f"a worker cannot import what it needs ({error}); install hedgerow[dask] of the same "
-            "version on every worker. Nothing was asked."
+            "version on every worker."
         ) from error
     raise SumFailed(
         f"a task failed on a worker with {type(error).__name__}; its log has the rest. What was "

@@ -81,7 +81,7 @@ def _job(data: bytes) -> tuple[str, Schema]:
     if values["version"] != (here := version("hedgerow")):
         raise SettingsError(
             f"a worker has hedgerow {here} and the coordinator {values['version']}; install the "
-            "same on all of them. Nothing was asked."
+            "same on all of them."
         )
     return str(values["run"]), Schema.from_dict(values["schema"])
 

@@ -9,7 +9,7 @@ from distributed import Future
 
 from hedgerow.errors import SettingsError, SumFailed, TableError
 from hedgerow.federation.dask import partitions
-from hedgerow.federation.dask.cluster import Cluster, WorkersLost
+from hedgerow.federation.dask.cluster import Cluster, ClusterLost, WorkersLost
 from hedgerow.federation.dask.sources import Source
 
 _UNDER_WAY = 2  # partitions that are read at once, for each thread of the cluster
@@ -109,10 +109,12 @@ class Placement:
     ) -> list[Future]:
         try:
             return self._cluster.first(list(under_way), needed)
+        except ClusterLost:
+            raise
         except SumFailed as error:
             failed = [index for told, (index, _) in under_way.items() if told.status == "error"]
             name = self._source.name_of(failed[0]) if failed else self._source.name
-            raise TableError(f"{name} could not be read: {error} Nothing was asked.") from None
+            raise TableError(f"{name} could not be read: {error}") from None
 
     def _note(self, index: int, facts: tuple[int, str] | None) -> None:
         """Refuse rows other than those that were read first: sums of both would be mixed."""
