@@ -147,10 +147,19 @@ class Cluster:
     def results(self, futures: Sequence[Future], needed: Collection[str]) -> list[Any]:
         """What the tasks gave. WorkersLost if a worker that they need vanishes before that."""
         self._await(futures, needed, "ALL_COMPLETED")
-        try:
-            return list(self.client.gather(list(futures), direct=None))
-        except (KilledWorker, OSError, TimeoutError, CommClosedError) as error:
-            raise WorkersLost from error
+        return [self._result(future, needed) for future in futures]
+
+    def _result(self, future: Future, needed: Collection[str]) -> Any:
+        """Fetch what a task gave; its worker may have died with it since it ended."""
+        seconds = _LOOK_SECONDS
+        while True:
+            try:
+                return future.result(timeout=seconds)
+            except TimeoutError:
+                self._look(needed)
+                seconds *= 2  # it begins anew each time, and may be long on its way
+            except (KilledWorker, CommClosedError, CancelledError, OSError) as error:
+                raise WorkersLost from error
 
     def first(self, futures: Sequence[Future], needed: Collection[str]) -> list[Future]:
         """Tasks that have ended; at least one."""
@@ -164,10 +173,7 @@ class Cluster:
                 with self.client.as_current():
                     wait(list(futures), timeout=_LOOK_SECONDS, return_when=until)
             except TimeoutError:
-                gone = set(needed) - set(self.workers())
-                if gone:
-                    self._tell(gone)
-                    raise WorkersLost from None
+                self._look(needed)
                 if not (paused := self._paused(needed)):
                     at_work = time.monotonic()
                 elif time.monotonic() - at_work > _PAUSED_SECONDS:
@@ -185,7 +191,10 @@ class Cluster:
         told = self.client.scheduler_info(n_workers=-1)["workers"]
         return sorted(w for w in needed if told.get(w, {}).get("status") == "paused")
 
-    def _tell(self, gone: Collection[str]) -> None:
+    def _look(self, needed: Collection[str]) -> None:
+        """WorkersLost if one of these has gone."""
+        if not (gone := set(needed) - set(self.workers())):
+            return
         self.lost += len(gone)
         log.warning(
             "lost %d of the workers (%s); their partitions are read again, and nothing is charged "
@@ -193,6 +202,7 @@ class Cluster:
             len(gone),
             ", ".join(sorted(gone)),
         )
+        raise WorkersLost
 
 
 def _out_of_memory(paused: Sequence[str]) -> ClusterLost:

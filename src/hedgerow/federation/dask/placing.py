@@ -87,14 +87,13 @@ class Placement:
                 needed = {chosen[index] for index, _ in under_way.values()}
                 for told in self._ended(under_way, needed):
                     index, ticket = under_way.pop(told)
-                    self._note(index, told.result())
+                    self._note(index, self._cluster.results([told], [chosen[index]])[0])
                     self._holder[index], self._tickets[index] = chosen[index], ticket
                     if observe is not None:
                         observe(len(self._holder), len(self._source))
         finally:
-            self._cluster.client.cancel(
-                [f for told in under_way for f in (told, under_way[told][1])]
-            )
+            tickets = [ticket for _, ticket in under_way.values()]
+            self._cluster.client.cancel([*under_way, *tickets])
 
     def _start(self, index: int, worker: str) -> tuple[Future, Future]:
         cluster, source, job = self._cluster, self._source, self._job
