@@ -312,6 +312,21 @@ def test_a_worker_without_hedgerow_is_told_apart(client: Client) -> None:
         reached.results([reached.submit(worker, missing_module)], [worker])
 
 
+def test_a_result_that_died_with_its_worker_is_not_waited_for(client: Client) -> None:
+    reached = cluster.Cluster(client)
+    worker = next(iter(reached.workers()))
+    task = reached.submit(worker, os.getpid)
+    pid = reached.results([task], [worker])[0]
+    os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while worker in reached.workers():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    with pytest.raises(WorkersLost):
+        reached._result(task, [worker])
+    assert len(reached.gathered()) == 4
+
+
 def test_a_cluster_without_workers_is_not_waited_for_without_end(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
