@@ -17,7 +17,7 @@ from hedgerow.errors import SchemaError, TableError
 from hedgerow.gate import Gate
 from hedgerow.losses import TREE_UPDATES
 from hedgerow.party import Party
-from hedgerow.persons import rows_per_person
+from hedgerow.persons import PersonCounts, Places, places_of, rows_per_person, rows_that_count
 from hedgerow.presets import plan_for
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.queries import QUERIES, LabelSums, SumQuery
@@ -53,7 +53,30 @@ def kept(persons: list[int], k: int = 2) -> list[int]:
     return [int(i) for i in found.target]
 
 
+def kept_in_parts(persons: list[int], k: int, ends: list[int], n_shares: int) -> list[int]:
+    """The same, with the rows in several parts that know no more of each other than counts."""
+    rows, schema = tagged(persons)
+    schema = per_person(schema, k)
+    assert rows.persons is not None
+    parts = np.split(rows.persons, sorted(ends))
+    counted = [PersonCounts.of(part) for part in parts]
+    shares = [places_of([c.share(s, n_shares) for c in counted], schema) for s in range(n_shares)]
+    places = [Places.join([share[i] for share in shares]) for i in range(len(parts))]
+    pairs = zip(parts, places, strict=True)
+    return np.flatnonzero(
+        np.concatenate([rows_that_count(part, place, schema) for part, place in pairs])
+    ).tolist()
+
+
 IDS = st.lists(st.integers(0, 6) | st.just(2**64 - 1), min_size=1, max_size=60)
+
+
+@settings(deadline=None)
+@given(IDS, st.integers(1, 4), st.lists(st.integers(0, 60), max_size=4), st.integers(1, 3))
+def test_rows_in_several_parts_keep_those_of_one(
+    persons: list[int], k: int, ends: list[int], n_shares: int
+) -> None:
+    assert kept_in_parts(persons, k, ends, n_shares) == kept(persons, k)
 
 
 @settings(deadline=None)

@@ -21,6 +21,7 @@ from hedgerow.inputs import (
     check_width,
     class_array,
     classes_in,
+    is_dask,
     is_named,
     names_of,
     split_rows,
@@ -59,8 +60,11 @@ class _PrivateBoosting(BaseEstimator):
     def fit(self, X: Any, y: Any = None, parties: Any = None) -> Self:
         """Train on one table; `parties` gives each row's party and makes it a federation.
 
-        `y` may be left out when the table has the schema's label column.
+        `y` may be left out when the table has the schema's label column. Dask frames are trained
+        on where they lie: with the current Dask client, or on a cluster of this machine.
         """
+        if is_dask(X) or is_dask(y):
+            return self._fit_on_cluster(X, y, parties)
         y = check_fit(X, y)
         schema = self._schema(X, y)
         rows = rows_of(X, schema, y)
@@ -73,6 +77,19 @@ class _PrivateBoosting(BaseEstimator):
         )
         plan = self._plan(schema, privacy, tables)
         return self._train(federation, plan, ledger, named=is_named(X))
+
+    def _fit_on_cluster(self, X: Any, y: Any, parties: Any) -> Self:
+        from hedgerow.federation.dask.engine import dask_federation
+        from hedgerow.federation.dask.fitting import check_frames, cluster_rows
+
+        check_frames(X, y, parties, self.trust)
+        schema = self._schema(X._meta, y)  # its columns, without a row
+        privacy = self._privacy(1, "coordinator")
+        plan = self._plan(schema, privacy)
+        with cluster_rows(X, y, schema) as rows:
+            ledger = self._ledger()
+            federation = dask_federation(rows, schema, privacy, ledger)
+            return self._train(federation, plan, ledger, named=is_named(X))
 
     def fit_federation(
         self, federation: Federation, observe: Callable[[Progress], None] | None = None

@@ -79,7 +79,7 @@ def read_table(path: str | PathLike[str]) -> Any:
     import pyarrow.parquet as pq
 
     file = _table_file(path)
-    with _readable(file):
+    with readable(file):
         if file.suffix.lower() == ".csv":
             with _open_csv(file) as (reader, check):
                 table = reader.read_all()
@@ -91,9 +91,11 @@ def read_table(path: str | PathLike[str]) -> Any:
 
 def stream_of(data: Any, source: str) -> Stream:
     """Look at any kind of table as batches of rows."""
+    if isinstance(data, Stream):
+        return data
     if isinstance(data, (str, PathLike)):
         file, source = _table_file(data), str(data) if source == "table" else source
-        return (_csv_stream if file.suffix.lower() == ".csv" else _parquet_stream)(file, source)
+        return (_csv_stream if file.suffix.lower() == ".csv" else parquet_stream)(file, source)
     frame = frame_of(data, source)
 
     def whole(places: Sequence[int]) -> Iterator[Frame]:
@@ -102,20 +104,23 @@ def stream_of(data: Any, source: str) -> Stream:
     return Stream(frame.names, frame.n_rows, whole, frame.source, frame.width)
 
 
-def _parquet_stream(file: Path, source: str) -> Stream:
+def parquet_stream(file: Any, source: str, groups: Sequence[int] | None = None) -> Stream:
+    """A Parquet file by its path or address; of some row groups alone, if they are given."""
     import pyarrow.parquet as pq
 
     mark = _mark_of(file)
-    with _readable(file, mark), pq.ParquetFile(file) as parquet:
-        names, n_rows = parquet.schema_arrow.names, parquet.metadata.num_rows
+    with readable(file, mark), pq.ParquetFile(file) as parquet:
+        names, about = parquet.schema_arrow.names, parquet.metadata
+        read = range(about.num_row_groups) if groups is None else groups
+        n_rows = sum(about.row_group(i).num_rows for i in read)
 
     def batches(places: Sequence[int]) -> Iterator[Frame]:
         wanted = [names[place] for place in places]
         with (
-            _readable(file, mark),
+            readable(file, mark),
             pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER) as parquet,
         ):
-            for batch in parquet.iter_batches(_BATCH, columns=wanted):
+            for batch in parquet.iter_batches(_BATCH, groups, wanted):
                 yield _batch_frame(batch, wanted, source)
 
     return Stream(names, n_rows, batches, source, at_once=_COLUMNS)
@@ -123,12 +128,12 @@ def _parquet_stream(file: Path, source: str) -> Stream:
 
 def _csv_stream(file: Path, source: str) -> Stream:
     mark = _mark_of(file)
-    with _readable(file, mark), _open_csv(file) as (reader, _):
+    with readable(file, mark), _open_csv(file) as (reader, _):
         names = reader.schema.names
 
     def batches(places: Sequence[int]) -> Iterator[Frame]:
         wanted = [names[place] for place in places]
-        with _readable(file, mark), _open_csv(file) as (reader, check):
+        with readable(file, mark), _open_csv(file) as (reader, check):
             for batch in reader:
                 yield _batch_frame(batch, wanted, source)
             check()
@@ -141,8 +146,7 @@ def _batch_frame(batch: Any, wanted: Sequence[str], source: str) -> Frame:
 
 
 def _table_file(path: str | PathLike[str]) -> Path:
-    file = Path(path)
-    suffix = file.suffix.lower()
+    suffix = (file := Path(path)).suffix.lower()
     if file.is_dir():
         raise TableError(f"{file} is a folder; name one table in it, .parquet, .pq or .csv")
     if suffix not in (".parquet", ".pq", ".csv"):
@@ -152,14 +156,16 @@ def _table_file(path: str | PathLike[str]) -> Path:
     return file
 
 
-def _mark_of(file: Path) -> tuple[int, ...]:
-    """Another one for a file that was replaced or written to."""
+def _mark_of(file: Any) -> tuple[int, ...] | None:
+    """Another one for a file that was replaced or written to; None for what is no file here."""
+    if not isinstance(file, Path):
+        return None
     status = file.stat()
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @contextmanager
-def _readable(file: Path, mark: tuple[int, ...] | None = None) -> Iterator[None]:
+def readable(file: Any, mark: tuple[int, ...] | None = None) -> Iterator[None]:
     """Errors of reading in our words. A file is read in several passes: all of the same `mark`."""
     import pyarrow as pa
 
@@ -171,7 +177,7 @@ def _readable(file: Path, mark: tuple[int, ...] | None = None) -> Iterator[None]
         if mark is not None and _mark_of(file) != mark:
             raise changed
     except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error):
-        kind = "UTF-8 CSV" if file.suffix.lower() == ".csv" else "Parquet"
+        kind = "UTF-8 CSV" if str(file).lower().endswith(".csv") else "Parquet"
         # Arrow's own message may quote a row.
         raise TableError(f"{file} is not readable as {kind}; write it again.") from None
 

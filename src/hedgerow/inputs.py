@@ -23,6 +23,11 @@ def names_of(X: Any) -> list[str] | None:
     return None if names is None else list(names)
 
 
+def is_dask(data: Any) -> bool:
+    """Whether it is a Dask collection, whose rows lie on a cluster; loads nothing of Dask."""
+    return type(data).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
 def has_names(X: Any) -> bool:
     """Whether columns are found by name: a file, a dict of columns, a frame or an Arrow table."""
     if isinstance(X, (str, PathLike)):
@@ -67,7 +72,12 @@ def check_fit(X: Any, y: Any) -> Any:
 
 
 def check_width(X: Any, n_features: int, name: str) -> None:
-    """Refuse an array that is not as wide as the schema."""
+    """Refuse an array that is not as wide as the schema, and rows that are not here."""
+    if is_dask(X):
+        raise TableError(
+            "X is a Dask collection; predict partition by partition, as in "
+            "X.map_partitions(model.predict, meta=(None, 'object'))."
+        )
     width = width_of(X)
     if width is not None and width != n_features:
         raise TableError(
@@ -78,7 +88,7 @@ def check_width(X: Any, n_features: int, name: str) -> None:
 
 def classes_in(y: Any) -> list[Value]:
     """The distinct labels, which the caller declares public."""
-    labels = np.asarray(y)
+    labels = np.asarray(y.unique().compute() if is_dask(y) else y)
     with np.errstate(invalid="ignore"):
         check_classification_targets(labels)
     found: list[Value] = np.unique(labels).tolist()

@@ -16,7 +16,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hedgerow import wire
 from hedgerow.errors import (
@@ -39,14 +38,13 @@ from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.masks import Context, MaskKeys
 from hedgerow.privacy.peers import Peers
 from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.pure import Draw
 from hedgerow.privacy.refusals import Refusals
 from hedgerow.privacy.reservation import Reservation
-from hedgerow.privacy.sampling import taken
-from hedgerow.queries import EnsembleRef, size_of, step_trees
+from hedgerow.privacy.sampling import Coins
+from hedgerow.queries import size_of, step_trees
 from hedgerow.queries.noise import noise_for, priced_for
 from hedgerow.schema import Schema
-from hedgerow.scores import RunningScores
+from hedgerow.scores import Holding, RunningScores
 from hedgerow.tables import Rows
 from hedgerow.talks import Talks
 from hedgerow.wire import Ask, Message, Refusal
@@ -76,24 +74,14 @@ class _Run:
     nonce: str = ""  # of the newest opening
 
 
-@dataclass(frozen=True, eq=False)
-class _Sample:
-    """The rows of the last round that was asked about; the questions of a round share them."""
-
-    about: tuple[str, Draw]
-    index: NDArray[np.int64]
-    rows: Rows
-    ensemble: EnsembleRef | None = None
-    scores: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 1)))
-
-
 class Party:
     """One data holder.
 
     Parameters
     ----------
     name : party name, as in the roster
-    rows : rows already checked against the schema (see `hedgerow.tables.rows_of`)
+    rows : rows already checked against the schema (see `hedgerow.tables.rows_of`), or whatever
+        holds them elsewhere and gives exact sums
     schema : the public schema all parties agreed on
     ledger : where this party's charges go; in-process parties may share one
     limits : what the party allows, whatever a plan says
@@ -106,7 +94,7 @@ class Party:
     def __init__(
         self,
         name: str,
-        rows: Rows,
+        rows: Rows | Holding,
         schema: Schema,
         ledger: Ledger | None = None,
         identity: Identity | None = None,
@@ -116,7 +104,8 @@ class Party:
         coins: Callable[[], bytes] | None = None,
         programs: Mapping[str, ProgramFactory] | None = None,
     ) -> None:
-        if rows.schema not in ("", schema.hash):  # codes, labels and persons would be others
+        read_by = rows.schema if isinstance(rows, Rows) else ""
+        if read_by not in ("", schema.hash):  # codes, labels and persons would be others
             raise TableError(
                 f"the rows of {name!r} were read by another schema than the party has. Nothing was "
                 "asked. Read them again with this one."
@@ -124,18 +113,21 @@ class Party:
         self.name, self.schema = name, schema
         self.identity = identity or Identity()
         self.roster: Roster | None = None
-        self._rows, self._limits = rows_per_person(rows, schema), limits or Limits()
+        self._limits = limits or Limits()
         self._ledger = ledger or Ledger.in_memory()
         self._approvals, self._watch = approvals, watch
         self._peers, self._refusals = Peers(self._ledger, name), Refusals(self._ledger, name)
         self._keys, self._coins = MaskKeys(), coins or self.identity.secret
-        self._sample: _Sample | None = None
         self._boot = len(self._ledger.lines(name, "boot")) + 1
         self._ledger.append(name, "boot", values={"boot": self._boot})
         self._runs: dict[str, _Run] = {}
         mine = (self._ledger, self._keys, programs or {}, self._limits)
         self._talks = Talks(name, schema, self.identity, *mine)
-        self._scores = RunningScores(self._rows, schema)
+        self._rows: Rows | None = None  # those that lie here
+        if isinstance(rows, Rows):
+            self._rows = rows_per_person(rows, schema)
+            rows = RunningScores(self._rows, schema)
+        self._scores: Holding = rows
         self._lock = threading.Lock()
         self._closed = self._unwritten = False
 
@@ -262,6 +254,8 @@ class Party:
 
     def _meet(self, values: dict[str, Any]) -> Message:
         assert self.roster is not None
+        if self._rows is None:  # programs need rows that lie here
+            raise Refusal("not-allowed")
         agreement, reply = self._talks.meet(values, self.roster, self._boot, self._rows)
         self._tell(Event("agreed", agreement.run, kind=agreement.program))
         return reply
@@ -409,37 +403,27 @@ class Party:
         except LedgerError as error:
             raise Refusal("old-attempt") from error
 
-    def _taking_part(self, ask: Ask, run: _Run) -> tuple[Rows, NDArray[np.float64]]:
-        """Rows and their scores; where the plan samples, those that the slot's coins take.
+    def _coins_for(self, ask: Ask, run: _Run) -> Coins | None:
+        """What takes rows into the slot's sample, where the plan samples.
 
         Rate and round come from the plan that was reserved, never from the question.
         """
-        ensemble, branches = ask.query.ensemble, run.plan.branches
-        scores = self._scores.at(ensemble, step_trees(ask.query))
+        branches = run.plan.branches
         draw = None if branches is None else branches.draw_of(ask.slot)
         if draw is None:
-            return self._rows, scores
-        known, about = self._sample, (run.plan.hash, draw)
-        if known is None or known.about != about:
-            rows = self._rows
-            whose = (self.name, run.plan.hash)
-            index = taken(self._coins(), whose, draw, rows.n_rows, rows.persons)
-            known = _Sample(about, index, rows.take(index))
-        if known.ensemble != ensemble:
-            known = replace(known, ensemble=ensemble, scores=scores[known.index])
-        self._sample = known
-        return known.rows, known.scores
+            return None
+        return Coins.of(self._coins(), (self.name, run.plan.hash), draw)
 
     def _answer(self, ask: Ask, run: _Run, request: str) -> Message:
         """Exact sums, then this party's noise and mask. The last number is a zero check."""
-        rows, scores = self._taking_part(ask, run)
-        exact = ask.query.answer(rows, scores, self.schema, ask.noise.bits)
+        coins = self._coins_for(ask, run)
+        exact = self._scores.exact(ask.query, ask.noise.bits, coins)
         total = np.append(exact, 0).view(np.uint64)
         trust, source = run.plan.privacy.trust, "none"
         if trust != "coordinator":
             blocks = [block.size for block in ask.query.blocks]
             # Under `nobody` every row has noise of its own; their sum is drawn at once.
-            honest, n_rows = len(ask.parties) - ask.colluding, self._rows.n_rows
+            honest, n_rows = len(ask.parties) - ask.colluding, self._scores.n_rows
             share = float(n_rows) if trust == "nobody" else 1.0 / honest
             if ask.noise.mechanism == "laplace":
                 total[:-1] = mechanisms.add_laplace(total[:-1], blocks, ask.noise.sigmas, honest)
@@ -452,7 +436,7 @@ class Party:
             )
             total = total + self._keys.mask(self.name, context, run.announcements, len(total))
         # Row counts are public under `nobody` and never leave under the other trusts.
-        n_rows = self._rows.n_rows if trust == "nobody" else 0
+        n_rows = self._scores.n_rows if trust == "nobody" else 0
         return wire.answer(self.name, source, total, n_rows)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +14,46 @@ from hedgerow.binning import ColumnGrid, base_grid
 from hedgerow.losses import loss_for
 from hedgerow.model.routing import Routes, routes_of
 from hedgerow.model.tree import Tree
-from hedgerow.queries import NO_TREES, EnsembleRef
+from hedgerow.privacy.sampling import Coins
+from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, step_trees
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
+
+
+class Holding(Protocol):
+    """Rows with their running scores, wherever they lie: what a party takes exact sums from."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def ref(self) -> EnsembleRef:
+        """The trees that the scores have."""
+        ...
+
+    def sync(
+        self, wanted: EnsembleRef, first: int, trees: Sequence[Tree], step_trees: int = 0
+    ) -> bool:
+        """Reach `wanted` with trees number `first` and on; False if earlier ones are needed."""
+        ...
+
+    def exact(self, query: SumQuery, bits: int, coins: Coins | None = None) -> NDArray[np.int64]:
+        """The exact answer at the query's ensemble; `sync` comes first.
+
+        It is over all rows, or over those that the coins of a round take.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """The rows of the last round that was asked about; the questions of a round share them."""
+
+    coins: Coins
+    index: NDArray[np.int64]
+    rows: Rows
+    ensemble: EnsembleRef | None = None
+    scores: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 1)))
 
 
 class RunningScores:
@@ -27,9 +66,33 @@ class RunningScores:
 
     def reset(self) -> None:
         self.ref = NO_TREES
+        self._sample: _Sample | None = None
         # (now | before the step, row, output): memory that is never written to is never taken.
         self._both = np.zeros((2, self._rows.n_rows, self._n_outputs))
         self._before_length = -1
+
+    @property
+    def n_rows(self) -> int:
+        return self._rows.n_rows
+
+    def exact(self, query: SumQuery, bits: int, coins: Coins | None = None) -> NDArray[np.int64]:
+        """The exact answer over these rows, or those of a sample; `sync` comes first."""
+        rows, scores = self._rows, self.at(query.ensemble, step_trees(query))
+        if coins is not None:
+            rows, scores = self._sampled(coins, query.ensemble, scores)
+        return query.answer(rows, scores, self._schema, bits)
+
+    def _sampled(
+        self, coins: Coins, ensemble: EnsembleRef, scores: NDArray[np.float64]
+    ) -> tuple[Rows, NDArray[np.float64]]:
+        known = self._sample
+        if known is None or known.coins != coins:
+            index = coins.taken(self._rows.n_rows, self._rows.persons)
+            known = _Sample(coins, index, self._rows.take(index))
+        if known.ensemble != ensemble:
+            known = replace(known, ensemble=ensemble, scores=scores[known.index])
+        self._sample = known
+        return known.rows, known.scores
 
     def at(self, wanted: EnsembleRef, step_trees: int = 0) -> NDArray[np.float64]:
         """The scores a question refers to: (row, output); `sync` comes first.

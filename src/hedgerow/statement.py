@@ -119,7 +119,7 @@ class Statement:
                     "sum, and is held back by the other's noise share alone"
                 )
         if self.simulated:
-            text += ". Trust is simulated here: one process saw everything"
+            text += ". Trust is simulated here: one owner's processes saw everything"
         return text + "."
 
     def _limits(self) -> str:

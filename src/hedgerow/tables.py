@@ -42,13 +42,19 @@ class Rows:
 
 
 def rows_of(
-    data: Any, schema: Schema, target: Any = None, *, with_label: bool = True, source: str = "table"
+    data: Any,
+    schema: Schema,
+    target: Any = None,
+    *,
+    with_label: bool = True,
+    source: str = "table",
+    may_be_empty: bool = False,
 ) -> Rows:
     """Check a table against its schema and encode it.
 
     `data` is a path, an Arrow table, a pandas or polars frame, a dict of columns (all matched by
     name; further columns are ignored), or a 2-D array (matched by position). Labels are `target`,
-    or else the table's label column.
+    or else the table's label column. A part of a party's table may be empty, the whole may not.
 
     >>> schema = Schema.from_bounds({"age": (0, 110)}, classes=["no", "yes"])
     >>> rows_of({"age": [30, 41], "label": ["yes", "no"]}, schema).target.tolist()
@@ -63,7 +69,7 @@ def rows_of(
     codes, others = _read(stream, names, base_grid(schema), further)
     if with_label and target is not None:
         others.append(target_of(target, schema.label, stream.source))
-    if codes.n_rows == 0:
+    if codes.n_rows == 0 and not may_be_empty:
         raise TableError(f"{stream.source} has 0 rows; a party needs at least one.")
     values = others[-1] if with_label else np.empty(0)
     if with_label and values.size != codes.n_rows:

@@ -15,7 +15,17 @@ from typer.testing import CliRunner
 import hedgerow
 from hedgerow.cli.app import app
 
-HEAVY = ("sklearn", "scipy", "pandas", "pyarrow", "numba", "opendp", "dp_accounting")
+HEAVY = (
+    "sklearn",
+    "scipy",
+    "pandas",
+    "pyarrow",
+    "numba",
+    "opendp",
+    "dp_accounting",
+    "dask",
+    "distributed",
+)
 ASKED_FOR = {
     "demo", "plan", "train", "predict", "evaluate", "statement", "methods",
     "schema check", "schema draft", "schema show", "ledger show", "ledger verify",

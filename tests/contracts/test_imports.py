@@ -10,7 +10,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("sklearn", "scipy", "pandas", "pyarrow", "numba", "opendp", "dp_accounting")
+HEAVY = (
+    "sklearn",
+    "scipy",
+    "pandas",
+    "pyarrow",
+    "numba",
+    "opendp",
+    "dp_accounting",
+    "dask",
+    "distributed",
+)
 
 
 def loaded_after(statement: str) -> set[str]:

@@ -53,7 +53,10 @@ ledger_app = typer.Typer(
 )
 _TRAIN = (
     "hedgerow train --schema schema.toml --data north.csv --data south.csv --data west.parquet "
-    "--epsilon 1 --delta 1e-6 --out model.hedge"
+    "--epsilon 1 --delta 1e-6 --out model.hedge; one owner's table on a Dask cluster: "
+    "hedgerow train --engine dask --scheduler tls://head:8786 --tls-ca ca.pem --tls-cert me.pem "
+    "--tls-key key.pem --schema schema.toml --data 'folder/*.parquet' --epsilon 1 --delta 1e-8 "
+    "--out model.hedge"
 )
 _PLAN = "hedgerow plan --schema schema.toml --epsilon 1 --delta 1e-6 --parties 3 --out plan.toml"
 for group, name, command, example in (

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
+    from hedgerow.cli.cluster import ClusterOptions
     from hedgerow.federation.base import Federation
     from hedgerow.privacy.identity import Roster
     from hedgerow.privacy.ledger import Ledger
     from hedgerow.privacy.plan import Plan
     from hedgerow.schema import Schema
 
-ENGINES = ("local", "nvflare")
+ENGINES = ("local", "nvflare", "dask")
 _CONNECT_SECONDS = 8.0  # for houses that are just being started
 
 
@@ -50,8 +51,17 @@ class Parties(Protocol):
         """The parties, for one run."""
         ...
 
+    def close(self) -> None:
+        """End what `check` has started."""
+        ...
 
-class TablesHere:
+
+class _NothingStarted:
+    def close(self) -> None:
+        pass
+
+
+class TablesHere(_NothingStarted):
     """Parties of this process, one table each; they share the coordinator's ledger."""
 
     def __init__(self, data: Sequence[str]) -> None:
@@ -101,7 +111,7 @@ class Patience:
     gone_seconds: float
 
 
-class OtherHouses:
+class OtherHouses(_NothingStarted):
     """Parties behind NVFlare: their roster is pinned in the coordinator's kit."""
 
     def __init__(self, kit: Path | None, data: Sequence[str], patience: Patience) -> None:
@@ -171,15 +181,25 @@ def pinned_values(roster: Roster) -> dict[str, Any]:
 
 
 def parties_of(
-    engine: str, data: Sequence[str] | None, kit: Path | None, patience: Patience
+    engine: str,
+    data: Sequence[str] | None,
+    kit: Path | None,
+    patience: Patience,
+    cluster: ClusterOptions,
 ) -> Parties:
     """The parties that a training command means."""
     if engine not in ENGINES:
         raise SettingsError(f"unknown engine {engine!r}; known: {', '.join(ENGINES)}")
+    if engine != "dask" and (flags := cluster.given()):
+        raise SettingsError(f"{flags[0]} belongs to --engine dask; leave it out or name the engine")
     if engine == "nvflare":
         return OtherHouses(kit, data or (), patience)
     if kit is not None:
         raise SettingsError("--kit belongs to --engine nvflare; leave it out or name the engine")
+    if engine == "dask":
+        from hedgerow.cli.cluster import OnCluster
+
+        return OnCluster(data or (), cluster, patience.gone_seconds)
     return TablesHere(data or ())
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hedgerow.cli import options
+from hedgerow.cli import cluster, options
 from hedgerow.cli.parties import Parties, Patience, parties_of
 from hedgerow.cli.screen import print_json, results, show, size_text, table, tell
 from hedgerow.errors import HedgerowError, PlanError, SettingsError
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 DataFiles = Annotated[
     list[str] | None,
     typer.Option(
-        "--data", metavar="[NAME=]PATH", help="A party's table, Parquet or CSV; repeatable."
+        "--data",
+        metavar="[NAME=]PATH",
+        help="A party's table, Parquet or CSV; repeatable. With dask one folder of Parquet files.",
     ),
 ]
 EngineName = Annotated[
@@ -33,7 +35,8 @@ EngineName = Annotated[
     typer.Option(
         "--engine",
         envvar="HEDGEROW_ENGINE",
-        help="local (tables of this machine) or nvflare (parties in other houses).",
+        help="local (tables of this machine), nvflare (parties in other houses) or dask (one "
+        "owner's table on a cluster).",
     ),
 ]
 KitFolder = Annotated[
@@ -48,7 +51,9 @@ ReplySeconds = Annotated[
 GoneSeconds = Annotated[
     float,
     typer.Option(
-        "--wait-seconds", help="With nvflare: how long to wait for parties when too few are left."
+        "--wait-seconds",
+        help="With nvflare: how long to wait for parties when too few are left; with dask: for a "
+        "worker when there is none, and a minute at least.",
     ),
 ]
 ModelOut = Annotated[Path, typer.Option("--out", help="Where the model goes (.hedge).")]
@@ -87,6 +92,11 @@ def train(
     kit: KitFolder = None,
     timeout_seconds: ReplySeconds = 60.0,
     wait_seconds: GoneSeconds = 0.0,
+    scheduler: cluster.SchedulerAddress = None,
+    workers: cluster.Workers = None,
+    tls_ca: cluster.TlsCa = None,
+    tls_cert: cluster.TlsCert = None,
+    tls_key: cluster.TlsKey = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     plan: PlanIn = None,
@@ -114,10 +124,13 @@ def train(
     """Train a model. Running the same command again resumes a run that was stopped."""
     with nothing_spent():
         given = options.given_values(context.params)
-        parties = parties_of(engine, data, kit, Patience(timeout_seconds, wait_seconds))
+        reached = cluster.ClusterOptions(scheduler, workers, tls_ca, tls_cert, tls_key)
+        patience = Patience(timeout_seconds, wait_seconds)
+        parties = parties_of(engine, data, kit, patience, reached)
         start = _start_model(warm_start_from, start_is_public, given)
     budget = (budget_epsilon, budget_delta)
-    model, facts = _run(schema, parties, out, given, plan, ledger, budget, resume, start)
+    with closing(parties):
+        model, facts = _run(schema, parties, out, given, plan, ledger, budget, resume, start)
     if json:
         print_json({**facts, "statement": model.statement.to_dict()})
     else:

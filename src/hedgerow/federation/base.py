@@ -83,7 +83,7 @@ class Federation:
         wait_seconds: float = 0.0,
         trial: bool = False,
     ) -> None:
-        self.engine, self.schema, self.roster = engine, schema, roster
+        self.schema, self.roster = schema, roster
         self.timeout_seconds = timeout_seconds  # for one message and its reply
         self.wait_seconds = wait_seconds  # for parties to come back when too few are left
         self.simulated = engine.simulated or trial  # one process or one account has everything
@@ -100,6 +100,15 @@ class Federation:
     @property
     def names(self) -> tuple[str, ...]:
         return self.roster.names
+
+    @property
+    def engine(self) -> Engine:
+        """What carries the messages."""
+        return self._post.engine
+
+    @engine.setter
+    def engine(self, engine: Engine) -> None:
+        self._post.engine = engine
 
     @property
     def post(self) -> Post:

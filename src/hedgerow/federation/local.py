@@ -14,6 +14,7 @@ from hedgerow.privacy.identity import Identity, Roster, check_names
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.sampling import kept_key
 from hedgerow.schema import Schema
+from hedgerow.scores import Holding
 from hedgerow.tables import Rows
 
 
@@ -39,7 +40,7 @@ class LocalEngine:
 
 
 def local_federation(
-    tables: Mapping[str, Rows],
+    tables: Mapping[str, Rows | Holding],
     schema: Schema,
     ledger: Ledger | None = None,
     colluding: int = 1,
@@ -52,7 +53,7 @@ def local_federation(
 
     Parameters
     ----------
-    tables : rows of each party by name
+    tables : rows of each party by name, or what holds them elsewhere
     trust : what the roster says; by default the parties where there are several
     ledger : shared by all parties; by default one in memory
     limits : what each party allows, if anything is to be limited

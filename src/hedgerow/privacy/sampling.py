@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives import hashes
@@ -27,27 +29,53 @@ KEY_BYTES = 32
 Persons = NDArray[np.uint64] | None
 
 
-def taken(
-    key: bytes, about: Sequence[str], draw: Draw, n_rows: int, persons: Persons = None
-) -> NDArray[np.int64]:
-    """Numbers of the rows that take part, each with probability at most `draw.rate`.
+@dataclass(frozen=True)
+class Coins:
+    """The coins of one round of one plan at one party: which of its rows take part.
 
-    `about` names the party and the plan: parties of one process may share a key, and no two rows
-    may share a coin. A plan is not asked twice.
-    All rows of a person share one coin, because the promise is about the person.
+    The key is good for this round alone.
     """
-    if persons is None:
-        return np.flatnonzero(_coins(key, about, draw, n_rows))
-    different, whose = np.unique(persons, return_inverse=True)
-    return np.flatnonzero(_coins(key, about, draw, len(different))[whose])
+
+    key: bytes
+    draw: Draw
+
+    @staticmethod
+    def of(secret: bytes, about: Sequence[str], draw: Draw) -> Coins:
+        """`about` names the party and the plan: parties of one process may share a secret, and no
+        two rows may share a coin. A plan is not asked twice.
+        """
+        return Coins(_derived(secret, [_LABEL, *about, draw.round]), draw)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"key": self.key.hex(), "round": self.draw.round, "rate": self.draw.rate}
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Coins:
+        draw = Draw(int(values["round"]), float(values["rate"]))
+        return Coins(bytes.fromhex(values["key"]), draw)
+
+    def part(self, number: int) -> Coins:
+        """Coins of their own for one of several parts of a party's rows."""
+        return Coins(_derived(self.key, [_LABEL, "part", number]), self.draw)
+
+    def taken(self, n_rows: int, persons: Persons = None) -> NDArray[np.int64]:
+        """Numbers of the rows that take part, each with probability at most `draw.rate`.
+
+        All rows of a person share one coin, because the promise is about the person.
+        """
+        if persons is None:
+            return np.flatnonzero(self._flipped(n_rows))
+        different, whose = np.unique(persons, return_inverse=True)
+        return np.flatnonzero(self._flipped(len(different))[whose])
+
+    def _flipped(self, n: int) -> NDArray[np.bool_]:
+        stream = Cipher(ChaCha20(self.key, bytes(16)), mode=None).encryptor()
+        words = np.frombuffer(stream.update(bytes(4 * n)), "<u4")
+        return np.asarray(words < math.floor(self.draw.rate * 2**32))  # never more than the rate
 
 
-def _coins(key: bytes, about: Sequence[str], draw: Draw, n: int) -> NDArray[np.bool_]:
-    info = canonical_json([_LABEL, *about, draw.round])
-    stream_key = HKDF(hashes.SHA256(), KEY_BYTES, salt=None, info=info).derive(key)
-    stream = Cipher(ChaCha20(stream_key, bytes(16)), mode=None).encryptor()
-    words = np.frombuffer(stream.update(bytes(4 * n)), "<u4")
-    return np.asarray(words < math.floor(draw.rate * 2**32))  # never more likely than the rate
+def _derived(secret: bytes, about: list[object]) -> bytes:
+    return HKDF(hashes.SHA256(), KEY_BYTES, None, canonical_json(about)).derive(secret)
 
 
 def kept_key(path: Path) -> bytes:

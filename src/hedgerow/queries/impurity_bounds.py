@@ -101,23 +101,41 @@ class ImpurityBounds:
     def answer(
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
+        return self.from_tally(self.tally(rows, schema), schema, bits)
+
+    def tally(self, rows: Rows, schema: Schema) -> NDArray[np.int64]:
+        """Class counts by bin of every leaf and column: these do add up over rows, so that a party
+        whose rows lie in several places can add them before it answers."""
         grid, target = base_grid(schema), rows.target.astype(np.int64)
         inside, k = rows_of_leaves(self.structure, rows, schema), self.n_classes
         bins = {
-            j: (bin_of_codes(grid, (j,), (cuts,))[0][0], n_bins_of(grid[j], cuts))
+            j: bin_of_codes(grid, (j,), (cuts,))[0][0]
             for j, cuts in zip(self.columns, self.cuts, strict=True)
         }
-        found = []
+        widths, found = self._widths(schema), []
         for one in self.asked:
             here = inside[one.leaf]
             classes = target[here]
             for j in one.columns:
-                of_code, width = bins[j]
-                cell = classes * width + of_code[rows.codes.column(j)[here]]
-                counts = np.bincount(cell, minlength=k * width).reshape(k, width)
-                ordered = grid[j].ordered
-                found.append(lowest_impurity(counts, ordered, self.subsets, bits))
+                cell = classes * widths[j] + bins[j][rows.codes.column(j)[here]]
+                found.append(np.bincount(cell, minlength=k * widths[j]))
+        return np.concatenate(found).astype(np.int64)
+
+    def from_tally(self, tally: Ints, schema: Schema, bits: int) -> NDArray[np.int64]:
+        """The answer of a party with these class counts."""
+        grid, k, widths = base_grid(schema), self.n_classes, self._widths(schema)
+        columns = [j for one in self.asked for j in one.columns]
+        parts = np.split(tally, np.cumsum([k * widths[j] for j in columns])[:-1])
+        found = [
+            lowest_impurity(part.reshape(k, -1), grid[j].ordered, self.subsets, bits)
+            for j, part in zip(columns, parts, strict=True)
+        ]
         return np.array(found, np.int64)
+
+    def _widths(self, schema: Schema) -> dict[int, int]:
+        grid = base_grid(schema)
+        pairs = zip(self.columns, self.cuts, strict=True)
+        return {j: n_bins_of(grid[j], cuts) for j, cuts in pairs}
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays = {

@@ -1,0 +1,59 @@
+"""The federation of one owner's cluster: one party, whose rows lie on workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hedgerow.errors import SettingsError
+from hedgerow.federation.base import Federation, Reply
+from hedgerow.federation.dask.rows import ClusterRows
+from hedgerow.federation.local import LocalEngine, local_federation
+from hedgerow.party import Party
+from hedgerow.privacy.ledger import Ledger
+from hedgerow.schema import Schema
+from hedgerow.settings import Privacy
+
+NAME = "all"
+
+
+class DaskEngine(LocalEngine):
+    """Carries messages to the one party; a cluster that cannot go on ends the run at once.
+
+    A party that fails may be asked again with a further attempt, which is charged. That would not
+    bring back a cluster.
+    """
+
+    def __init__(self, party: Party, ledger: Ledger | None, rows: ClusterRows) -> None:
+        super().__init__({party.name: party}, ledger)
+        self.rows = rows
+
+    def ask(self, names: Sequence[str], message: bytes, timeout_seconds: float) -> dict[str, Reply]:
+        replies = super().ask(names, message, timeout_seconds)
+        problem, self.rows.problem = self.rows.problem, None
+        if problem is not None:
+            raise problem
+        return replies
+
+
+def dask_federation(
+    rows: ClusterRows, schema: Schema, privacy: Privacy, ledger: Ledger | None = None
+) -> Federation:
+    """One party whose rows lie on a cluster."""
+    check_trust(privacy.trust)
+    shared = ledger or Ledger.in_memory()
+    colluding, least = privacy.colluding, privacy.minimum_parties
+    federation = local_federation({NAME: rows}, schema, shared, colluding, least, privacy.trust)
+    assert isinstance(federation.engine, LocalEngine)
+    federation.engine = DaskEngine(federation.engine.parties[NAME], shared, rows)
+    return federation
+
+
+def check_trust(trust: str) -> None:
+    """A cluster belongs to one owner, who starts every process of it and sees all."""
+    if trust != "coordinator":
+        raise SettingsError(
+            f"trust is {trust!r}, and a Dask cluster has one owner, who sees every row and every "
+            "sum on it: masks or noise of its own for every worker would protect nobody. Nothing "
+            "was asked. Use trust = 'coordinator' (and a method for it), or another engine for "
+            "parties that do not trust each other."
+        )
