@@ -354,13 +354,13 @@ class Party:
         self._keys.agree(ask.reply_to)  # a key that is no key is refused before any charge
         if ask.noise != noise_for(ask.query, slot.mu, plan, self.schema, ask.noise.part):
             raise Refusal("too-little-noise")
+        if ask.colluding != roster.colluding:  # shares are drawn by it
+            raise Refusal("too-little-noise")
         if plan.privacy.trust == "parties":
             if len(ask.parties) < least_parties(roster):
                 raise Refusal("too-few-parties")
             if ask.joined != run.joined or not set(ask.parties) <= set(run.announcements):
                 raise Refusal("bad-announcement")
-            if ask.colluding != roster.colluding:
-                raise Refusal("too-little-noise")
 
     def _answered(self, ask: Ask, run: _Run, request: str) -> Message | None:
         """A context is answered by one message ever; asking again gives the same bytes, free."""

@@ -123,6 +123,10 @@ def _laplace_for(query: SumQuery, schema: Schema, part: float, trust: str) -> No
     pure = _pure(query)
     if not 0 < part <= 1:
         raise PlanError("a question pays a part of its price above 0 and at most 1")
+    if trust == "nobody":
+        raise PlanError(
+            "no row has Laplace noise of its own. Nothing was asked. Trust the parties."
+        )
     if needs_exact_sums(query) and trust != "coordinator":
         raise PlanError(
             f"{query.kind} are drawn from exact sums, and trust is in {trust}. Nothing was asked. "
