@@ -11,7 +11,15 @@ import pytest
 from hedgerow import wire
 from hedgerow.errors import PlanError
 from hedgerow.privacy.plan import Plan, Slot
-from hedgerow.privacy.pure import Branches, Round
+from hedgerow.privacy.pure import (
+    MOST_KINDS,
+    Branches,
+    Round,
+    _excess,
+    _losses_of,
+    _merged,
+    composed,
+)
 from hedgerow.queries import ColumnCounts, size_of
 from hedgerow.queries.noise import noise_for
 from hedgerow.settings import Privacy, Settings
@@ -56,3 +64,29 @@ def test_nobody_says_how_many_share_the_noise(trust: str, colluding: int) -> Non
     rig = Rig(trust=trust)
     assert word(rig.ask("a", colluding=colluding)) == "too-little-noise"
     assert word(rig.ask("a")) == "answer"
+
+
+def test_a_plan_of_many_different_rounds_takes_no_memory_and_little_time() -> None:
+    """Two groups of rounds would pair 10^10 privacy losses, and a million kinds take for ever."""
+    one, n = 1e-4, 100_000
+    together = composed([(one, 2 * n)], 1e-6)
+    apart = composed([(one, n), (one * (1 + 1e-12), n)], 1e-6)  # the same, in effect
+    assert together <= apart * (1 + 1e-9) <= together * 1.02
+    kinds = tuple(Round(1, 1e-6 * (1 + k)) for k in range(MOST_KINDS + 1))
+    slots = pure_plan("parties").slots
+    pure_plan("parties", slots=slots * MOST_KINDS, branches=Branches(0.01, kinds[1:]))
+    document = pure_plan("parties").to_dict()
+    document["slot"][0]["repeat"] = len(kinds)
+    document["branches"] = Branches(0.01, kinds).to_dict()
+    rig = Rig(opened=False)
+    assert opened(rig, document) == "bad-message"
+
+
+@pytest.mark.parametrize(("n", "cost"), [(3, 0.5), (40, 0.1), (3000, 0.01)])
+def test_merged_losses_never_promise_more(n: int, cost: float) -> None:
+    """Rounding of losses, up to a grid of any fineness, only adds to delta."""
+    losses, chances = _losses_of([(cost, n)])
+    for epsilon in (0.1 * n * cost, 0.3 * n * cost, 0.0):
+        exact = _excess(losses, chances, epsilon)
+        for most in (3, 4, 10, 1000):
+            assert exact <= _excess(*_merged(losses, chances, most), epsilon) * (1 + 1e-9)

@@ -354,7 +354,7 @@ def _branches_for(later: OnPaths, privacy: Privacy) -> Branches:
     high = 2 * low
     while fits(high) and high < 1e6:
         low, high = high, 2 * high
-    for _ in range(40):
+    for _ in range(24):  # to a ten-millionth
         middle = (low + high) / 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return later.branches(low)
