@@ -402,9 +402,13 @@ class Party:
             return self._rows, scores
         known, about = self._sample, (run.plan.hash, draw)
         if known is None or known.about != about:
-            rows = self._rows
-            whose = (self.name, run.plan.hash)
-            index = taken(self._coins(), whose, draw, rows.n_rows, rows.persons)
+            rows, reserved = self._rows, self._ledger.lines(self.name, "reserve", ask.run)
+            # The line that reserved the plan is unlike any of another ledger: whoever runs a plan
+            # again with another ledger, or after losing this one, gets other rows.
+            whose = (self.name, run.plan.hash, reserved[0].hash)
+            # Rows share a coin where they are protected together, and nowhere else.
+            persons = rows.persons if self.schema.unit.kind == "person" else None
+            index = taken(self._coins(), whose, draw, rows.n_rows, persons)
             known = _Sample(about, index, rows.take(index))
         if known.ensemble != ensemble:
             known = replace(known, ensemble=ensemble, scores=scores[known.index])

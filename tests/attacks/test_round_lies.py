@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hedgerow import wire
 from hedgerow.errors import PlanError
+from hedgerow.party import Party
+from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.plan import Plan, Slot
 from hedgerow.privacy.pure import (
     MOST_KINDS,
@@ -23,7 +27,7 @@ from hedgerow.privacy.pure import (
 from hedgerow.queries import ColumnCounts, size_of
 from hedgerow.queries.noise import noise_for
 from hedgerow.settings import Privacy, Settings
-from tests.attacks.rig import SCHEMA, Rig, word
+from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 
 COUNTS = replace(ColumnCounts.of(SCHEMA, together=True), price=0.05)
 
@@ -90,3 +94,44 @@ def test_merged_losses_never_promise_more(n: int, cost: float) -> None:
         exact = _excess(losses, chances, epsilon)
         for most in (3, 4, 10, 1000):
             assert exact <= _excess(*_merged(losses, chances, most), epsilon) * (1 + 1e-9)
+
+
+def sampled_rig(seed: bytes, ledger: Ledger | None = None, persons: bool = False) -> Rig:
+    """One party whose coins have a known key, and a plan of two rounds that ask half of its rows."""
+    rig = Rig(("a",), trust="coordinator", opened=False)
+    rig.ledgers["a"] = ledger or rig.ledgers["a"]
+    rows = some_rows(400, 0)
+    rows = replace(rows, persons=np.zeros(400, np.uint64)) if persons else rows
+    party = Party("a", rows, SCHEMA, rig.ledgers["a"], coins=lambda: seed)
+    rig.parties["a"] = party
+    rig.roster = replace(rig.roster, parties=(("a", party.identity.public),))
+    party.pin(rig.roster)
+    slots = pure_plan("coordinator").slots * 3
+    branches = Branches(0.01, (Round(2, 0.2, 0.5), Round(1, 0.1, 0.5)))
+    rig.plan = pure_plan("coordinator", slots=slots, branches=branches)
+    rig.open(rig.plan)
+    return rig
+
+
+def drawn(rig: Rig, slot: int) -> list[int]:
+    assert word(rig.ask("a", query=COUNTS, slot=slot)) == "answer"
+    sample = rig.parties["a"]._sample
+    assert sample is not None
+    return sample.index.tolist()
+
+
+def test_no_two_rounds_and_no_two_ledgers_share_their_coins(tmp_path: Path) -> None:
+    """The same plan over another ledger is another run, whose rows must be drawn anew."""
+    seed = bytes(32)
+    with Ledger.open(tmp_path / "ledger") as ledger:
+        rig = sampled_rig(seed, ledger)
+        first, second = drawn(rig, 0), drawn(rig, 2)
+        assert drawn(sampled_rig(seed, ledger), 1) == first  # restarted in the first round
+    other = drawn(sampled_rig(seed), 0)
+    for one, two in ((first, second), (first, other), (second, other)):
+        assert 50 < len(set(one) & set(two)) < 150  # 100 expected of independent ones
+
+
+def test_rows_are_drawn_one_by_one_where_a_row_is_what_is_protected() -> None:
+    """All with one coin, a row that joined would be in the sample whenever the others are."""
+    assert 100 < len(drawn(sampled_rig(bytes(32), persons=True), 0)) < 300

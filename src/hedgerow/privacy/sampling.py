@@ -32,8 +32,10 @@ def taken(
 ) -> NDArray[np.int64]:
     """Numbers of the rows that take part, each with probability at most `draw.rate`.
 
-    `about` names the party and the plan: parties of one process may share a key, and no two rows
-    may share a coin. A plan is not asked twice.
+    `about` names the party, the plan and the line of the ledger that reserved it: parties of one
+    process may share a key, a plan may be run over two ledgers, and no two rows or runs may share a
+    coin. Two samples of one round would do no harm (their costs add up to less than that of both
+    questions on one sample); one sample for two rounds would.
     All rows of a person share one coin, because the promise is about the person.
     """
     if persons is None:
