@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from hedgerow import wire
-from hedgerow.errors import PlanError
+from hedgerow.errors import LedgerError, PlanError
+from hedgerow.growing.cart import GrowingTree
 from hedgerow.party import Party
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.plan import Plan, Slot
 from hedgerow.privacy.pure import (
     MOST_KINDS,
@@ -24,7 +25,10 @@ from hedgerow.privacy.pure import (
     _merged,
     composed,
 )
-from hedgerow.queries import ColumnCounts, size_of
+from hedgerow.privacy.reservation import Reservation
+from hedgerow.privacy.verify import verify
+from hedgerow.queries import NO_TREES, ColumnCounts, LeafAverages, size_of
+from hedgerow.queries.gradients import Gradients
 from hedgerow.queries.noise import noise_for
 from hedgerow.settings import Privacy, Settings
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
@@ -97,7 +101,7 @@ def test_merged_losses_never_promise_more(n: int, cost: float) -> None:
 
 
 def sampled_rig(seed: bytes, ledger: Ledger | None = None, persons: bool = False) -> Rig:
-    """One party whose coins have a known key, and a plan of two rounds that ask half of its rows."""
+    """One party whose coins have a known key, and two rounds that ask half of its rows."""
     rig = Rig(("a",), trust="coordinator", opened=False)
     rig.ledgers["a"] = ledger or rig.ledgers["a"]
     rows = some_rows(400, 0)
@@ -135,3 +139,25 @@ def test_no_two_rounds_and_no_two_ledgers_share_their_coins(tmp_path: Path) -> N
 def test_rows_are_drawn_one_by_one_where_a_row_is_what_is_protected() -> None:
     """All with one coin, a row that joined would be in the sample whenever the others are."""
     assert 100 < len(drawn(sampled_rig(bytes(32), persons=True), 0)) < 300
+
+
+def test_a_ledger_that_understates_a_pure_run_is_found_out() -> None:
+    """What holds without any delta is counted too, where all runs are pure."""
+    plan, ledger = pure_plan("coordinator", "pure"), Ledger.in_memory()
+    Reservation(ledger, plan)
+    verify(ledger)
+    line, forged = ledger.lines(kind="reserve")[0], Ledger.in_memory()
+    forged.append(COORDINATOR, "reserve", plan.run, values={**line.values, "pure": 0.001})
+    with pytest.raises(LedgerError, match="another sum"):
+        verify(forged)
+
+
+@pytest.mark.parametrize("trust", ["coordinator", "parties", "nobody"])
+def test_plans_of_gaussian_questions_choose_nothing_and_take_no_ratio(trust: str) -> None:
+    """There is no Gaussian noise for a choice, or for a ratio of exact sums."""
+    gradients, tree = Gradients("logistic", NO_TREES), GrowingTree().structure()
+    query = LeafAverages(tree, gradients, 1.0, "plain")
+    rig = Rig(trust=trust)
+    with pytest.raises(PlanError, match="pure plan"):
+        noise_for(query, 0.5, rig.plan, SCHEMA)
+    noise_for(replace(query, rule="sum-and-count"), 0.5, rig.plan, SCHEMA)
