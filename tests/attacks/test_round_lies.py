@@ -161,3 +161,10 @@ def test_plans_of_gaussian_questions_choose_nothing_and_take_no_ratio(trust: str
     with pytest.raises(PlanError, match="pure plan"):
         noise_for(query, 0.5, rig.plan, SCHEMA)
     noise_for(replace(query, rule="sum-and-count"), 0.5, rig.plan, SCHEMA)
+
+
+def test_rounds_in_turn_do_not_bury_what_a_person_is_told() -> None:
+    rounds = (Round(1, 0.01), Round(1, 0.02, 0.5)) * 5000
+    told = Branches(0.01, rounds).words(1)
+    assert len(told) == 3
+    assert all("5,000 rounds" in line for line in told[:2])

@@ -156,10 +156,9 @@ class Branches:
         return list(Counter(r.cost for r in self.rounds).items())
 
     def words(self, spare: int) -> list[str]:
-        """What people are told of it."""
+        """What people are told of it: a line for each kind of round, however they alternate."""
         found = []
-        for one, group in groupby(self.rounds):
-            n = len(list(group))
+        for one, n in Counter(self.rounds).items():
             trees = "one tree" if len(self.rounds) == 1 else f"{n:,} rounds, each of its own tree"
             text = f"Prices are settled during the run, node by node of {trees}: pure epsilon = "
             text += f"{one.epsilon:.4g} on any path from the root to a leaf"
