@@ -367,13 +367,13 @@ class Party:
         self._keys.agree(ask.reply_to)  # a key that is no key is refused before any charge
         if ask.noise != noise_for(ask.query, slot.mu, plan, self.schema, ask.noise.part):
             raise Refusal("too-little-noise")
+        if ask.colluding != roster.colluding:  # shares are drawn by it
+            raise Refusal("too-little-noise")
         if plan.privacy.trust == "parties":
             if len(ask.parties) < least_parties(roster):
                 raise Refusal("too-few-parties")
             if ask.joined != run.joined or not set(ask.parties) <= set(run.announcements):
                 raise Refusal("bad-announcement")
-            if ask.colluding != roster.colluding:
-                raise Refusal("too-little-noise")
 
     def _answered(self, ask: Ask, run: _Run, request: str) -> Message | None:
         """A context is answered by one message ever; asking again gives the same bytes, free."""
@@ -412,7 +412,10 @@ class Party:
         draw = None if branches is None else branches.draw_of(ask.slot)
         if draw is None:
             return None
-        return Coins.of(self._coins(), (self.name, run.plan.hash), draw)
+        # The line that reserved the plan is unlike any of another ledger: whoever runs a plan
+        # again with another ledger, or after losing this one, gets other rows.
+        reserved = self._ledger.lines(self.name, "reserve", ask.run)[0].hash
+        return Coins.of(self._coins(), (self.name, run.plan.hash, reserved), draw)
 
     def _answer(self, ask: Ask, run: _Run, request: str) -> Message:
         """Exact sums, then this party's noise and mask. The last number is a zero check."""

@@ -87,7 +87,9 @@ class RunningScores:
     ) -> tuple[Rows, NDArray[np.float64]]:
         known = self._sample
         if known is None or known.coins != coins:
-            index = coins.taken(self._rows.n_rows, self._rows.persons)
+            # Rows share a coin where they are protected together, and nowhere else.
+            persons = self._rows.persons if self._schema.unit.kind == "person" else None
+            index = coins.taken(self._rows.n_rows, persons)
             known = _Sample(coins, index, self._rows.take(index))
         if known.ensemble != ensemble:
             known = replace(known, ensemble=ensemble, scores=scores[known.index])

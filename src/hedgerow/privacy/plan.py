@@ -139,6 +139,11 @@ class Plan:
                 "ones. Nothing was asked. Make the plan again."
             )
         if self.branches is not None:
+            if self.privacy.trust == "nobody":  # however it is counted: see `Privacy`
+                raise PlanError(
+                    "pure questions are asked where the coordinator or the parties are trusted, "
+                    "and the plan trusts nobody. Nothing was asked. Make the plan again."
+                )
             self.branches.check(len(self.slots))
             if self.rest is not None or any(slot.mu != 0 for slot in self.slots):
                 raise PlanError("a slot of pure questions has no mu. Nothing was asked.")
@@ -349,7 +354,7 @@ def _branches_for(later: OnPaths, privacy: Privacy) -> Branches:
     high = 2 * low
     while fits(high) and high < 1e6:
         low, high = high, 2 * high
-    for _ in range(40):
+    for _ in range(24):  # to a ten-millionth
         middle = (low + high) / 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return later.branches(low)

@@ -23,7 +23,9 @@ LEAST_PRICE = 1e-7  # of a node for a column; less is no answer
 MOST_PRICE = 1e7
 LEAST_RATE = 1e-6
 MOST_ROUNDS = 1_000_000
-_LOSSES = 1 << 17
+MOST_KINDS = 64  # of rounds that differ: each takes a while to compose
+_LOSSES = 1 << 13  # values of a sum of privacy losses
+_PAIRS = 1 << 20  # of two of them that are added
 
 
 def pure_mu(epsilon: float) -> float:
@@ -116,12 +118,14 @@ class Branches:
             and all(LEAST_RATE <= r.rate <= 1 for r in self.rounds)
             and LEAST_PRICE <= self.retry < MOST_PRICE
             and sum(r.slots for r in self.rounds) == n_slots
+            and len(set(self.rounds)) <= MOST_KINDS
         )
         if not fits:
             raise PlanError(
                 "the plan's rounds are not described correctly: each has slots, an epsilon of its "
-                f"tree's paths and a rate between {LEAST_RATE:g} and 1, and together they have the "
-                "plan's slots. Nothing was asked. Make the plan again."
+                f"tree's paths and a rate between {LEAST_RATE:g} and 1, together they have the "
+                f"plan's slots, and at most {MOST_KINDS} differ. Nothing was asked. Make the plan "
+                "again."
             )
 
     @cached_property
@@ -152,10 +156,9 @@ class Branches:
         return list(Counter(r.cost for r in self.rounds).items())
 
     def words(self, spare: int) -> list[str]:
-        """What people are told of it."""
+        """What people are told of it: a line for each kind of round, however they alternate."""
         found = []
-        for one, group in groupby(self.rounds):
-            n = len(list(group))
+        for one, n in Counter(self.rounds).items():
             trees = "one tree" if len(self.rounds) == 1 else f"{n:,} rounds, each of its own tree"
             text = f"Prices are settled during the run, node by node of {trees}: pure epsilon = "
             text += f"{one.epsilon:.4g} on any path from the root to a leaf"
@@ -248,14 +251,14 @@ def composed(costs: Sequence[tuple[float, int]], delta: float) -> float:
 def _losses_of(costs: Sequence[tuple[float, int]]) -> tuple[Any, Any]:
     """Privacy losses of the randomised responses, and how likely they are."""
     losses, chances = np.zeros(1), np.ones(1)
-    whole = math.fsum(cost * n for cost, n in costs)
     for cost, n in costs:
         truths = np.arange(n + 1)
         logs = _log_binomial(n, truths) + truths * cost - n * float(np.logaddexp(0.0, cost))
-        losses = np.add.outer(losses, cost * (2 * truths - n)).ravel()
-        chances = np.multiply.outer(chances, np.exp(logs)).ravel()
-        losses, chances = _merged(losses, chances, whole)
-    return losses, chances * (1 + 1e-9)  # rounding errors of the products above
+        fresh, likely = _merged(cost * (2.0 * truths - n), np.exp(logs), _LOSSES)
+        losses, chances = _merged(losses, chances, min(_LOSSES, _PAIRS // len(fresh)))
+        losses = np.add.outer(losses, fresh).ravel()
+        chances = np.multiply.outer(chances, likely).ravel()
+    return losses, chances * (1 + 1e-7)  # rounding errors above: 1e-9 with a million rounds
 
 
 def _excess(losses: Any, chances: Any, epsilon: float) -> float:
@@ -269,12 +272,23 @@ def _log_binomial(n: int, k: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
     return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
 
 
-def _merged(losses: Any, chances: Any, whole: float) -> tuple[Any, Any]:
-    """At most `_LOSSES` values: rounded up to a grid, chances of equal ones added."""
-    if len(losses) <= _LOSSES:
+def _merged(losses: Any, chances: Any, most: int) -> tuple[Any, Any]:
+    """At most so many values: rounded up to a grid, chances of equal ones added.
+
+    The grid lies where nearly all of the chance is: 15 deviations around the mean. What lies below
+    is rounded up to its start, and what lies above (less than 1e-48) to the largest value of all.
+    """
+    if len(losses) <= most:
         return losses, chances
-    step = 2 * whole / _LOSSES
-    cells = np.ceil((losses + whole) / step).astype(np.int64)
-    together = np.bincount(cells, weights=chances)
+    mean = float(chances @ losses) / float(chances.sum())
+    wide = 15 * math.sqrt(float(chances @ (losses - mean) ** 2) / float(chances.sum()))
+    top = float(losses.max())
+    low, high = max(float(losses.min()), mean - wide), min(top, mean + wide)
+    step = max((high - low) / (most - 2), 1e-300)
+    cells = np.ceil(np.clip((losses - low) / step, 0, most - 2)).astype(np.int64)
+    cells[losses > high] = most - 1
+    together = np.bincount(cells, weights=chances, minlength=most)
+    values = low + step * np.arange(most)
+    values[most - 2 :] = high, top
     held = np.flatnonzero(together)
-    return held * step - whole, together[held]
+    return values[held], together[held]

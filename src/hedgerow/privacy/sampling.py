@@ -41,8 +41,10 @@ class Coins:
 
     @staticmethod
     def of(secret: bytes, about: Sequence[str], draw: Draw) -> Coins:
-        """`about` names the party and the plan: parties of one process may share a secret, and no
-        two rows may share a coin. A plan is not asked twice.
+        """`about` names the party, the plan and the line of the ledger that reserved it: parties of
+        one process may share a secret, a plan may be run over two ledgers, and no two rows or runs
+        may share a coin. Two samples of one round would do no harm (their costs add up to less than
+        that of both questions on one sample); one sample for two rounds would.
         """
         return Coins(_derived(secret, [_LABEL, *about, draw.round]), draw)
 

@@ -121,6 +121,8 @@ def _reserved(line: Line) -> Plan:
     stated = math.isclose(plan.mu, values["mu"], rel_tol=1e-12) and math.isclose(
         plan.epsilon, values["epsilon"], rel_tol=1e-9
     )
+    pure = math.inf if plan.branches is None else plan.pure_epsilon
+    stated = stated and math.isclose(values.get("pure", math.inf), pure, rel_tol=1e-9)
     if plan.hash != values["hash"] or not stated:
         _wrong(line, "reserves another sum than its plan adds up to")
     return plan

@@ -79,6 +79,8 @@ def noise_for(query: SumQuery, mu: float, plan: Plan, schema: Schema, part: floa
     check_unit(plan.privacy.trust, schema)
     if plan.branches is not None:
         return _laplace_for(query, schema, part, plan.privacy.trust)
+    if needs_exact_sums(query):
+        raise PlanError(f"only a pure plan has noise for {query.kind} of exact sums")
     distance = query.sensitivity.l2 * schema.unit.at_most
     if plan.privacy.trust == "nobody":
         distance *= 2
@@ -123,6 +125,10 @@ def _laplace_for(query: SumQuery, schema: Schema, part: float, trust: str) -> No
     pure = _pure(query)
     if not 0 < part <= 1:
         raise PlanError("a question pays a part of its price above 0 and at most 1")
+    if trust == "nobody":
+        raise PlanError(
+            "no row has Laplace noise of its own. Nothing was asked. Trust the parties."
+        )
     if needs_exact_sums(query) and trust != "coordinator":
         raise PlanError(
             f"{query.kind} are drawn from exact sums, and trust is in {trust}. Nothing was asked. "

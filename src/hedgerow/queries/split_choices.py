@@ -33,6 +33,7 @@ UTILITIES = ("separation", "gain")
 _GAIN, _SEPARATION = 4.0, 4.0  # ranges, in units of b^2 and of b
 UTILITY_BITS = 16  # utilities are whole numbers of steps of 2^-16
 _ROUNDING = 4  # steps: two floors, and floats that are off by far less than two more
+_MOST = 1 << 22  # bins of all leaves that are asked about
 _WHAT = "split choices"
 
 
@@ -143,7 +144,7 @@ class SplitChoices:
             raise FormatError(f"{_WHAT} name a leaf twice, or none")
         if min(leaves) < 0 or max(leaves) >= n:
             raise FormatError(f"{_WHAT} name a leaf that the tree does not have")
-        if self.possible.shape != (len(leaves), sum(self.n_bins)):
+        if self.possible.shape != (len(leaves), sum(self.n_bins)) or self.possible.size > _MOST:
             raise FormatError(f"{_WHAT} do not have the lengths they state")
         if not LEAST_PRICE <= self.price < MOST_PRICE:
             raise FormatError(f"{_WHAT} have a price that nobody can pay")
