@@ -119,7 +119,7 @@ def sampled_rig(seed: bytes, ledger: Ledger | None = None, persons: bool = False
 
 def drawn(rig: Rig, slot: int) -> list[int]:
     assert word(rig.ask("a", query=COUNTS, slot=slot)) == "answer"
-    sample = rig.parties["a"]._sample
+    sample = rig.parties["a"]._scores._sample  # type: ignore[attr-defined]
     assert sample is not None
     return sample.index.tolist()
 
