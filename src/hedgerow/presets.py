@@ -105,7 +105,7 @@ class Method:
         if self.grower is private_tree:
             return "3 d + 2"
         if self.grower is dp_xgboost:
-            return "T (d + 2)"
+            return "T d + 2 T"
         trees = "T m" if own.cycles else "T"
         if own.split != "totally-random":
             single = own.features_per_tree == 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from hedgerow.federation.base import Federation
 from hedgerow.privacy.mechanisms import noise_from
 from hedgerow.privacy.plan import Wish, make_plan
 from hedgerow.queries import LabelSums, SumQuery, size_of, step_trees
-from hedgerow.queries.noise import noise_for
+from hedgerow.queries.noise import needs_exact_sums, noise_for
 from hedgerow.rng import stream
 from hedgerow.schema import Schema
 from hedgerow.settings import Privacy, Settings
@@ -75,6 +76,12 @@ def check_query(
 
     `rows` and `scores` should hold the worst rows one can think of, saturated scores included. A
     statistic of a party does not add up over rows: there every row is taken away from all of them.
+
+    Where the gate makes something else of exact sums, the worst rows are also put into many tables,
+    from empty ones to a million rows of one kind, and one row is added to each; that is done where
+    `bits` are the question's own, since the gate has no others. Its `utilities` may
+    then move apart by no more than `utility_range`, and what it `finishes`, in units of
+    `finished_blocks`, by no more than its dearest node pays.
     """
     query.check(schema)
     if step_trees(query) and scores.shape[1] == 1:
@@ -103,6 +110,67 @@ def check_query(
             )
     if not of_a_party and not np.array_equal(together, total):
         raise AssertionError(f"{query.kind}: the answer is not the sum over rows")
+    _check_price(query)
+    if needs_exact_sums(query) and bits == getattr(query, "fine_bits", bits):
+        _check_exact_sums(query, schema, rows, scores)
+
+
+def _check_price(query: Any) -> None:
+    """A question that says what nodes pay moves by no more than that, in units of its noise."""
+    paid = query.priced().most if hasattr(query, "priced") else 0.0
+    if paid and not needs_exact_sums(query) and query.sensitivity.l1 > paid * (1 + 1e-12):
+        raise AssertionError(f"{query.kind}: a row moves {query.sensitivity.l1} and pays {paid}")
+
+
+def _check_exact_sums(
+    query: Any, schema: Schema, rows: Rows, scores: NDArray[np.float64], n_tables: int = 24
+) -> None:
+    """Add one of the rows to tables of them; sums add up, so a table is a list of multiples."""
+    rng, bits = stream(0, "neighbouring tables"), query.fine_bits
+    chosen = rng.permutation(rows.n_rows)[:40, None]
+    answers = np.stack([query.answer(rows.take(i), scores[i], schema, bits) for i in chosen])
+    for number in range(n_tables):
+        n_kinds = int(rng.integers(1, 5)) if number else 0  # the first table is empty
+        table = rng.integers(0, len(answers), n_kinds)
+        times = np.floor(10 ** rng.uniform(0, 6, n_kinds)).astype(np.int64)
+        before = times @ answers[table] if n_kinds else np.zeros_like(answers[0])
+        added = rng.integers(0, len(answers), 4)
+        check_neighbours(query, schema, before, before + answers[added])
+
+
+def check_neighbours(
+    query: Any, schema: Schema, before: NDArray[np.int64], after: NDArray[np.int64]
+) -> float:
+    """Compare what becomes of exact sums when a row is added with what the question states.
+
+    `after` are the sums (table, number) of tables with one row more than that of `before`, on the
+    question's own grid. Returns which part of the bound was reached.
+    """
+    apart = _choices_apart if hasattr(query, "utilities") else _finished_apart
+    reached = apart(query, schema, before, after)
+    if reached > 1 + 1e-12:
+        raise AssertionError(f"{query.kind}: a row moves it {reached} times as far as stated")
+    return reached
+
+
+def _choices_apart(query: Any, schema: Schema, before: Any, after: Any) -> float:
+    """How far one row moves two utilities of one leaf apart, in units of what is stated."""
+    found, most = query.utilities(before, schema, query.fine_bits), 0
+    for total in after:
+        moved = zip(found, query.utilities(total, schema, query.fine_bits), strict=True)
+        for (one, ways), (two, same) in moved:
+            if not np.array_equal(ways, same):
+                raise AssertionError(f"{query.kind}: what is offered depends on the rows")
+            most = max(most, int((two - one).max()) - int((two - one).min()))
+    return most / int(query.utility_range)
+
+
+def _finished_apart(query: Any, schema: Schema, before: Any, after: Any) -> float:
+    """How far one row moves the finished numbers, in units of their noise, over the price."""
+    bits, (block,) = query.fine_bits, query.finished_blocks
+    found = query.finish(before, bits)
+    moved = [float(np.abs(query.finish(total, bits) - found).sum()) for total in after]
+    return max(moved) / 2.0**bits / float(block.weight) / float(query.priced().most)
 
 
 def check_federation(

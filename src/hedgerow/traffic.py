@@ -7,7 +7,6 @@ which follow from the plan. Nothing here sees a row or a party.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from hedgerow import wire
 from hedgerow.binning import base_grid
 from hedgerow.errors import PlanError
-from hedgerow.losses import loss_for
+from hedgerow.losses import Loss, Squared, loss_for
 from hedgerow.model.tree import member_words, single_leaf, stack, stack_trees
 from hedgerow.packing import canonical_json
 from hedgerow.privacy.identity import Announcement
@@ -32,6 +31,7 @@ from hedgerow.queries import (
     ColumnSums,
     EnsembleRef,
     LabelSums,
+    LeafAverages,
     LeafSums,
     NodeHistograms,
     ScoreCounts,
@@ -39,7 +39,15 @@ from hedgerow.queries import (
     query_bytes,
 )
 from hedgerow.queries.noise import Noise
-from hedgerow.queries.stand_ins import KINDS, tree_stand_in
+from hedgerow.queries.stand_ins import (
+    CHOICES,
+    KINDS,
+    LONGEST_MECHANISM,
+    LONGEST_NUMBER,
+    choice_stand_in,
+    gradients_stand_in,
+    tree_stand_in,
+)
 from hedgerow.schema import Categorical, Numeric, Ordinal, Schema
 from hedgerow.wire import Ask, Message
 
@@ -48,7 +56,6 @@ LONGEST_NAME = 40  # letters, where the names of the parties are not known yet
 _HASH, _SIGNATURE, _NONCE = "0" * 64, "0" * 128, "0" * 32
 _STARTS = 9_999  # of a party's process, counted in its announcement
 _ROWS = 9_999_999_999  # of a party, visible where nobody is trusted
-_LONGEST_NUMBER = sys.float_info.max  # 23 letters as JSON, as long as a positive number gets
 _ONE_LEAF = single_leaf(np.zeros(1))
 Shape = tuple[int, ...]
 
@@ -171,8 +178,9 @@ class _Asked:
 
 def _walk(plan: Plan, schema: Schema) -> Iterator[tuple[int, Slot, _Asked]]:
     """Slots in order. Trees travel once, with the first question after they were published."""
-    settings, loss = plan.settings, loss_for(schema.label)
-    about_trees = [slot.kind in (LeafSums.kind, NodeHistograms.kind) for slot in plan.slots]
+    settings, loss = plan.settings, _loss_of(plan, schema)
+    kinds = (LeafSums.kind, NodeHistograms.kind, *CHOICES)
+    about_trees = [slot.kind in kinds for slot in plan.slots]
     batches = math.ceil(settings.n_trees / settings.trees_per_round)
     per_batch = math.ceil(sum(about_trees) / batches)
     n_start = LabelSums(len(schema.label.classes)).blocks[0].size
@@ -196,7 +204,7 @@ def _walk(plan: Plan, schema: Schema) -> Iterator[tuple[int, Slot, _Asked]]:
 def _batch_of(slot: Slot, plan: Plan, schema: Schema) -> _Trees:
     """The trees that a batch adds, at their largest."""
     full = 2**plan.settings.max_depth
-    if plan.settings.split != "totally-random":
+    if plan.settings.split != "totally-random" or slot.kind == LeafAverages.kind:
         return _Trees(1, full)
     n_leaves = slot.coordinates // loss_for(schema.label).bound(plan.settings.update).width
     return _Trees(max(1, n_leaves // full), n_leaves)
@@ -207,7 +215,7 @@ class _Sizes:
 
     def __init__(self, plan: Plan, schema: Schema, names: tuple[str, ...]) -> None:
         self._plan, self._schema, self._names = plan, schema, names
-        loss, settings = loss_for(schema.label), plan.settings
+        loss, settings = _loss_of(plan, schema), plan.settings
         self._loss, self._update = loss, settings.update
         self._width, self._n_outputs = loss.bound(settings.update).width, loss.n_outputs
         sets = [member_words(c) for c in schema.columns if isinstance(c, Categorical)]
@@ -257,9 +265,10 @@ class _Sizes:
         query, shapes = self._stand_in(slot, EnsembleRef(asked.length, _HASH))
         plain = query_bytes(query)
         length = len(plain) + _growth(query.parts()[1], shapes)
-        n_blocks = shapes.get("leaves", (len(query.blocks),))[0]
-        sigmas = (_LONGEST_NUMBER,) * n_blocks
-        noise, privacy = Noise(slot.mu, MAX_BITS, sigmas), self._plan.privacy
+        n_blocks = shapes["leaves"][0] if slot.kind in KINDS else len(query.blocks)
+        sigmas, privacy = (LONGEST_NUMBER,) * n_blocks, self._plan.privacy
+        mechanism = LONGEST_MECHANISM if slot.kind in CHOICES else "gaussian"
+        noise = Noise(slot.mu, MAX_BITS, sigmas, mechanism)
         c, run = privacy.colluding, self._plan.run
         joined = _HASH if privacy.trust == "parties" else ""
         ask = Ask(run, index, 1, self._names, query, noise, c, joined, _HASH)
@@ -278,7 +287,8 @@ class _Sizes:
         if slot.kind == LabelSums.kind:
             return LabelSums(len(self._schema.label.classes)), {}
         if slot.kind == ColumnCounts.kind:
-            return ColumnCounts.for_cuts(self._schema, self._plan.settings.n_bins), {}
+            price = LONGEST_NUMBER if self._plan.branches is not None else 0.0
+            return ColumnCounts.for_cuts(self._schema, self._plan.settings.n_bins, price), {}
         if slot.kind == ColumnHessians.kind:
             bins = self._bins(Numeric)
             shapes: dict[str, Shape] = {"cuts": (sum(bins.values()) - len(bins),)}
@@ -304,6 +314,8 @@ class _Sizes:
             return ScoreCounts(2, (), ensemble), {"edges": (max(0, slot.coordinates // 2 - 1),)}
         if slot.kind in KINDS:
             return self._about_a_tree(slot)
+        if slot.kind in CHOICES:
+            return self._choices(slot, ensemble)
         raise PlanError(f"slot {slot.name!r} asks for {slot.kind!r}, whose size is not known")
 
     def _about_a_tree(self, slot: Slot) -> tuple[SumQuery, dict[str, Shape]]:
@@ -315,6 +327,23 @@ class _Sizes:
         n_bins, root = self._plan.settings.n_bins, _ONE_LEAF.structure
         query, shapes = tree_stand_in(slot.kind, self._schema, n_bins, n_leaves, root)
         return query, {**shapes, **_Trees(1, n_leaves).shapes(self._words)}
+
+    def _choices(self, slot: Slot, ensemble: EnsembleRef) -> tuple[SumQuery, dict[str, Shape]]:
+        """Of cuts that are drawn: the first level is about the root; leaves are all there can be."""
+        same = [s.coordinates for s in self._plan.slots if s.kind == slot.kind]
+        n_leaves = math.ceil(slot.coordinates / min(same))
+        if slot.kind == LeafAverages.kind:
+            n_leaves = 2**self._plan.settings.max_depth
+        n_bins, root = self._plan.settings.n_bins, _ONE_LEAF.structure
+        gradients = gradients_stand_in(self._loss.name, ensemble)
+        about = (slot.kind, self._schema, n_bins, n_leaves, root, gradients)
+        query, shapes = choice_stand_in(*about)
+        return query, {**shapes, **_Trees(1, n_leaves).shapes(self._words)}
+
+
+def _loss_of(plan: Plan, schema: Schema) -> Loss:
+    """Two classes can be asked about as numbers."""
+    return Squared() if plan.settings.loss == "squared" else loss_for(schema.label)
 
 
 def _sealed(

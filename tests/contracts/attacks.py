@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hedgerow.binning import base_grid, gather_codes
 from hedgerow.growing.candidates import CANDIDATES
 from hedgerow.growing.cart import GrowingTree
-from hedgerow.growing.splits.growth import cut_of
+from hedgerow.growing.splits.growth import cut_of, possible_bins
 from hedgerow.growing.splits.totally_random import totally_random
 from hedgerow.losses import UPDATES, loss_for
 from hedgerow.queries import (
@@ -25,12 +25,17 @@ from hedgerow.queries import (
     EnsembleRef,
     ImpurityBounds,
     LabelSums,
+    LeafAverages,
     LeafSums,
     NodeHistograms,
     ScoreCounts,
+    SplitChoices,
     n_bins_of,
     step_trees,
 )
+from hedgerow.queries.gradients import Gradients
+from hedgerow.queries.leaf_averages import LEAF_RULES
+from hedgerow.queries.split_choices import UTILITIES
 from hedgerow.queries.tree_nodes import NO_COLUMN, Asked
 from hedgerow.rng import stream
 from hedgerow.schema import Label, Schema
@@ -189,6 +194,59 @@ def impurity_bounds(schema: Schema) -> list[ImpurityBounds]:
     ]
 
 
+def gradients_of(schema: Schema) -> list[Gradients]:
+    """Clamped or left out; two classes as numbers too."""
+    own = loss_for(schema.label)
+    found = [Gradients(own.name, NO_TREES, clip) for clip in (math.inf, 0.5)]
+    if own.n_outputs == 1:
+        found.append(Gradients(own.name, NO_TREES, 0.3, drop=True))
+    if schema.label.task == "binary":
+        found.append(Gradients("squared", NO_TREES))
+        found.append(Gradients("squared", NO_TREES, 0.5, drop=True))
+    return found
+
+
+def choices_of(
+    schema: Schema, tree: GrowingTree, columns: tuple[int, ...], gradients: Gradients, **more: Any
+) -> SplitChoices:
+    """A choice for every leaf of a tree, over these columns in four bins."""
+    cuts, grid, structure = CANDIDATES["uniform"](schema, 4), base_grid(schema), tree.structure()
+    bins = tuple(n_bins_of(grid[j], cuts[j]) for j in columns)
+    held = np.concatenate(
+        [possible_bins(schema, j, n) for j, n in zip(columns, bins, strict=True)]
+    )
+    leaves = tuple(range(structure.n_leaves))
+    values = {"price": 0.25, "reg_lambda": 0.0, "selector": "permute-and-flip", **more}
+    return SplitChoices(
+        structure, leaves, np.stack([held] * len(leaves)), columns,
+        tuple(tuple(cuts[j]) for j in columns), bins, gradients, **values,
+    )  # fmt: skip
+
+
+def split_choices(schema: Schema) -> list[SplitChoices]:
+    """Both utilities of every kind of gradients: at the root, and in a tree with a wide column."""
+    every = gradients_of(schema)
+    found = [
+        choices_of(schema, GrowingTree(), (0, 2, 3), gradients, utility=utility)
+        for utility in UTILITIES
+        for gradients in every
+    ]
+    wide = choices_of(schema, three_leaves(schema), (4, 1), every[0], utility="gain")
+    return [*found, replace(wide, reg_lambda=1.5, selector="exponential")]
+
+
+def leaf_averages(schema: Schema) -> list[LeafAverages]:
+    """Every rule of every kind of gradients, with and without a constant below."""
+    tree = three_leaves(schema).structure()
+    return [
+        LeafAverages(tree, gradients, 0.7, rule, least, reg_lambda)
+        for gradients in gradients_of(schema)
+        for rule, least, reg_lambda in (
+            *((rule, 0, 0.0) for rule in LEAF_RULES), ("least-rows", 50, 0.1), ("plain", 9, 2.5),
+        )
+    ]  # fmt: skip
+
+
 # A kind of query and the questions it is attacked with.
 ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
     LabelSums.kind: lambda schema: [
@@ -199,6 +257,8 @@ ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
         ColumnCounts.of(schema),
         ColumnCounts.of(schema, (4, 0)),
         ColumnCounts.of(schema, (1, 2), together=True),
+        replace(ColumnCounts.of(schema, (1, 2), together=True), price=0.05),
+        replace(ColumnCounts.of(schema), price=3.0),
     ],
     ColumnHessians.kind: column_hessians,
     ColumnSums.kind: column_sums,
@@ -215,6 +275,8 @@ ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
     ScoreCounts.kind: score_counts,
     ClassHistograms.kind: class_histograms,
     ImpurityBounds.kind: impurity_bounds,
+    SplitChoices.kind: split_choices,
+    LeafAverages.kind: leaf_averages,
 }
 
 

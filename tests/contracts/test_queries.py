@@ -71,6 +71,13 @@ def test_no_saturated_score_exceeds_the_stated_sensitivity(kind: str, task: str,
         check_query(query, schema, rows, scores, bits)
 
 
+def stated(query: Any) -> list[Any]:
+    """What a question says of itself beyond its sums, if it does."""
+    names = ("finishes", "finished_blocks", "utility_range", "reg_lambda", "selector", "least")
+    priced = query.priced() if hasattr(query, "priced") else None
+    return [priced, *(getattr(query, name, None) for name in names)]
+
+
 @pytest.mark.parametrize(("kind", "task"), ALL)
 def test_a_query_survives_its_own_bytes(kind: str, task: str) -> None:
     schema = SCHEMAS[task]
@@ -82,6 +89,7 @@ def test_a_query_survives_its_own_bytes(kind: str, task: str) -> None:
         again.check(schema)
         assert query_bytes(again) == data
         assert (again.blocks, again.sensitivity) == (query.blocks, query.sensitivity)
+        assert stated(again) == stated(query)
         expected = query.answer(rows, scores, schema, 20)
         assert np.array_equal(again.answer(rows, scores, schema, 20), expected)
         assert expected.shape == (size_of(query),)

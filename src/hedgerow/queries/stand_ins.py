@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+
+import numpy as np
+
 from hedgerow.binning import base_grid
 from hedgerow.model.tree import Structure
-from hedgerow.queries.base import SumQuery
+from hedgerow.queries.base import EnsembleRef, SumQuery
 from hedgerow.queries.class_histograms import ClassHistograms
+from hedgerow.queries.gradients import Gradients
 from hedgerow.queries.impurity_bounds import ImpurityBounds
+from hedgerow.queries.leaf_averages import LEAF_RULES, LeafAverages
+from hedgerow.queries.split_choices import UTILITIES, SplitChoices
 from hedgerow.queries.tree_nodes import Asked
 from hedgerow.schema import Schema
 
 KINDS = (ClassHistograms.kind, ImpurityBounds.kind)
+CHOICES = (SplitChoices.kind, LeafAverages.kind)
+LONGEST_NUMBER = sys.float_info.max  # 23 letters as JSON, as long as a positive number gets
+LONGEST_MECHANISM = "permute-and-flip"
 Shapes = dict[str, tuple[int, ...]]
 
 
@@ -33,3 +43,32 @@ def tree_stand_in(
         return ImpurityBounds(root, asked, (0,), ((),), k, subsets=False), shapes
     shapes["widths"] = (n_columns,)
     return ClassHistograms(root, asked, (0,), ((),), (1,), k), shapes
+
+
+def choice_stand_in(
+    kind: str, schema: Schema, n_bins: int, n_leaves: int, root: Structure, gradients: Gradients
+) -> tuple[SumQuery, Shapes]:
+    """The same of questions about cuts that are drawn, and about their leaves."""
+    if kind == LeafAverages.kind:
+        rule = max(LEAF_RULES, key=len)
+        price = reg_lambda = LONGEST_NUMBER
+        return LeafAverages(root, gradients, price, rule, 10**9, reg_lambda), {}
+    grid, n_columns = base_grid(schema), len(schema.columns)
+    cuts = [min(n_bins - 1, len(one.edges)) if one.ordered else 0 for one in grid]
+    bins = [(c + 1 if one.ordered else one.n_cells) + 1 for c, one in zip(cuts, grid, strict=True)]
+    shapes: Shapes = {
+        "columns": (n_columns,), "n_cuts": (n_columns,), "cuts": (sum(cuts),),
+        "n_bins": (n_columns,), "leaves": (n_leaves,), "possible": (n_leaves, sum(bins)),
+    }  # fmt: skip
+    columns = ((0,), ((),), (1,))
+    possible, utility = np.ones((1, 1), np.bool_), max(UTILITIES, key=len)
+    numbers = (LONGEST_NUMBER, LONGEST_NUMBER)
+    query = SplitChoices(
+        root, (0,), possible, *columns, gradients, *numbers, LONGEST_MECHANISM, utility
+    )
+    return query, shapes
+
+
+def gradients_stand_in(loss: str, ensemble: EnsembleRef) -> Gradients:
+    """With the longest numbers that can be written."""
+    return Gradients(loss, ensemble, LONGEST_NUMBER)

@@ -1,0 +1,213 @@
+"""Choices and samples have exactly the probabilities that their privacy is proved for."""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import binomtest, chi2
+
+from hedgerow.privacy import mechanisms
+from hedgerow.privacy.mechanisms import SecureSource, choose
+from hedgerow.privacy.pure import Draw
+from hedgerow.privacy.sampling import taken
+from hedgerow.testing import noise_off, seeded
+
+ALPHA = 1e-7
+N = 12_000
+CASES = [  # utilities and scale
+    ([5, 5], 3),
+    ([0, 7, 3], 4),
+    ([-10, 40, 39, -500], 20),
+    ([2**50, 2**50 - 3, 2**50 - 8, 2**50 - 8], 5),  # large ones, whose differences count
+]
+
+
+def softmax(utilities: list[int], scale: int) -> NDArray[np.float64]:
+    weights = np.exp((np.array(utilities) - max(utilities)) / scale)
+    return np.asarray(weights / weights.sum())
+
+
+def flipped(utilities: list[int], scale: int) -> NDArray[np.float64]:
+    """Permute and flip by its definition: over every order, the first coin that succeeds."""
+    coins, n = np.exp((np.array(utilities) - max(utilities)) / scale), len(utilities)
+    found = np.zeros(n)
+    for order in permutations(range(n)):
+        left = 1.0 / math.factorial(n)
+        for i in order:
+            found[i] += left * coins[i]
+            left *= 1 - coins[i]
+    return found
+
+
+EXACT = {"exponential": softmax, "permute-and-flip": flipped}
+
+
+def fits(seen: NDArray[np.int64], chances: NDArray[np.float64]) -> None:
+    """Chi-square, cells that expect fewer than 10 together with the rarest of the others."""
+    order = np.argsort(chances)
+    expected, seen = seen.sum() * chances[order], seen[order]
+    while len(expected) > 1 and expected[0] < 10:
+        expected = np.append(expected[0] + expected[1], expected[2:])
+        seen = np.append(seen[0] + seen[1], seen[2:])
+    statistic = float(((seen - expected) ** 2 / expected).sum())
+    assert statistic < chi2.ppf(1 - ALPHA, max(1, len(expected) - 1))
+
+
+def drawn(utilities: list[int], scale: int, how: str) -> NDArray[np.int64]:
+    n = 2_500 if how == "exponential" else N  # OpenDP's sampler takes a while
+    places = choose([np.array(utilities, np.int64)] * n, scale, how)
+    return np.bincount(places, minlength=len(utilities))
+
+
+@pytest.mark.parametrize("how", EXACT)
+@pytest.mark.parametrize(("utilities", "scale"), CASES, ids=str)
+def test_a_choice_has_the_exact_probabilities(utilities: list[int], scale: int, how: str) -> None:
+    fits(drawn(utilities, scale, how), EXACT[how](utilities, scale))
+
+
+def test_the_two_selectors_and_other_scales_are_told_apart() -> None:
+    utilities, scale = CASES[1]
+    for how, chances in (
+        ("exponential", flipped(utilities, scale)),
+        ("permute-and-flip", softmax(utilities, scale)),
+        ("exponential", softmax(utilities, 2 * scale)),
+        ("permute-and-flip", flipped(utilities, 2 * scale)),
+    ):
+        with pytest.raises(AssertionError):
+            fits(drawn(utilities, scale, how), chances)
+
+
+@pytest.mark.parametrize("how", EXACT)
+def test_no_neighbour_makes_a_choice_more_likely_than_its_price_allows(how: str) -> None:
+    """Utilities that one row moves apart by R at most, with scale R / epsilon, exactly."""
+    R, epsilon = 4, 0.8
+    scale = R / epsilon
+    for utilities in ([0, 3, 9], [2, 2, 2], [0, 1, 5]):
+        before = EXACT[how](utilities, scale)  # type: ignore[arg-type]
+        worst = 0.0
+        for moves in product(range(-3, 2), repeat=3):  # from -3 to +1, as gains do
+            after = EXACT[how]([u + m for u, m in zip(utilities, moves, strict=True)], scale)  # type: ignore[arg-type]
+            worst = max(worst, float(np.abs(np.log(after / before)).max()))
+        assert worst <= epsilon + 1e-9
+        assert worst > 0.5 * epsilon
+
+
+def test_permute_and_flip_is_the_noisy_maximum_of_opendp() -> None:
+    """Exponential noise on each, the largest wins: the same distribution, another sampler."""
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_noisy_max
+    from opendp.measures import max_divergence
+    from opendp.metrics import linf_distance
+
+    utilities, scale = CASES[2]
+    SecureSource().laplace(1, 1.0)  # allows OpenDP's contributed parts
+    space = (vector_domain(atom_domain(T="i64")), linf_distance(T="i64"))
+    other = make_noisy_max(*space, max_divergence(), scale=float(scale))
+    theirs = np.bincount([other(utilities) for _ in range(2_500)], minlength=4)
+    ours = drawn(utilities, scale, "permute-and-flip")
+    few, many = theirs.sum(), ours.sum()
+    usual = ours >= 20
+    # Two samples of different sizes: differences of what each expects of the other.
+    apart = (math.sqrt(few / many) * ours - math.sqrt(many / few) * theirs)[usual]
+    assert float((apart**2 / (ours + theirs)[usual]).sum()) < chi2.ppf(1 - ALPHA, usual.sum() - 1)
+    assert theirs[~usual].sum() < 20
+
+
+@pytest.mark.parametrize("gap", [0, 1, 5, 7, 8, 20, 41])
+def test_coins_succeed_with_the_exponential_of_their_gap(gap: int) -> None:
+    scale = 7
+    flips = mechanisms._exp_coins(np.full(N, gap, np.int64), scale)
+    chance = math.exp(-gap / scale)
+    if gap == 0:
+        assert flips.all()
+    else:
+        assert binomtest(int(flips.sum()), N, chance).pvalue > ALPHA
+
+
+def test_coins_of_one_call_are_tossed_one_by_one() -> None:
+    gaps = np.tile(np.array([3, 7, 14], np.int64), N // 3)
+    flips = mechanisms._exp_coins(gaps, 7).reshape(-1, 3)
+    together = int((flips[:, 0] & flips[:, 1]).sum())
+    assert binomtest(together, len(flips), math.exp(-10 / 7)).pvalue > ALPHA
+    following = int((flips[:-1, 0] & flips[1:, 0]).sum())
+    assert abs(following / (len(flips) - 1) - math.exp(-6 / 7)) < 0.06
+
+
+def test_lists_of_other_lengths_are_chosen_from_one_by_one() -> None:
+    lists = [np.array(u, np.int64) for u in ([0, 100], [100, 0, 0], [7])]
+    for how in EXACT:
+        assert choose(lists, 1, how) == [1, 0, 0]
+    with noise_off():
+        assert choose(lists, 50, "exponential") == [1, 0, 0]
+    with seeded(3):
+        one = choose(lists * 9, 60, "exponential")
+    with seeded(3):
+        assert choose(lists * 9, 60, "exponential") == one
+
+
+@pytest.mark.parametrize(
+    ("utilities", "scale", "how"),
+    [([[1, 2]], 0, "exponential"), ([[1, 2]], 2**51, "exponential"), ([[1, 2]], 3, "best"),
+     ([], 3, "exponential"), ([[1], []], 3, "permute-and-flip")],
+)  # fmt: skip
+def test_choices_that_cannot_be_drawn_are_refused(utilities: Any, scale: int, how: str) -> None:
+    with pytest.raises(Exception, match="nothing left"):
+        choose([np.array(u, np.int64) for u in utilities], scale, how)
+
+
+# Samples of rows
+
+KEY = bytes(range(32))
+ROWS = 20_000
+
+
+def coins(
+    round_: int = 0, rate: float = 0.1, key: bytes = KEY, about: tuple[str, ...] = ("a", "plan")
+) -> NDArray[np.bool_]:
+    found = np.zeros(ROWS, np.bool_)
+    found[taken(key, about, Draw(round_, rate), ROWS)] = True
+    return found
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.1, 0.5, 0.9])
+def test_rows_take_part_as_often_as_stated(rate: float) -> None:
+    assert binomtest(int(coins(rate=rate).sum()), ROWS, rate).pvalue > ALPHA
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"round_": 1}, {"about": ("b", "plan")}, {"about": ("a", "another plan")},
+     {"about": ("ap", "lan")}, {"key": bytes(32)}],
+    ids=str,
+)  # fmt: skip
+def test_samples_of_rounds_parties_and_plans_know_nothing_of_each_other(
+    other: dict[str, Any],
+) -> None:
+    together = int((coins() & coins(**other)).sum())
+    assert binomtest(together, ROWS, 0.01).pvalue > ALPHA
+
+
+def test_neighbouring_rows_know_nothing_of_each_other() -> None:
+    found = coins(rate=0.3)
+    assert binomtest(int((found[:-1] & found[1:])[::2].sum()), ROWS // 2, 0.09).pvalue > ALPHA
+
+
+def test_the_same_key_draws_the_same_rows_again() -> None:
+    assert np.array_equal(coins(), coins())
+
+
+def test_all_rows_of_a_person_share_one_coin() -> None:
+    persons = np.repeat(np.arange(5000, dtype=np.uint64) * 977 % 6007, 4)
+    rng = np.random.default_rng(1)
+    rng.shuffle(persons)
+    index = taken(KEY, ("a", "plan"), Draw(0, 0.2), ROWS, persons)
+    inside = np.zeros(ROWS, np.bool_)
+    inside[index] = True
+    chosen = set(persons[inside].tolist())
+    assert not chosen & set(persons[~inside].tolist())
+    assert binomtest(len(chosen), 5000, 0.2).pvalue > ALPHA
