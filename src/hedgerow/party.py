@@ -33,6 +33,7 @@ from hedgerow.limits import Approvals, Event, Limits, least_parties
 from hedgerow.packing import canonical_json
 from hedgerow.persons import rows_per_person
 from hedgerow.privacy import mechanisms
+from hedgerow.privacy.coins import Coins
 from hedgerow.privacy.identity import Announcement, Identity, Roster, digest_of
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.masks import Context, MaskKeys
@@ -40,7 +41,6 @@ from hedgerow.privacy.peers import Peers
 from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.refusals import Refusals
 from hedgerow.privacy.reservation import Reservation
-from hedgerow.privacy.sampling import Coins
 from hedgerow.queries import size_of, step_trees
 from hedgerow.queries.noise import noise_for, priced_for
 from hedgerow.schema import Schema

@@ -14,7 +14,7 @@ from hedgerow.binning import ColumnGrid, base_grid
 from hedgerow.losses import loss_for
 from hedgerow.model.routing import Routes, routes_of
 from hedgerow.model.tree import Tree
-from hedgerow.privacy.sampling import Coins
+from hedgerow.privacy.coins import Coins
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, step_trees
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows

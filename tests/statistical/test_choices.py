@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest, chi2
 
 from hedgerow.privacy import mechanisms
+from hedgerow.privacy.coins import Coins
 from hedgerow.privacy.mechanisms import SecureSource, choose
 from hedgerow.privacy.pure import Draw
-from hedgerow.privacy.sampling import taken
 from hedgerow.testing import noise_off, seeded
 
 ALPHA = 1e-7
@@ -170,7 +170,7 @@ def coins(
     round_: int = 0, rate: float = 0.1, key: bytes = KEY, about: tuple[str, ...] = ("a", "plan")
 ) -> NDArray[np.bool_]:
     found = np.zeros(ROWS, np.bool_)
-    found[taken(key, about, Draw(round_, rate), ROWS)] = True
+    found[Coins.of(key, about, Draw(round_, rate)).taken(ROWS)] = True
     return found
 
 
@@ -205,7 +205,7 @@ def test_all_rows_of_a_person_share_one_coin() -> None:
     persons = np.repeat(np.arange(5000, dtype=np.uint64) * 977 % 6007, 4)
     rng = np.random.default_rng(1)
     rng.shuffle(persons)
-    index = taken(KEY, ("a", "plan"), Draw(0, 0.2), ROWS, persons)
+    index = Coins.of(KEY, ("a", "plan"), Draw(0, 0.2)).taken(ROWS, persons)
     inside = np.zeros(ROWS, np.bool_)
     inside[index] = True
     chosen = set(persons[inside].tolist())

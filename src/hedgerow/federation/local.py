@@ -10,9 +10,9 @@ from hedgerow.exchange import ProgramFactory
 from hedgerow.federation.base import Federation, Reply
 from hedgerow.limits import Limits
 from hedgerow.party import Party
+from hedgerow.privacy.coins import kept_key
 from hedgerow.privacy.identity import Identity, Roster, check_names
 from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.sampling import kept_key
 from hedgerow.schema import Schema
 from hedgerow.scores import Holding
 from hedgerow.tables import Rows

@@ -24,7 +24,7 @@ from hedgerow import kernels
 from hedgerow.errors import SettingsError
 from hedgerow.packing import digest, unpack
 from hedgerow.persons import PersonCounts, Places, places_of, rows_that_count
-from hedgerow.privacy.sampling import Coins
+from hedgerow.privacy.coins import Coins
 from hedgerow.queries import SumQuery, query_from_bytes, step_trees
 from hedgerow.schema import Schema
 from hedgerow.scores import RunningScores

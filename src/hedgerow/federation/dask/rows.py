@@ -24,7 +24,7 @@ from hedgerow.federation.dask.sources import Source
 from hedgerow.losses import loss_for
 from hedgerow.model.tree import Tree
 from hedgerow.packing import pack
-from hedgerow.privacy.sampling import Coins
+from hedgerow.privacy.coins import Coins
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, query_bytes
 from hedgerow.schema import Schema
 from hedgerow.wire import Message
