@@ -36,7 +36,7 @@ def pack(values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]] | None = 
         if kind is None:
             raise FormatError(f"array {name!r} has dtype {array.dtype}, which is not packed")
         table.append([name, kind, list(array.shape)])
-        chunks.append(np.ascontiguousarray(array, dtype=_DTYPES[kind]).tobytes())
+        chunks.append(array.astype(_DTYPES[kind], copy=False).tobytes())
     header = canonical_json({"values": values, "arrays": table})
     return b"".join([struct.pack("<I", len(header)), header, *chunks])
 
@@ -77,11 +77,14 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     return values, arrays
 
 
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
+
+
 def canonical_json(value: Any) -> bytes:
     """JSON with sorted keys and no spaces, so that equal values have equal bytes."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode("utf-8")
+    return _ENCODER.encode(value).encode("utf-8")
 
 
 def digest(*parts: bytes | str) -> str:

@@ -12,7 +12,6 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -28,6 +27,7 @@ from hedgerow.schema import Schema
 MAX_TABLE_COLUMNS = 4
 MAX_CELLS = 4096
 MAX_KNOWN = 256  # trees of which the translation is kept
+MAX_SHARED = 8
 Bools = NDArray[np.bool_]
 _NOTHING = np.zeros(0, np.uint8)
 # The leaf of every row of a table in the tree that was asked about last, and that tree's key.
@@ -111,8 +111,25 @@ def routes_of(structures: Sequence[Structure], grid: Sequence[ColumnGrid]) -> Ro
         np.concatenate(after),
         np.concatenate(nodes),
         n_leaves,
-        _key(structures[0], grid)[0] + b"%d" % id(grid) if len(structures) == 1 else b"",
+        structures[0].key + b"%d" % id(grid) if len(structures) == 1 else b"",
     )
+
+
+_ROUTES: OrderedDict[tuple[tuple[bytes, ...], int], tuple[Sequence[ColumnGrid], Routes]]
+_ROUTES = OrderedDict()
+
+
+def shared_routes(structures: Sequence[Structure], grid: Sequence[ColumnGrid]) -> Routes:
+    """`routes_of`, of which the last are kept: a question's trees are mostly added next."""
+    key = (tuple(structure.key for structure in structures), id(grid))
+    if (known := _ROUTES.get(key)) is not None and known[0] is grid:
+        return known[1]
+    routes = routes_of(structures, grid)
+    while len(_ROUTES) >= MAX_SHARED:
+        with suppress(KeyError):
+            _ROUTES.popitem(last=False)
+    _ROUTES[key] = (grid, routes)
+    return routes
 
 
 def prediction_grid(trees: Sequence[Tree], schema: Schema) -> tuple[ColumnGrid, ...]:
@@ -166,7 +183,7 @@ _KNOWN: OrderedDict[tuple[bytes, int], _Known] = OrderedDict()
 
 def _translated(structure: Structure, grid: Sequence[ColumnGrid]) -> _Piece:
     """A structure in code space; the last ones are kept, because each is needed several times."""
-    key = _key(structure, grid)
+    key = (structure.key, id(grid))
     if (known := _KNOWN.get(key)) is not None and known[0] is grid:
         return known[1]
     piece = _table(structure, grid) or _walk(structure, _Splits(structure, grid))
@@ -175,11 +192,6 @@ def _translated(structure: Structure, grid: Sequence[ColumnGrid]) -> _Piece:
             _KNOWN.popitem(last=False)
     _KNOWN[key] = (grid, piece)  # holds the grid, so that its id belongs to no other
     return piece
-
-
-def _key(structure: Structure, grid: Sequence[ColumnGrid]) -> tuple[bytes, int]:
-    arrays = (np.ascontiguousarray(a).tobytes() for a in structure.arrays().values())
-    return blake2b(b"|".join(arrays)).digest(), id(grid)
 
 
 class _Splits:
