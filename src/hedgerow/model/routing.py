@@ -205,14 +205,16 @@ class _Splits:
         self.column: list[int] = []
         features, thresholds = s.feature.tolist(), s.threshold.tolist()
         missing_left, begin = s.missing_left.tolist(), s.member_start.tolist()
+        words, split = s.members.tobytes(), self.split.tolist()
         for node in self.inner.tolist():
-            members = s.members[begin[node] : begin[node + 1]].tobytes()
+            members = words[8 * begin[node] : 8 * begin[node + 1]]
             key = (features[node], thresholds[node], missing_left[node], members)
-            if key not in known:
-                known[key] = len(self.right)
+            if (number := known.get(key)) is None:
+                number = known[key] = len(self.right)
                 self.right.append(_right_codes(s, node, grid[features[node]]))
                 self.column.append(features[node])
-            self.split[node] = known[key]
+            split[node] = number
+        self.split[:] = split
 
 
 def _walk(structure: Structure, splits: _Splits) -> _Piece:
@@ -274,13 +276,11 @@ def _table(structure: Structure, grid: Sequence[ColumnGrid]) -> _Piece | None:
     if not 1 <= len(columns) <= MAX_TABLE_COLUMNS:
         return None
     splits = _Splits(structure, grid)
-    parts = []  # of each column, its codes told apart as far as the tree does: (code,)
-    for j in columns:
-        part = np.zeros(grid[j].n_codes, np.int64)
-        for column, right in zip(splits.column, splits.right, strict=True):
-            if column == j:
-                part = np.unique(2 * part + right, return_inverse=True)[1]
-        parts.append(part)
+    # Of each column, its codes told apart as far as the tree does: (code,)
+    parts = [
+        _told_apart([r for c, r in zip(splits.column, splits.right, strict=True) if c == j])
+        for j in columns
+    ]
     sizes = [int(part.max()) + 1 for part in parts]
     n_cells = math.prod(sizes)
     if n_cells > MAX_CELLS:
@@ -295,6 +295,16 @@ def _table(structure: Structure, grid: Sequence[ColumnGrid]) -> _Piece | None:
         np.zeros((len(columns) + 1, 4), np.int32),
         len(columns),
     )
+
+
+def _told_apart(rights: list[Bools]) -> NDArray[np.int64]:
+    """Codes that every split (split, code) sends the same way get the same number: (code,)."""
+    part = np.zeros(len(rights[0]), np.int64)
+    for first in range(0, len(rights), 32):  # as digits of a number, as many as it holds
+        some = np.array(rights[first : first + 32])
+        digits = np.left_shift(1, np.arange(len(some))) @ some
+        part = np.unique((part << 32) + digits, return_inverse=True)[1]
+    return part
 
 
 def _leaf_of_cells(
