@@ -49,8 +49,10 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     if length > MAX_HEADER or 4 + length > len(data):
         raise FormatError("header length does not fit the message")
     try:
-        header = json.loads(data[4 : 4 + length].decode("utf-8"), parse_constant=_no_constant)
-        canonical_json(header)  # refuses 1e999 and text that UTF-8 cannot carry
+        text = data[4 : 4 + length].decode("utf-8")
+        header = _DECODER.decode(text)
+        if "\\u" in text:  # else no escape names text that UTF-8 cannot carry
+            canonical_json(header)
         values, table = header["values"], header["arrays"]
         entries = [(str(name), str(dtype), [int(n) for n in shape]) for name, dtype, shape in table]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
@@ -99,3 +101,13 @@ def digest(*parts: bytes | str) -> str:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):  # 1e999
+        raise ValueError(f"{text} is not a finite number")
+    return value
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
