@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ MAX_TABLE_COLUMNS = 4
 MAX_CELLS = 4096
 MAX_KNOWN = 256  # trees of which the translation is kept
 Bools = NDArray[np.bool_]
+_NO_NODES = np.zeros((0, 5), np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +35,10 @@ class Piece:
     column: NDArray[np.int32]  # (node,); -1 behind the columns of a table
     sizes: NDArray[np.int32]  # (node,) how many codes it has in `after`
     after: NDArray[np.int32]
-    # (node, 4): the codes that go right begin there and end so many later; left, right: a node,
-    # or -1 - k for leaf k. Only where the tree blends.
+    # (node for blending, 5): column; the codes that go right begin there and end so many later;
+    # left, right: a node, or -1 - k for leaf k. Empty where the tree does not blend.
     nodes: NDArray[np.int32]
     n_columns: int = 0  # of a table; to be walked: -depth if all leaves lie equally deep, or 0
-    blends: bool = False
 
     def shifted(self, n_nodes: int, n_leaves: int) -> NDArray[np.int32]:
         """`after` with nodes and leaves numbered behind those of earlier trees."""
@@ -109,38 +110,52 @@ def _walk(structure: Structure, splits: _Splits) -> Piece:
     ]
     sizes = np.array([len(codes) for codes in after], np.int32)
     joined = np.concatenate([np.zeros(0, np.int32), *after]).astype(np.int32)
-    nodes = _stretches(splits, left, right, structure)
     return Piece(
         structure.feature[splits.inner],
         sizes,
         joined,
-        np.zeros((len(sizes), 4), np.int32) if nodes is None else nodes,
+        _stretches(splits, left, right, structure),
         -_equal_depth(structure),
-        nodes is not None,
     )
 
 
 def _stretches(
     splits: _Splits, left: NDArray[Any], right: NDArray[Any], structure: Structure
-) -> NDArray[np.int32] | None:
-    """The nodes for blending, if the tree is small and each sends one stretch of codes aside."""
-    inner = splits.inner.tolist()
+) -> NDArray[np.int32]:
+    """The nodes for blending, if the tree is small; a split of several stretches takes several."""
+    inner, of_node = splits.inner.tolist(), splits.split[splits.inner].tolist()
     widest = max((len(r) for r in splits.right), default=0)
     if not 2 <= len(inner) <= kernels.MAX_BLENDED or widest > 256 or structure.n_leaves > 256:
-        return None
-    nodes = np.zeros((len(inner), 4), np.int32)
-    for i, node in enumerate(inner):
-        goes, sides = splits.right[splits.split[node]], (int(left[node]), int(right[node]))
-        if goes.all() or not goes.any():
-            nodes[i] = (0, 255, sides[int(goes.all())], sides[int(goes.all())])
-            continue
-        places = np.flatnonzero(goes)
-        if places[-1] - places[0] >= len(places):  # not one stretch: those that stay may be one
-            places, sides = np.flatnonzero(~goes), sides[::-1]
-            if places[-1] - places[0] >= len(places):
-                return None
-        nodes[i] = (places[0], len(places) - 1, *sides)
+        return _NO_NODES
+    found = [_runs(goes) for goes in splits.right]
+    begin = np.cumsum([0, *(len(found[split][0]) for split in of_node)]).tolist()
+    if begin[-1] > kernels.MAX_BLENDED:
+        return _NO_NODES
+    nodes = np.zeros((begin[-1], 5), np.int32)
+    for i, (node, split) in enumerate(zip(inner, of_node, strict=True)):
+        runs, go_right = found[split]
+        sides = [int(side[node]) for side in (left, right)]
+        other, there = (
+            side if side < 0 else begin[side] for side in sides[:: 1 if go_right else -1]
+        )
+        for at, (low, more) in enumerate(runs, begin[i]):
+            aside = other if at == begin[i + 1] - 1 else at + 1  # none of this split's stretches
+            nodes[at] = (splits.column[split], low, more, aside, there)
     return nodes
+
+
+def _runs(goes: Bools) -> tuple[list[tuple[int, int]], bool]:
+    """Stretches of codes that go right, or, if these are fewer, of those that stay; and which.
+
+    Each as its first code and how many more there are.
+    """
+    if goes.all() or not goes.any():
+        return [(0, 255)], bool(goes.all())
+    ends = np.flatnonzero(np.diff(goes)) + 1
+    edges = [0, *ends.tolist(), len(goes)]
+    runs = [(low, high - low - 1) for low, high in pairwise(edges)]
+    right, stay = runs[int(not goes[0]) :: 2], runs[int(goes[0]) :: 2]
+    return (right, True) if len(right) <= len(stay) else (stay, False)
 
 
 def _equal_depth(structure: Structure) -> int:
@@ -174,7 +189,7 @@ def _table(structure: Structure, grid: Sequence[ColumnGrid]) -> Piece | None:
         np.array([*columns, -1], np.int32),
         np.array([*(len(a) for a in adds), n_cells], np.int32),
         np.concatenate([*adds, leaf]),
-        np.zeros((len(columns) + 1, 4), np.int32),
+        _NO_NODES,
         len(columns),
     )
 

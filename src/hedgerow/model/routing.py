@@ -33,12 +33,13 @@ _KEPT: WeakKeyDictionary[Codes, tuple[bytes, NDArray[np.uint8]]] = WeakKeyDictio
 class Routes:
     """Several trees over one grid, ready for the kernels."""
 
-    # (tree, 4): first node; columns of a table, or -depth or 0 to walk; nodes to blend; first leaf
+    # (tree, 5): first node; columns of a table, or -depth or 0 to walk; nodes to blend; first leaf;
+    # first node to blend
     trees: NDArray[np.int32]
     place: NDArray[np.int32]  # (node,) where the node's column lies in the codes
     start: NDArray[np.int64]  # (node,) where its codes begin in `after`
     after: NDArray[np.int32]  # next node, -1 - k for leaf k; in tables what a code adds
-    nodes: NDArray[np.int32]  # (node, 4): see `Piece`
+    nodes: NDArray[np.int32]  # (node to blend, 5): see `Piece`, with places instead of columns
     n_leaves: int
     key: bytes  # names the tree and its grid if there is just one, else empty
 
@@ -84,27 +85,29 @@ class Routes:
 def routes_of(structures: Sequence[Structure], grid: Sequence[ColumnGrid]) -> Routes:
     """Translate structures to code space over a grid whose edges include their thresholds."""
     places = np.append(code_places(grid), np.int32(0))  # of column -1, the leaves of a table: any
-    trees: list[tuple[int, int, int, int]] = []
+    trees: list[tuple[int, int, int, int, int]] = []
     place, sizes, after = ([np.zeros(0, np.int32)] for _ in range(3))
-    nodes = [np.zeros((0, 4), np.int32)]
-    n_nodes = n_leaves = 0
+    nodes = [np.zeros((0, 5), np.int32)]
+    n_nodes = n_leaves = n_blended = 0
     for structure in structures:
         piece = translated(structure, grid)
         single = not len(piece.sizes)
-        blended = len(piece.sizes) if piece.blends else 0
-        trees.append((-1 - n_leaves if single else n_nodes, piece.n_columns, blended, n_leaves))
+        blended, root = len(piece.nodes), -1 - n_leaves if single else n_nodes
+        trees.append((root, piece.n_columns, blended, n_leaves, n_blended))
         nodes.append(piece.nodes)
+        n_blended += blended
         place.append(places[piece.column])
         sizes.append(piece.sizes)
         after.append(piece.shifted(n_nodes, n_leaves))
         n_nodes, n_leaves = n_nodes + len(piece.sizes), n_leaves + structure.n_leaves
-    lengths = np.concatenate(sizes)
+    lengths, blends = np.concatenate(sizes), np.concatenate(nodes)
+    blends[:, 0] = places[blends[:, 0]]
     return Routes(
-        np.array(trees, np.int32).reshape(-1, 4),
+        np.array(trees, np.int32).reshape(-1, 5),
         np.concatenate(place),
         np.cumsum(lengths, dtype=np.int64) - lengths,
         np.concatenate(after),
-        np.concatenate(nodes),
+        blends,
         n_leaves,
         structures[0].key + b"%d" % id(grid) if len(structures) == 1 else b"",
     )
