@@ -24,6 +24,7 @@ from hedgerow.errors import TableError
 from hedgerow.schema import Label, Numeric, Value, text_of
 
 _CLOSE = 1 << 16  # whole numbers of a list: a table of their range is small
+_FEW = 256  # of them, which are looked up whether they are there or not
 _NO_NUMBER = ("", "NA", "NaN", "nan", "null", "N/A")
 _COMMA = r"^[+-]?[0-9]*,[0-9]+$"
 _DATE = r"^[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}([ T].*)?$"
@@ -196,9 +197,10 @@ def _positions(
     The last of them may be missing values, which rows then have as number -1.
     """
     if (whole := _whole_numbers(values)) is not None:
-        lowest, index = whole
-        there = np.flatnonzero(np.bincount(index))  # the distinct values, less the lowest
-        table = np.zeros(int(there[-1]) + 1, np.int32)  # no row has what lies between them
+        lowest, span, index = whole
+        # The values that may be there, less the lowest: if they are many, those that are.
+        there = np.arange(span) if span <= _FEW else np.flatnonzero(np.bincount(index))
+        table = np.zeros(span, np.int32)  # no row has what lies between them
         table[there] = positions_of((there + lowest).tolist(), listed)
         return table, index
     unique, index = unique_of(values, place)
@@ -210,15 +212,16 @@ def _rows_with(chosen: NDArray[np.bool_], index: NDArray[np.int64]) -> int:
     return int(np.count_nonzero(chosen[index])) if chosen.any() else 0
 
 
-def _whole_numbers(values: Any) -> tuple[int, NDArray[np.int64]] | None:
-    """A column of whole numbers close together: the lowest, and what is above it; else None."""
+def _whole_numbers(values: Any) -> tuple[int, int, NDArray[np.int64]] | None:
+    """A column of whole numbers close together: the lowest, how many there could be, and by how
+    much each is above the lowest; None for any other."""
     kind = getattr(values, "dtype", None)
     if not isinstance(kind, np.dtype) or kind.kind not in "iu" or not len(values):
         return None
     array = np.asarray(values)
     lowest, highest = int(array.min()), int(array.max())
     close = highest - lowest < _CLOSE and lowest > -(2**62) and highest < 2**62
-    return (lowest, array.astype(np.int64) - lowest) if close else None
+    return (lowest, highest - lowest + 1, array.astype(np.int64) - lowest) if close else None
 
 
 def unique_of(values: Any, place: str) -> tuple[list[Any], NDArray[np.int64]]:
