@@ -163,12 +163,14 @@ def test_small_trees_of_stretches_are_blended(monkeypatch: pytest.MonkeyPatch) -
     grid = base_grid(NARROW)
     monkeypatch.setattr(here, "GRID", grid)
     monkeypatch.setattr(here, "MIXED", NARROW)
-    rng, ways = np.random.default_rng(12), []
+    rng, ways, more = np.random.default_rng(12), list[int](), list[int]()
     for depth in (2, 3, 4, 5) * 6:
         tree = random_tree(range(len(grid)), depth, rng)
         codes = random_codes(1500, rng)  # more than a block of rows
         ways.append(int(routes_of([tree], grid).trees[0, 2]))
         rules = [leaf_by_rules(tree, codes, row) for row in range(0, 1500, 7)]
         assert leaves([tree], codes)[::7].tolist() == rules
+        more.append(ways[-1] - int(np.sum(tree.feature >= 0)))
     assert sum(n > 0 for n in ways) >= 6
     assert 0 in ways
+    assert max(more) > 0  # a set of several stretches takes several nodes
