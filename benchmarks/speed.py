@@ -31,6 +31,8 @@ def compared(given: Given, options: argparse.Namespace, kept: Kept, console: Con
     """All ways to train on one table, one after another."""
     ways: dict[str, fits.Fit] = dict(fits.ANCHORS)
     ways |= {ours.name: ours.fit for ours in (ONE, SECURE, *OTHERS, AUTO)}
+    if options.required:
+        ways = {name: ways[name] for name in (*ANCHOR, ONE.name, SECURE.name)}
     repeats = dict.fromkeys(ways, options.repeats)
     for fit in ways.values():
         fit(given.head(WARM_UP))
@@ -68,6 +70,7 @@ def options_of() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--ebm", action="store_true", help="DP-EBM on the large tables: minutes")
+    parser.add_argument("--required", action="store_true", help="only what has a goal")
     parser.add_argument("--quick", action="store_true", help="small tables, two repetitions")
     parser.add_argument("--fresh", action="store_true", help="forget what a stopped run measured")
     options = parser.parse_args()

@@ -228,6 +228,18 @@ def test_stacking_keeps_every_structure() -> None:
         assert all(np.array_equal(a, two.arrays()[name]) for name, a in one.arrays().items())
 
 
+def test_a_structure_is_known_by_everything_it_holds() -> None:
+    """Checks are remembered by a key; the same bytes in another shape or type have another."""
+    right = MODEL.trees[1].structure
+    right.check(MIXED)
+    assert replace(right, left=right.left.copy()).key == right.key
+    for name, array in right.arrays().items():
+        for other in (array.reshape(-1, 1), array.astype(f">i{array.itemsize}")):
+            assert replace(right, **{name: other}).key != right.key
+    with pytest.raises(FormatError):
+        replace(right, left=right.left.reshape(-1, 1)).check(MIXED)
+
+
 def test_models_with_other_trees_or_schema_are_not_equal() -> None:
     assert Ensemble(MODEL.trees[:-1], MIXED, MODEL.statement) != MODEL
     renamed = Schema(MIXED.columns, MIXED.label, MIXED.unit, "another")

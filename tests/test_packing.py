@@ -87,6 +87,7 @@ def test_hostile_shapes_are_a_format_error(shape: object) -> None:
         {"values": {}, "arrays": [["x", "uint8", [0]], ["x", "uint8", [0]]]},
         {"values": {}, "arrays": [["x", "uint8"]]}, b"\xff\xfe", b'{"values": {"x": NaN}}',
         b'{"values": {}, "arrays": [["x", "uint8", [1e999]]]}',
+        b'{"values": {"x": -1e999}, "arrays": []}',
         b"[" * 100_000, b'{"values": {}, "arrays": ' + b"9" * 10_000 + b"}",
     ],
     ids=lambda h: str(h)[:40],

@@ -37,7 +37,7 @@ EXPECTED: dict[str, dict[str, str]] = {
 # Compares two noisy fits of one classifier: rows between two classes may fall either way.
 CHANCE = {"PrivateBoostingClassifier": {"check_supervised_y_2d": NOISE}}
 STRONG: dict[str, Any] = {
-    "method": "random-trees", "bounds": (-10, 10), "epsilon": 1e7, "n_trees": 30,
+    "method": "random-trees", "bounds": (-10, 10), "epsilon": 1e7, "n_trees": 15,
     "max_depth": 4, "learning_rate": 1.0, "random_state": 0, "settings": {"candidates": "log"},
 }  # fmt: skip
 ESTIMATORS = [

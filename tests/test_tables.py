@@ -100,6 +100,21 @@ def test_the_codes_are_the_ones_promised() -> None:
     assert rows_of(COLUMNS, SCHEMA, with_label=False).target.shape == (0,)
 
 
+@pytest.mark.parametrize("top", [9, 900])  # few values are looked up, of many those there are
+@pytest.mark.parametrize("dtype", [np.int16, np.int64, np.uint16])
+def test_whole_numbers_find_their_categories(top: int, dtype: type) -> None:
+    column = Categorical("c", (2, 5, top), other="category", missing=False)
+    schema, listed = Schema((column,), Label("y", (0, 1))), {2: 0, 5: 1, top: 2}
+    values = np.array([5, 2, top, 3, 5, 4], dtype)
+    rows = rows_of({"c": values, "y": values % 2}, schema)
+    other = base_grid(schema)[0].other_code
+    assert rows.codes.column(0).tolist() == [listed.get(int(v), other) for v in values]
+    strict = Schema((Categorical("c", (2, 5, top), missing=False),), Label("y", (0, 1)))
+    with pytest.raises(TableError, match="2 rows with a value that is not among its 3 categories"):
+        rows_of({"c": values, "y": values % 2}, strict)
+    assert rows_of({"c": values[:3], "y": values[:3] % 2}, strict).n_rows == 3
+
+
 def test_arrays_of_objects_float32_and_lists_are_read_by_position() -> None:
     frame = pd.DataFrame(COLUMNS)[list(SCHEMA.names)]
     expected = rows_of(COLUMNS, SCHEMA).codes

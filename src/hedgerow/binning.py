@@ -147,7 +147,12 @@ def base_grid(schema: Schema) -> tuple[ColumnGrid, ...]:
 
 
 def code_places(grid: Sequence[ColumnGrid]) -> NDArray[np.int32]:
-    """Where the codes of each column live in `Codes`: (column,)."""
+    """Where the codes of each column live in `Codes`: (column,). Not to be written to."""
+    return _code_places(tuple(grid))
+
+
+@lru_cache(maxsize=16)  # every party and every tree asks for the same
+def _code_places(grid: tuple[ColumnGrid, ...]) -> NDArray[np.int32]:
     wide = np.array([g.n_codes > 256 for g in grid], dtype=np.int32)
     return np.where(wide, -np.cumsum(wide), np.cumsum(1 - wide) - 1).astype(np.int32)
 

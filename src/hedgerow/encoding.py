@@ -26,6 +26,7 @@ from hedgerow.errors import TableError
 from hedgerow.schema import Label, Numeric, Value, text_of
 
 _CLOSE = 1 << 16  # whole numbers of a list: a table of their range is small
+_FEW = 256  # of them, which are looked up whether they are there or not
 _NO_NUMBER = ("", "NA", "NaN", "nan", "null", "N/A")
 _COMMA = r"^[+-]?[0-9]*,[0-9]+$"
 _DATE = r"^[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}([ T].*)?$"
@@ -51,13 +52,14 @@ class ColumnCodes:
             if not column.missing:
                 self._absent += int(np.sum(codes == grid.missing_code))
             return codes
-        codes = _positions(values, column.categories, self._place)
-        absent, unknown = codes == MISSING, codes == UNKNOWN
-        self._unknown += int(np.sum(unknown))
-        self._absent += int(np.sum(absent))
-        codes[unknown] = grid.missing_code if grid.other_code is None else grid.other_code
-        codes[absent] = grid.missing_code
-        return codes
+        found, index = _positions(values, column.categories, self._place)
+        self._unknown += _rows_with(found == UNKNOWN, index)
+        self._absent += _rows_with(found == MISSING, index)
+        other = grid.missing_code if grid.other_code is None else grid.other_code
+        table = np.where(
+            found == UNKNOWN, other, np.where(found == MISSING, grid.missing_code, found)
+        )
+        return table.astype(np.uint8 if grid.n_codes <= 256 else np.uint16)[index]
 
     def check(self) -> None:
         """Raise TableError if anything that was read does not fit the schema."""
@@ -88,10 +90,10 @@ class Targets:
         """Targets of a batch: (row,)."""
         label = self._label
         if label.classes:
-            found = _positions(values, label.classes, self._place)
-            self._unknown += int(np.sum(found == UNKNOWN))
-            self._absent += int(np.sum(found == MISSING))
-            return found.astype(np.float64)
+            found, index = _positions(values, label.classes, self._place)
+            self._unknown += _rows_with(found == UNKNOWN, index)
+            self._absent += _rows_with(found == MISSING, index)
+            return found.astype(np.float64)[index]
         numbers = self._numbers.read(values).astype(np.float64)
         self._absent += int(np.sum(np.isnan(numbers)))
         if label.lower is None or label.upper is None:
@@ -204,27 +206,39 @@ class Numbers:
             )
 
 
-def _positions(values: Any, listed: Sequence[Value], place: str) -> NDArray[Any]:
+def _positions(
+    values: Any, listed: Sequence[Value], place: str
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Positions in the list of the distinct values, and which of them each row has.
+
+    The last of them may be missing values, which rows then have as number -1.
+    """
     if (whole := _whole_numbers(values)) is not None:
-        lowest = int(whole.min())
-        there = np.flatnonzero(np.bincount(whole - lowest))  # the distinct values, less the lowest
-        table = np.full(int(there[-1]) + 1, MISSING, np.int32)
+        lowest, span, index = whole
+        # The values that may be there, less the lowest: if they are many, those that are.
+        there = np.arange(span) if span <= _FEW else np.flatnonzero(np.bincount(index))
+        table = np.zeros(span, np.int32)  # no row has what lies between them
         table[there] = positions_of((there + lowest).tolist(), listed)
-        return np.asarray(table[whole - lowest])
+        return table, index
     unique, index = unique_of(values, place)
-    table = np.append(positions_of(unique, listed), np.int32(MISSING))  # (unique value + 1,)
-    return np.asarray(table[index])  # (row,); index -1 is the last entry, a missing value
+    return np.append(positions_of(unique, listed), np.int32(MISSING)), index
 
 
-def _whole_numbers(values: Any) -> NDArray[np.int64] | None:
-    """A column of whole numbers that lie close together, as an array; None for any other."""
+def _rows_with(chosen: NDArray[np.bool_], index: NDArray[np.int64]) -> int:
+    """How many rows have one of the chosen distinct values."""
+    return int(np.count_nonzero(chosen[index])) if chosen.any() else 0
+
+
+def _whole_numbers(values: Any) -> tuple[int, int, NDArray[np.int64]] | None:
+    """A column of whole numbers close together: the lowest, how many there could be, and by how
+    much each is above the lowest; None for any other."""
     kind = getattr(values, "dtype", None)
     if not isinstance(kind, np.dtype) or kind.kind not in "iu" or not len(values):
         return None
     array = np.asarray(values)
     lowest, highest = int(array.min()), int(array.max())
     close = highest - lowest < _CLOSE and lowest > -(2**62) and highest < 2**62
-    return array.astype(np.int64, copy=False) if close else None
+    return (lowest, highest - lowest + 1, array.astype(np.int64) - lowest) if close else None
 
 
 def unique_of(values: Any, place: str) -> tuple[list[Any], NDArray[np.int64]]:

@@ -36,7 +36,7 @@ def pack(values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]] | None = 
         if kind is None:
             raise FormatError(f"array {name!r} has dtype {array.dtype}, which is not packed")
         table.append([name, kind, list(array.shape)])
-        chunks.append(np.ascontiguousarray(array, dtype=_DTYPES[kind]).tobytes())
+        chunks.append(array.astype(_DTYPES[kind], copy=False).tobytes())
     header = canonical_json({"values": values, "arrays": table})
     return b"".join([struct.pack("<I", len(header)), header, *chunks])
 
@@ -49,8 +49,10 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     if length > MAX_HEADER or 4 + length > len(data):
         raise FormatError("header length does not fit the message")
     try:
-        header = json.loads(data[4 : 4 + length].decode("utf-8"), parse_constant=_no_constant)
-        canonical_json(header)  # refuses 1e999 and text that UTF-8 cannot carry
+        text = data[4 : 4 + length].decode("utf-8")
+        header = _DECODER.decode(text)
+        if "\\u" in text:  # else no escape names text that UTF-8 cannot carry
+            canonical_json(header)
         values, table = header["values"], header["arrays"]
         entries = [(str(name), str(dtype), [int(n) for n in shape]) for name, dtype, shape in table]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
@@ -77,11 +79,14 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     return values, arrays
 
 
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
+
+
 def canonical_json(value: Any) -> bytes:
     """JSON with sorted keys and no spaces, so that equal values have equal bytes."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode("utf-8")
+    return _ENCODER.encode(value).encode("utf-8")
 
 
 def digest(*parts: bytes | str) -> str:
@@ -96,3 +101,13 @@ def digest(*parts: bytes | str) -> str:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):  # 1e999
+        raise ValueError(f"{text} is not a finite number")
+    return value
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)

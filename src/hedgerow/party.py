@@ -35,14 +35,14 @@ from hedgerow.persons import rows_per_person
 from hedgerow.privacy import mechanisms
 from hedgerow.privacy.coins import Coins
 from hedgerow.privacy.identity import Announcement, Identity, Roster, digest_of
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.ledger import Ledger, Line
 from hedgerow.privacy.masks import Context, MaskKeys
 from hedgerow.privacy.peers import Peers
 from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.refusals import Refusals
 from hedgerow.privacy.reservation import Reservation
 from hedgerow.queries import size_of, step_trees
-from hedgerow.queries.noise import noise_for, priced_for
+from hedgerow.queries.noise import priced_for
 from hedgerow.schema import Schema
 from hedgerow.scores import Holding, RunningScores
 from hedgerow.tables import Rows
@@ -316,7 +316,9 @@ class Party:
         return reply
 
     def _stored_or_new(self, ask: Ask, run: _Run, message: Message) -> Message:
-        if (stored := self._answered(ask, run, message.hash)) is not None:
+        charges = self._ledger.lines(self.name, "charge", ask.run, ask.slot)
+        charged = [line for line in charges if line.attempt == ask.attempt]
+        if charged and (stored := self._answered(ask, charged[0], message.hash)) is not None:
             return stored
         wanted, scores, step = ask.query.ensemble, self._scores, step_trees(ask.query)
         if not scores.sync(wanted, message.trees_from, message.trees, step):
@@ -324,7 +326,7 @@ class Party:
                 raise Refusal("bad-message")  # complete trees that are not the ones named
             return wire.plain("need-trees", {"length": scores.ref.length})
         exact = run.plan.privacy.trust == "coordinator"
-        if not self._is_charged(ask):
+        if not charged:
             self._charge(ask, run, message.hash)  # on disk before anything is computed
         elif not exact:
             # Charged, and it failed: whether it would again is not free.
@@ -340,10 +342,6 @@ class Party:
         self._tell(Event("answered", ask.run, ask.slot, ask.query.kind, *price, plan=run.plan))
         return reply
 
-    def _is_charged(self, ask: Ask) -> bool:
-        charges = self._ledger.lines(self.name, "charge", ask.run, ask.slot)
-        return any(line.attempt == ask.attempt for line in charges)
-
     def _run(self, name: Any) -> _Run:
         if not isinstance(name, str) or name not in self._runs:
             raise Refusal("unknown-run")
@@ -355,17 +353,17 @@ class Party:
         assert roster is not None
         if not 0 <= ask.slot < plan.n_slots or not 1 <= ask.attempt <= 2**31:
             raise Refusal("not-in-plan")
-        ask.query.check(self.schema)
+        ask.check(self.schema)
         slot = plan.slot(ask.slot, ask.query.kind, ask.noise.mu)
         if slot is None or size_of(ask.query) > slot.coordinates:
             raise Refusal("not-in-plan")
-        if not ask.is_ordered or self.name not in ask.parties:
+        if not ask.is_ordered or self.name not in ask.names:
             raise Refusal("unknown-party")
-        if not roster.keys.keys() >= set(ask.parties):
+        if not roster.keys.keys() >= ask.names:
             raise Refusal("unknown-party")
         self._limits.check_set(ask.parties, roster)
         self._keys.agree(ask.reply_to)  # a key that is no key is refused before any charge
-        if ask.noise != noise_for(ask.query, slot.mu, plan, self.schema, ask.noise.part):
+        if not ask.has_noise_of(slot.mu, plan, self.schema):
             raise Refusal("too-little-noise")
         if ask.colluding != roster.colluding:  # shares are drawn by it
             raise Refusal("too-little-noise")
@@ -375,13 +373,9 @@ class Party:
             if ask.joined != run.joined or not set(ask.parties) <= set(run.announcements):
                 raise Refusal("bad-announcement")
 
-    def _answered(self, ask: Ask, run: _Run, request: str) -> Message | None:
+    def _answered(self, ask: Ask, charged: Line, request: str) -> Message | None:
         """A context is answered by one message ever; asking again gives the same bytes, free."""
-        charges = self._ledger.lines(self.name, "charge", ask.run, ask.slot)
-        same = [line for line in charges if line.attempt == ask.attempt]
-        if not same:
-            return None
-        if same[0].values["request"] != request:
+        if charged.values["request"] != request:
             raise Refusal("answered-differently")
         for line in self._ledger.lines(self.name, "answer", ask.run, ask.slot):
             if line.attempt == ask.attempt:

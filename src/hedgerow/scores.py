@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hedgerow.binning import ColumnGrid, base_grid
 from hedgerow.losses import loss_for
-from hedgerow.model.routing import Routes, routes_of
+from hedgerow.model.routing import Routes, shared_routes
 from hedgerow.model.tree import Tree
 from hedgerow.privacy.coins import Coins
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, step_trees
@@ -161,5 +161,5 @@ def _after(ref: EnsembleRef, trees: tuple[Tree, ...]) -> EnsembleRef:
 def _compiled(
     trees: tuple[Tree, ...], grid: tuple[ColumnGrid, ...]
 ) -> tuple[Routes, NDArray[np.float32]]:
-    routes = routes_of([tree.structure for tree in trees], grid)
+    routes = shared_routes([tree.structure for tree in trees], grid)
     return routes, np.concatenate([tree.values for tree in trees])

@@ -18,8 +18,10 @@ from hedgerow.errors import FormatError, HedgerowError
 from hedgerow.model.tree import Tree, stack_trees, unstack_trees
 from hedgerow.packing import digest, pack, unpack
 from hedgerow.privacy.identity import Identity, signed_by
+from hedgerow.privacy.plan import Plan
 from hedgerow.queries import SumQuery, query_bytes, query_from_bytes
-from hedgerow.queries.noise import Noise
+from hedgerow.queries.noise import Noise, noise_for
+from hedgerow.schema import Schema
 
 VERSION = 4
 # Everything a party may say instead of answering. None of it depends on a row.
@@ -73,6 +75,31 @@ class Ask:
     def is_ordered(self) -> bool:
         """Whether its parties are named once each, in order."""
         return list(self.parties) == sorted(set(self.parties))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        return frozenset(self.parties)
+
+    def check(self, schema: Schema) -> None:
+        """Raise FormatError unless the question makes sense for the schema."""
+        if schema.hash not in self._fits:  # else another party of this process has looked
+            self.query.check(schema)
+            self._fits.add(schema.hash)
+
+    def has_noise_of(self, mu: float, plan: Plan, schema: Schema) -> bool:
+        """Whether its noise is exactly what a slot of this mu prescribes."""
+        key = (mu, plan.hash, schema.hash)
+        if key not in self._prescribed:
+            self._prescribed[key] = noise_for(self.query, mu, plan, schema, self.noise.part)
+        return self.noise == self._prescribed[key]
+
+    @cached_property
+    def _fits(self) -> set[str]:
+        return set()
+
+    @cached_property
+    def _prescribed(self) -> dict[tuple[float, str, str], Noise]:
+        return {}
 
     def body(self) -> bytes:
         values = {

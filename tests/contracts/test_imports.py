@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,12 @@ def test_layers_and_forbidden_imports() -> None:
 @pytest.mark.parametrize("statement", ["import hedgerow", "import hedgerow; dir(hedgerow)"])
 def test_importing_hedgerow_loads_nothing_heavy(statement: str) -> None:
     assert loaded_after(statement) & set(HEAVY) == set()
+
+
+def test_only_the_mechanisms_ask_for_noise() -> None:
+    sources = {path: path.read_text("utf-8") for path in (ROOT / "src").glob("**/*.py")}
+    asking = {path.name for path, text in sources.items() if re.search(r"import.*sampling", text)}
+    assert asking == {"mechanisms.py"}
 
 
 def test_the_check_sees_heavy_imports() -> None:

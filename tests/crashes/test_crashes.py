@@ -50,12 +50,12 @@ def test_killed_once_at_every_boundary_the_run_resumes_to_the_same_model(
     assert killed_until_done(tmp_path, [f"{name}@1" for name in order]) == whole
 
 
-def test_killed_five_times_at_random_the_run_resumes_to_the_same_model(
+def test_killed_three_times_at_random_the_run_resumes_to_the_same_model(
     tmp_path: Path, whole: Ensemble
 ) -> None:
     rng = np.random.default_rng(11)
     points = ["charge", "sync", "ask", "answer", "noise", "store"]
-    kills = [f"{rng.choice(points)}@{rng.integers(1, 3)}" for _ in range(4)]
+    kills = [f"{rng.choice(points)}@{rng.integers(1, 3)}" for _ in range(2)]
     assert killed_until_done(tmp_path, [*kills, "write-model@1"]) == whole
 
 

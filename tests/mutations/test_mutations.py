@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow import gate, losses, party
+from hedgerow import gate, losses, wire
 from hedgerow.kernels import loops
 from hedgerow.packing import canonical_json
 from hedgerow.privacy import mechanisms
@@ -56,7 +56,7 @@ def inverted_scale(patch: pytest.MonkeyPatch) -> None:
         return honest(query, 1 / mu, plan, schema, part)
 
     patch.setattr(gate, "noise_for", inverted)
-    patch.setattr(party, "noise_for", inverted)
+    patch.setattr(wire, "noise_for", inverted)
 
 
 def missing_charge(patch: pytest.MonkeyPatch) -> None:

@@ -56,8 +56,9 @@ MAKERS: dict[str, Callable[[np.random.Generator], tuple[list[Column], Floats, Fl
 }
 
 
-CASES = [(name, 1.0, 20) for name in MAKERS if name != "500 indicators"]
-CASES += [("500 indicators", 1.0, 2), ("duplicated columns", 20.0, 4)]
+# One fit's loss is at least ten of its deviations below the line, so few are enough.
+CASES = [(name, 1.0, 5) for name in MAKERS if name != "500 indicators"]
+CASES += [("500 indicators", 1.0, 1), ("duplicated columns", 20.0, 2)]
 
 
 @pytest.mark.parametrize(("name", "epsilon", "seeds"), CASES)

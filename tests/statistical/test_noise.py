@@ -222,7 +222,7 @@ def test_epsilon_near_zero_destroys_the_model(
 
 @pytest.mark.parametrize("log2_sigma", [57, 63, 66, 80, 300])
 def test_noise_that_would_saturate_is_not_drawn(log2_sigma: int) -> None:
-    """OpenDP's integers stop at 2**63: wider draws would be two fixed numbers."""
+    """Integers stop at 2**63: wider draws might not fit."""
     with pytest.raises(PlanError, match="cannot be drawn"):
         mechanisms.SecureSource().gaussian(4, 2.0**log2_sigma)
     with pytest.raises(PlanError, match="more than can be"):

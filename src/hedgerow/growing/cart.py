@@ -41,19 +41,6 @@ class GrowingTree:
         self.children += [(-1, -1), (-1, -1)]
         return left, right
 
-    def graft(self, node: int, branch: GrowingTree) -> list[int]:
-        """Put a whole tree in place of a leaf; returns where each of its nodes has gone."""
-        offset = len(self.cuts) - 1  # the branch's root takes the leaf's place
-        place = [node, *range(offset + 1, offset + len(branch.cuts))]
-        children = [
-            (place[left], place[right]) if left >= 0 else (-1, -1)
-            for left, right in branch.children
-        ]
-        self.cuts[node], self.children[node] = branch.cuts[0], children[0]
-        self.cuts += branch.cuts[1:]
-        self.children += children[1:]
-        return place
-
     def copy(self) -> GrowingTree:
         return GrowingTree(list(self.cuts), list(self.children))
 

@@ -258,7 +258,7 @@ def _one_of_each(codes: Any, low: int, span: int, left: Any, right: Any, out: An
 
 @njit(cache=True, nogil=True)
 def blend(
-    narrow: Any, root: int, n_nodes: int, place: Any, nodes: Any, first: int, size: int, found: Any
+    narrow: Any, root: int, n_nodes: int, nodes: Any, first: int, size: int, found: Any
 ) -> None:
     """The leaves of rows first .. first + size in a small tree, from its last node to the root.
 
@@ -266,9 +266,9 @@ def blend(
     walking, but without a branch or a look-up: many rows at once. `found` are (node, row).
     """
     for k in range(n_nodes - 1, -1, -1):
-        node = root + k
-        codes = narrow[place[node], first : first + size]
-        low, span, left, right = nodes[node, 0], nodes[node, 1], nodes[node, 2], nodes[node, 3]
+        node = nodes[root + k]
+        codes = narrow[node[0], first : first + size]
+        low, span, left, right = node[1], node[2], node[3], node[4]
         out = found[k, :size]
         if left < 0 and right < 0:
             _one_of_two(codes, low, span, -1 - left, -1 - right, out)
@@ -290,7 +290,7 @@ def _leaves(
     """The leaves of rows first .. first + size, counted over all trees."""
     root, kind, n_nodes = trees[tree, 0], trees[tree, 1], trees[tree, 2]
     if n_nodes > 0 and wide.shape[0] == 0:
-        blend(narrow, root, n_nodes, place, nodes, first, size, found)
+        blend(narrow, trees[tree, 4], n_nodes, nodes, first, size, found)
         for i in range(size):
             leaf[i] = trees[tree, 3] + np.int32(found[0, i])
     elif kind > 0:
@@ -487,6 +487,12 @@ def add_scores(
 @njit(cache=True, nogil=True)
 def add_kept(scores: Floats, kept: Any, values: Any, first: int, stop: int) -> None:
     """Add one tree's leaf values where every row's leaf is known already."""
+    if scores.shape[1] == 1:  # by far the most frequent, and without a loop inside
+        flat = scores.reshape(-1)
+        table = values.reshape(-1).astype(np.float64)
+        for row in range(first, stop):
+            flat[row] += table[np.uint64(kept[row])]
+        return
     for row in range(first, stop):
         for k in range(scores.shape[1]):
             scores[row, k] += np.float64(values[np.uint64(kept[row]), k])

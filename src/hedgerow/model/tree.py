@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,10 @@ from hedgerow.schema import Categorical, Column, Schema
 MAX_NODES = 1 << 20
 _FIELDS = ("feature", "threshold", "missing_left", "left", "right", "member_start", "members")
 _DTYPES = (np.int32, np.float32, np.uint8, np.int32, np.int32, np.int32, np.uint64)
+MAX_CHECKED = 1024
+# Keys of structures and hashes of schemas that they fit. Each structure comes several times: in a
+# question, in its tree, and at every party of one process.
+_CHECKED: dict[tuple[bytes, str], None] = {}
 
 
 def member_words(column: Column) -> int:
@@ -58,15 +64,22 @@ class Structure:
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {name: getattr(self, name) for name in _FIELDS}
 
+    @cached_property
+    def key(self) -> bytes:
+        """A name that no other structure has: a hash over types, lengths and contents."""
+        state = blake2b()
+        for array in self.arrays().values():
+            state.update(f"{array.dtype.str} {array.shape} ".encode() + array.tobytes())
+        return state.digest()
+
     def check(self, schema: Schema) -> None:
         """Raise FormatError unless this is a tree over the schema's columns."""
-        if schema.hash not in self._fits:  # else it was checked before
+        if (known := (self.key, schema.hash)) not in _CHECKED:  # else it was checked before
             self._check(schema)
-            self._fits.add(schema.hash)
-
-    @cached_property
-    def _fits(self) -> set[str]:
-        return set()
+            while len(_CHECKED) >= MAX_CHECKED:
+                with suppress(KeyError, RuntimeError):  # another thread was quicker
+                    del _CHECKED[next(iter(_CHECKED))]
+            _CHECKED[known] = None
 
     def _check(self, schema: Schema) -> None:
         n = self.n_nodes

@@ -101,7 +101,7 @@ class Roster:
     def keys(self) -> dict[str, str]:
         return dict(self.parties)
 
-    @property
+    @cached_property
     def hash(self) -> str:
         return digest("hedgerow roster 1", canonical_json(self.to_dict()))
 

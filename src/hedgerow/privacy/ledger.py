@@ -148,29 +148,28 @@ class Ledger:
     def transaction(self) -> Iterator[None]:
         """Lines appended inside reach the disk together, before the block ends."""
         with self._lock:
-            yield from self._transaction()
+            if self._depth:  # inside another, which ends for both
+                yield
+            else:
+                yield from self._transaction()
 
     def _transaction(self) -> Iterator[None]:
-        if self._depth == 0:
-            self._check_in_place()  # before the journal is touched
-            self._connection.execute("BEGIN IMMEDIATE")
-        self._depth += 1
+        self._check_in_place()  # before the journal is touched
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._depth = 1
         try:
             yield
-            if self._depth == 1:
-                self._check_in_place()
+            self._check_in_place()
         except BaseException:
-            self._depth -= 1
-            if self._depth == 0:
-                self._roll_back()
+            self._depth = 0
+            self._roll_back()
             raise
-        self._depth -= 1
-        if self._depth == 0:
-            try:
-                self._connection.execute("COMMIT")
-            except sqlite3.DatabaseError as error:
-                self._roll_back()
-                raise not_written(error) from error
+        self._depth = 0
+        try:
+            self._connection.execute("COMMIT")
+        except sqlite3.DatabaseError as error:
+            self._roll_back()
+            raise not_written(error) from error
 
     def _check_in_place(self) -> None:
         if not self.in_place:

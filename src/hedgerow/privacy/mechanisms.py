@@ -1,4 +1,5 @@
-"""THE ONLY place that draws noise. Discrete Gaussians and Laplaces from OpenDP's secure source.
+"""THE ONLY place that draws noise: discrete Gaussians (`sampling.py` has the compiled loop) from a
+stream with a key of the operating system's, discrete Laplaces from OpenDP's secure source.
 
 Noise is drawn on zeros and added modulo 2**64, because OpenDP's own integer addition saturates.
 Seeded and switched-off noise exist for tests only (`hedgerow.testing`); every vector that leaves
@@ -16,6 +17,8 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from numpy.typing import NDArray
 
 from hedgerow.errors import PlanError
@@ -23,7 +26,10 @@ from hedgerow.errors import PlanError
 MAX_BITS = 31  # so that the product of two grid values fits into 64 bits
 MIN_BITS = 16
 PREFERRED = 26  # log2 of the preferred sigma in grid steps
-WIDEST = 2.0**50  # sigma in grid steps; far wider noise would saturate OpenDP's 64-bit integers
+WIDEST = 2.0**50  # sigma in grid steps; far wider noise would not fit into 64-bit integers
+WIDEST_DRAWN = 2.0**56  # the same of a party's noise, which may be wider than the slot's
+WORDS = 20  # of the stream that a Gaussian takes, a little more than on average
+AT_ONCE = 1024  # numbers for which a piece of the stream is made
 LEAST_SCALE = 1e-3  # of a discrete Laplace, in grid steps; less is no noise to speak of
 WIDEST_LAPLACE = 2.0**40
 WIDEST_SHARE = 2.0**14  # of a party's share of it: drawing one takes time in proportion
@@ -50,21 +56,19 @@ class NoiseSource(Protocol):
 
 
 class SecureSource:
-    """OpenDP's exact sampler over the operating system's randomness."""
+    """Exact samplers over the operating system's randomness."""
 
     name = "secure"
 
     def gaussian(self, size: int, sigma: float) -> NDArray[np.int64]:
+        """Discrete Gaussians whose deviation is the next whole number from `sigma` up."""
         if size == 0:
             return np.zeros(0, np.int64)
-        # The sampler saturates: beyond 2**63 most draws would be the same two numbers, which is
-        # no noise at all. A party's share may be wider than the slot's sigma, but never so wide.
-        if not 0 < sigma <= 2.0**56:
+        # Wider draws might not fit. A party's share may be wider than the slot's sigma, but never
+        # so wide.
+        if not 0 < sigma <= WIDEST_DRAWN:
             raise PlanError(f"noise of {sigma:.3g} grid steps cannot be drawn; nothing left")
-        draws = np.array(_discrete_gaussian(sigma)([0] * size), np.int64)
-        if np.abs(draws.astype(np.float64)).max() > 2.0**62:
-            raise PlanError("a draw of noise was out of range; nothing left")
-        return draws
+        return _gaussians(size, math.ceil(sigma))
 
     def choose(self, utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list[int]:
         if how == "exponential":
@@ -120,6 +124,29 @@ class SecureSource:
             draws = self.laplace(2 * (size - len(found)) + 8, scale)
             found = np.concatenate([found, draws[draws >= 0]])
         return found[:size]
+
+
+def _gaussians(size: int, sigma: int) -> NDArray[np.int64]:
+    """Draws from a ChaCha20 stream whose key is new for every batch and used for it alone.
+
+    Words that did not suffice for a number come again with more behind them, so every number is
+    what the endless stream says, and none shares a word with another.
+    """
+    from hedgerow.privacy import sampling  # loads Numba
+
+    cipher = Cipher(ChaCha20(os.urandom(32), bytes(16)), mode=None).encryptor()
+    out, done = np.empty(size, np.int64), 0
+    words = np.zeros(0, np.uint64)
+    while done < size:
+        wanted = WORDS * min(size - done, AT_ONCE) + 64
+        fresh = np.frombuffer(cipher.update(bytes(8 * wanted)), "<u8").astype(np.uint64, copy=False)
+        words = np.concatenate([words, fresh])
+        at = np.zeros(2, np.int64)
+        done = sampling.gaussians(words, at, sigma, out, done)
+        if done == sampling.OUT_OF_RANGE:
+            raise PlanError("a draw of noise was out of range; nothing left")
+        words = words[at[1] :]
+    return out
 
 
 def _below(size: int, limit: int) -> NDArray[np.uint64]:
@@ -213,14 +240,13 @@ def add_gaussian(
     """Add discrete Gaussian noise of deviation ``sigma * sqrt(share)`` to each block, mod 2**64.
 
     `blocks` are block lengths, `sigmas` their deviations in grid steps. A party's share of
-    ``1 / (S - c)`` makes the shares of any S - c honest parties add up to sigma^2.
+    ``1 / (S - c)`` makes the shares of any S - c honest parties add up to sigma^2, or a little
+    more: every deviation is rounded up to whole steps, and by more than products of floats lose.
     """
     source = _SOURCE.get()
+    part = 1.0 if share == 1.0 else math.sqrt(share) * (1 + 2.0**-50)
     noise = np.concatenate(
-        [
-            source.gaussian(size, sigma * math.sqrt(share))
-            for size, sigma in zip(blocks, sigmas, strict=True)
-        ]
+        [source.gaussian(size, sigma * part) for size, sigma in zip(blocks, sigmas, strict=True)]
         or [np.zeros(0, np.int64)]
     )
     if noise.shape != total.shape:
@@ -303,14 +329,3 @@ def _discrete_laplace(scale: float) -> Any:
 
     enable_features("contrib")
     return make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)
-
-
-@lru_cache(maxsize=256)
-def _discrete_gaussian(sigma: float) -> Any:
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_gaussian
-    from opendp.metrics import l2_distance
-    from opendp.mod import enable_features
-
-    enable_features("contrib")
-    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=sigma)

@@ -73,8 +73,12 @@ __all__ = [
 
 def query_bytes(query: SumQuery) -> bytes:
     """A query as bytes: the same query always gives the same bytes."""
-    values, arrays = query.parts()
-    return pack({"kind": query.kind, "query": values}, arrays)
+    kept: dict[str, Any] = vars(query)  # frozen: packed once, as a cached property would be
+    if "_packed" not in kept:
+        values, arrays = query.parts()
+        kept["_packed"] = pack({"kind": query.kind, "query": values}, arrays)
+    packed: bytes = kept["_packed"]
+    return packed
 
 
 def query_from_bytes(data: bytes) -> SumQuery:

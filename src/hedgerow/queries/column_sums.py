@@ -90,6 +90,8 @@ class ColumnSums:
             UPDATES[self.update], clip_steps(self.clip, bits), self.bound.width,
             code_places(grid)[list(self.columns)], bins, int(ends[-1]),
         )  # fmt: skip
+        if len(total) == 1:  # one number a bin lies in this order already
+            return total.ravel()
         return np.concatenate([part.ravel() for part in np.split(total, ends[:-1], axis=1)])
 
     def split(self, values: NDArray[np.float64]) -> list[NDArray[np.float64]]:

@@ -15,7 +15,7 @@ from hedgerow import kernels
 from hedgerow.binning import base_grid
 from hedgerow.errors import FormatError
 from hedgerow.losses import UPDATES, RowBound, loss_for, loss_named
-from hedgerow.model.routing import Routes, routes_of
+from hedgerow.model.routing import Routes, shared_routes
 from hedgerow.model.tree import Structure, stack, unstack
 from hedgerow.queries.base import Block, EnsembleRef, Sensitivity, check_clip, clip_steps
 from hedgerow.schema import Schema
@@ -80,7 +80,7 @@ class LeafSums:
 
     def routes(self, schema: Schema) -> Routes:
         if schema.hash not in self._known:
-            self._known[schema.hash] = routes_of(self.structures, base_grid(schema))
+            self._known[schema.hash] = shared_routes(self.structures, base_grid(schema))
         return self._known[schema.hash]
 
     @cached_property

@@ -16,7 +16,7 @@ from hedgerow import kernels
 from hedgerow.binning import base_grid, code_places
 from hedgerow.errors import FormatError
 from hedgerow.losses import UPDATES, RowBound, loss_for, loss_named
-from hedgerow.model.routing import routes_of
+from hedgerow.model.routing import shared_routes
 from hedgerow.model.tree import Structure, stack, unstack
 from hedgerow.queries.base import Block, EnsembleRef, Sensitivity, check_clip, clip_steps
 from hedgerow.queries.cuts import bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
@@ -87,7 +87,7 @@ class NodeHistograms:
         if self.n_bins != n_bins:
             raise FormatError("node histograms do not have the lengths they state")
         self.structure.check(schema)
-        routes_of([self.structure], grid)
+        shared_routes([self.structure], grid)
 
     def answer(
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
@@ -118,7 +118,7 @@ class NodeHistograms:
         """(number, leaf, bin), leaves that are not wanted left at 0."""
         grid, loss = base_grid(schema), loss_named(self.loss)
         bins, ends = bin_of_codes(grid, self.columns, self.cuts)
-        routes = routes_of([self.structure], grid)
+        routes = shared_routes([self.structure], grid)
         chosen = np.ones(routes.n_leaves, np.int64) if wanted is None else wanted.astype(np.int64)
         return kernels.node_histograms(
             rows.codes.narrow, rows.codes.wide, scores, rows.target, bits, loss.code,
@@ -135,7 +135,7 @@ class NodeHistograms:
         pairs: NDArray[np.int64],
         known: _Known,
     ) -> NDArray[np.int64]:
-        routes = routes_of([self.structure], base_grid(schema))
+        routes = shared_routes([self.structure], base_grid(schema))
         codes, before, sums = rows.codes, known.structure, known.sums
         counts = kernels.leaf_counts(codes.narrow, codes.wide, *routes.arrays, routes.n_leaves)
         node, left, right = pairs.T

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hedgerow.binning import base_grid
 from hedgerow.errors import FormatError
-from hedgerow.model.routing import routes_of
+from hedgerow.model.routing import shared_routes
 from hedgerow.model.tree import Structure
 from hedgerow.privacy.paths import Priced, split_hash
 from hedgerow.privacy.pure import LEAST_PRICE, MOST_PRICE
@@ -93,14 +93,14 @@ def check_asked(
             raise FormatError(f"{what} name a column that the schema does not have")
         if not LEAST_PRICE <= one.price < MOST_PRICE:
             raise FormatError(f"{what} have a price that nobody can pay")
-    routes_of([structure], grid)  # every threshold is a public edge
+    shared_routes([structure], grid)  # every threshold is a public edge
 
 
 def rows_of_leaves(structure: Structure, rows: Rows, schema: Schema) -> list[NDArray[np.int64]]:
     """Row numbers of every leaf, in the order of the leaves."""
     number = np.arange(structure.n_leaves, dtype=np.float32)[:, None]
     leaf = np.zeros((rows.n_rows, 1))
-    routes_of([structure], base_grid(schema)).add_scores(rows.codes, leaf, number)
+    shared_routes([structure], base_grid(schema)).add_scores(rows.codes, leaf, number)
     place = leaf[:, 0].astype(np.int64)
     order = np.argsort(place, kind="stable")
     ends = np.cumsum(np.bincount(place, minlength=structure.n_leaves))

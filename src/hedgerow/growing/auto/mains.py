@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from hedgerow.growing.auto.smoothing import centred, column_weights, directed, smooth
 from hedgerow.growing.auto.state import Run
 
 Floats = NDArray[np.float64]
 INTERCEPT_STEP = 0.7
+
+
+@lru_cache(maxsize=1)  # looking for the libraries takes longer than what they are limited for
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 class _Average:
@@ -65,7 +72,7 @@ class _Average:
         columns = zip(
             self.mean, self.precision, run.known.hessians, run.grid, run.direction, strict=True
         )
-        with threadpool_limits(1):  # many small matrices: waking threads costs more than they do
+        with _blas().limit(limits=1):  # many small matrices: waking threads costs more than they do
             return [
                 run.spread
                 * np.stack(

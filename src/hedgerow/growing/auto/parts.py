@@ -17,6 +17,7 @@ from hedgerow.growing.cart import Cut, GrowingTree, member_set
 from hedgerow.model.tree import Structure
 from hedgerow.schema import Schema
 
+Ints = NDArray[np.int64]
 _NONE = np.zeros(0, np.uint64)
 
 
@@ -45,17 +46,60 @@ def structure_of(
     A cell may have several leaves (a bin on both sides of an auxiliary cut). Missing values of a
     column that cannot be cut share the leaf of its one bin.
     """
-    tree = GrowingTree()
-    cells = {0: 0}
+    cuts: list[Cut | None] = [None]  # distinct ones; the first is that of leaves
+    nodes = [np.array([first], np.int64) for first in (0, -1, -1)]  # cut, left, right: (node,)
+    leaves, cells = np.zeros(1, np.int64), np.zeros(1, np.int64)  # (leaf,)
     for parts in columns:
-        branch, leaves = _branch(schema, grid, parts)
-        fresh = {}
-        for node, cell in cells.items():
-            place = tree.graft(node, branch)
-            for leaf, part in leaves:
-                fresh[place[leaf]] = cell * parts.n_parts + part
-        cells = fresh
-    return tree.structure(), np.array([cells[leaf] for leaf in tree.leaves], np.int64)
+        branch, found = _branch(schema, grid, parts)
+        place = _places(leaves, len(nodes[0]), len(branch.cuts))
+        nodes = _grafted(nodes, place, branch, len(cuts))
+        cuts += branch.cuts
+        ends, part = np.array(found, np.int64).T
+        leaves = place[:, ends].ravel()
+        cells = (cells[:, None] * parts.n_parts + part).ravel()
+    return _assembled(cuts, *nodes), cells[np.argsort(leaves)]
+
+
+def _places(leaves: Ints, n_nodes: int, size: int) -> Ints:
+    """Where the nodes of a branch go that is put in place of every leaf: (leaf, node of it).
+
+    Its root takes the leaf's place, the others follow behind all nodes.
+    """
+    behind = n_nodes + np.arange(len(leaves) * (size - 1)).reshape(len(leaves), size - 1)
+    return np.concatenate([leaves[:, None], behind], axis=1)
+
+
+def _grafted(nodes: Sequence[Ints], place: Ints, branch: GrowingTree, n_cuts: int) -> list[Ints]:
+    """Cuts and children of a tree's nodes after a branch was put in place of its leaves."""
+    left, right = np.array(branch.children, np.int64).T
+    own = np.array([0 if c is None else n_cuts + k for k, c in enumerate(branch.cuts)], np.int64)
+    fresh = (own, np.where(left < 0, -1, place[:, left]), np.where(right < 0, -1, place[:, right]))
+    out = []
+    for before, of_branch in zip(nodes, fresh, strict=True):
+        whole = np.empty(len(before) + len(place) * (place.shape[1] - 1), np.int64)
+        whole[: len(before)] = before
+        whole[place] = of_branch
+        out.append(whole)
+    return out
+
+
+def _assembled(cuts: Sequence[Cut | None], cut: Ints, left: Ints, right: Ints) -> Structure:
+    """Nodes that share their cuts as flat arrays: `cut` says which one, 0 at leaves."""
+    words = [_NONE if c is None else c.members for c in cuts]
+    lengths = np.array([len(w) for w in words], np.int64)
+    table = np.zeros((len(cuts), int(lengths.max())), np.uint64)
+    for row, own in zip(table, words, strict=True):
+        row[: len(own)] = own
+    used = np.arange(table.shape[1]) < lengths[cut, None]  # (node, word)
+    return Structure(
+        feature=np.array([-1 if c is None else c.column for c in cuts], np.int32)[cut],
+        threshold=np.array([0 if c is None else c.threshold for c in cuts], np.float32)[cut],
+        missing_left=np.array([0 if c is None else c.missing_left for c in cuts], np.uint8)[cut],
+        left=left.astype(np.int32),
+        right=right.astype(np.int32),
+        member_start=np.concatenate([[0], np.cumsum(lengths[cut])]).astype(np.int32),
+        members=table[cut][used],
+    )
 
 
 def _branch(
@@ -115,8 +159,8 @@ def _cut_categories(
         if len(chosen) == 1:
             found.append((node, chosen[0]))
             return
-        right = chosen[len(chosen) // 2 :]
-        members = member_set(schema, parts.column, np.isin(inner, right))
+        right = chosen[len(chosen) // 2 :]  # of all parts, those from its first to its last
+        members = member_set(schema, parts.column, (inner >= right[0]) & (inner <= right[-1]))
         left_node, right_node = tree.split(
             node, Cut(parts.column, 0.0, members, missing not in right)
         )

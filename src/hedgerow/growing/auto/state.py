@@ -17,7 +17,7 @@ from hedgerow.growing.auto.parts import Parts, structure_of
 from hedgerow.growing.auto.rule import Rule, rule_for
 from hedgerow.growing.auto.start import Known
 from hedgerow.losses import loss_for
-from hedgerow.model.tree import Tree, single_leaf
+from hedgerow.model.tree import Structure, Tree, single_leaf
 from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.reservation import Release
 from hedgerow.queries import ColumnSums, SumQuery, n_bins_of
@@ -48,6 +48,7 @@ class Run:
     spread: float = 1.0  # of the label, for numbers: the unit of every score
     tables: list[Tree] = field(default_factory=list)
     slope: float = 1.0  # of all scores, by recalibration
+    _steps: dict[int, tuple[Structure, NDArray[np.int64]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         schema, settings = self.gate.schema, self.gate.plan.settings
@@ -105,6 +106,8 @@ class Run:
     def step_tree(self, column: int, scores: Floats) -> Tree:
         """A column's scores (output, bin) as a tree with a leaf a bin."""
         bins = self.bins[column]
-        parts = Parts(column, bins.cuts, np.arange(bins.n_bins))
-        structure, of_leaf = structure_of(self.schema, self.grid, [parts])
+        if column not in self._steps:  # bins are set once
+            parts = Parts(column, bins.cuts, np.arange(bins.n_bins))
+            self._steps[column] = structure_of(self.schema, self.grid, [parts])
+        structure, of_leaf = self._steps[column]
         return Tree(structure, scores.T[of_leaf].astype(np.float32))

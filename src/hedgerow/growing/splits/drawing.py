@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.rng import Generator
+from hedgerow.rng import Generator, one_of
 
 Bools = NDArray[np.bool_]
 
@@ -21,15 +21,15 @@ def drawn_sides(possible: Bools, ordered: bool, category_split: str, rng: Genera
     Both sides keep a bin. An ordered column is cut at one of the candidates inside what is left;
     of categories that are left, one goes right, or about half of them.
     """
-    inside = np.flatnonzero(possible[:-1])
+    inside = possible[:-1].nonzero()[0]
     right = np.zeros(len(possible), np.bool_)
     right[-1] = rng.integers(2)  # missing values go to a random side
     if ordered:
-        right[rng.choice(inside[1:]) : -1] = True
+        right[one_of(rng, inside[1:]) : -1] = True
         return right
-    right[rng.choice(inside)] = True
+    right[one_of(rng, inside)] = True
     if category_split == "subset":
         right[inside] |= rng.integers(2, size=len(inside)).astype(np.bool_)
     if right[inside].all():
-        right[rng.choice(inside)] = False
+        right[one_of(rng, inside)] = False
     return right

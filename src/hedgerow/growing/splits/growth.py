@@ -162,6 +162,8 @@ def cut_of(schema: Schema, cuts: Cuts, column: int, right: Bools) -> Cut:
     missing_left = not bool(right[-1])
     if isinstance(schema.columns[column], Categorical):
         return Cut(column, 0.0, member_set(schema, column, right[:-1]), missing_left)
-    last = int(np.sum(~right[:-1])) - 1  # the last bin that stays left ends at the cut
+    last = (
+        len(right) - 2 - int(np.count_nonzero(right[:-1]))
+    )  # the last bin that stays left ends at the cut
     edge = base_grid(schema)[column].edges[cuts[column][last]]
     return Cut(column, float(edge), np.zeros(0, np.uint64), missing_left)

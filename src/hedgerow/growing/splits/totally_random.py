@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
-from hedgerow.binning import base_grid
+from hedgerow.binning import ColumnGrid, base_grid
 from hedgerow.growing.candidates import Cuts
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.growing.splits.drawing import Bools, can_be_cut, drawn_sides
 from hedgerow.growing.splits.growth import cut_of
 from hedgerow.model.tree import Structure
 from hedgerow.queries import n_bins_of
-from hedgerow.rng import Generator
+from hedgerow.rng import Generator, one_of
 from hedgerow.schema import Categorical, Schema
 
 Left = dict[int, Bools]  # of columns cut above a node: which bins can still hold rows
@@ -32,7 +33,7 @@ def totally_random(
     A column with nothing left to part is not drawn, and a node without any other is a leaf; the
     rest of the tree has the given depth. No row decides here, and no release but through `cuts`.
     """
-    tree, full = GrowingTree(), _all_bins(schema, cuts, columns)
+    tree, full = GrowingTree(), _all_bins(base_grid(schema), tuple(cuts), tuple(columns))
     level: list[tuple[int, Left]] = [(0, {})]
     for _ in range(depth):
         below: list[tuple[int, Left]] = []
@@ -40,7 +41,7 @@ def totally_random(
             usable = [j for j in full if j not in left or can_be_cut(left[j])]
             if not usable:
                 continue
-            column = int(rng.choice(usable))
+            column = one_of(rng, usable)
             possible = left.get(column, full[column])
             ordered = not isinstance(schema.columns[column], Categorical)
             right = drawn_sides(possible, ordered, category_split, rng)
@@ -51,9 +52,14 @@ def totally_random(
     return tree.structure()
 
 
-def _all_bins(schema: Schema, cuts: Cuts, columns: Sequence[int]) -> Left:
-    """Bins of the columns that a tree can cut, before any cut: every one may hold rows."""
-    grid = base_grid(schema)
+@lru_cache(maxsize=8)  # the same for every tree of a run, mostly
+def _all_bins(
+    grid: tuple[ColumnGrid, ...], cuts: tuple[tuple[int, ...], ...], columns: tuple[int, ...]
+) -> Left:
+    """Bins of the columns that a tree can cut, before any cut: every one may hold rows.
+
+    Not to be written to.
+    """
     bins = {j: np.ones(n_bins_of(grid[j], cuts[j]), np.bool_) for j in columns}
     return {j: possible for j, possible in bins.items() if can_be_cut(possible)}
 
