@@ -227,6 +227,8 @@ class Party:
             raise Refusal("other-roster")
         limits = self._limits
         limits.check_plan(plan, roster)
+        if plan.branches is not None and any(one.rate < 1 for one in plan.branches.rounds):
+            self._scores.check_samples()
         try:
             reservation = Reservation(
                 self._ledger, plan, self.name, limits.budget, False, limits.per_month

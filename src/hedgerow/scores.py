@@ -37,6 +37,10 @@ class Holding(Protocol):
         """Reach `wanted` with trees number `first` and on; False if earlier ones are needed."""
         ...
 
+    def check_samples(self) -> None:
+        """Raise unless samples can be drawn of these rows; before anything is reserved."""
+        ...
+
     def exact(self, query: SumQuery, bits: int, coins: Coins | None = None) -> NDArray[np.int64]:
         """The exact answer at the query's ensemble; `sync` comes first.
 
@@ -74,6 +78,9 @@ class RunningScores:
     @property
     def n_rows(self) -> int:
         return self._rows.n_rows
+
+    def check_samples(self) -> None:
+        """Rows in one place can all be sampled."""
 
     def exact(self, query: SumQuery, bits: int, coins: Coins | None = None) -> NDArray[np.int64]:
         """The exact answer over these rows, or those of a sample; `sync` comes first."""

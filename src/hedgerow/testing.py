@@ -170,7 +170,7 @@ def _finished_apart(query: Any, schema: Schema, before: Any, after: Any) -> floa
     bits, (block,) = query.fine_bits, query.finished_blocks
     found = query.finish(before, bits)
     moved = [float(np.abs(query.finish(total, bits) - found).sum()) for total in after]
-    return max(moved) / 2.0**bits / float(block.weight) / float(query.priced().most)
+    return float(max(moved) / 2.0**bits / float(block.weight) / float(query.priced().most))
 
 
 def check_federation(

@@ -37,13 +37,21 @@ from hedgerow.testing import check_federation, noise_off
 from tests.conftest import MIXED, Table, mixed_rows, mixed_table, promise, split_rows
 from tests.dask.conftest import write_files
 
+FEW = ("auto", "dp-gbm", "private-tree", "dp-xgboost")  # the others ask nothing new of a cluster
+every_method = pytest.mark.skipif(
+    "HEDGEROW_SLOW" not in os.environ, reason="set HEDGEROW_SLOW=1 for every method on a cluster"
+)
 SETTINGS: dict[str, dict[str, Any]] = {
     "auto": {},
     "private-tree": {"max_depth": 3},
     "dp-ebm": {"n_trees": 2},
     "dp-ebm-newton": {"n_trees": 2},
 }
-ON_A_CLUSTER = [name for name, method in METHODS.items() if method.trust in (None, "coordinator")]
+ON_A_CLUSTER = [
+    pytest.param(name, marks=() if name in FEW else every_method)
+    for name, method in METHODS.items()
+    if method.trust in (None, "coordinator")
+]
 
 
 @pytest.fixture(scope="module")
@@ -341,3 +349,28 @@ def test_another_version_on_a_worker_is_refused(
     monkeypatch.setattr(rows, "version", lambda _: "0.0.9")
     with pytest.raises(SettingsError, match=r"a worker has hedgerow .* the coordinator 0\.0\.9"):
         ClusterRows(ParquetFolder(folder, client, MIXED), MIXED, client)
+
+
+def sampled(schema: Schema) -> Plan:
+    settings = {"n_trees": 2, "max_depth": 2, "sample_rate": 0.5}
+    privacy = Privacy(1.0, 0.0, accounting="pure")
+    return plan_for(schema, privacy, "dp-xgboost", settings, seed=3)
+
+
+def test_samples_are_drawn_on_workers(held: ClusterRows) -> None:
+    plan, ledger = sampled(MIXED), Ledger.in_memory()
+    with noise_off():
+        model = grown(dask_federation(held, MIXED, plan.privacy, ledger), plan, ledger)
+    assert len(model.trees) == 3
+    verify(ledger)
+
+
+def test_persons_whose_rows_lie_apart_are_not_sampled(client: Client, tmp_path: Path) -> None:
+    table, schema = mixed_table(40, seed=5), per_person(2)
+    write_files(tmp_path, {**table, "id": [str(i % 9) for i in range(40)]}, 3)
+    rows_ = ClusterRows(ParquetFolder(tmp_path, client, schema), schema, client)
+    ledger = Ledger.in_memory()
+    plan = sampled(schema)
+    with pytest.raises(SettingsError, match="share a coin"):
+        grown(dask_federation(rows_, schema, plan.privacy, ledger), plan, ledger)
+    assert not ledger.lines(kind="reserve")

@@ -91,17 +91,20 @@ class ClusterRows:
                 self._refs.append(self._refs[-1].then(tree.to_bytes()))
         return wanted.length < len(self._refs) and self._refs[wanted.length] == wanted
 
+    def check_samples(self) -> None:
+        if self._schema.unit.at_most > 1:
+            self.problem = SettingsError(
+                "all rows of a person share a coin, and on a cluster they may lie apart. Nothing "
+                "was asked. Set sample_rate = 1, or keep one row a person (at_most = 1)."
+            )
+            raise self.problem
+
     def exact(self, query: SumQuery, bits: int, coins: Coins | None = None) -> NDArray[np.int64]:
         """The exact answer over all partitions, or over the rows that coins take of each."""
         try:
-            if coins is not None and self._schema.unit.at_most > 1:
-                raise SettingsError(
-                    "all rows of a person share a coin, and on a cluster they may lie apart; set "
-                    "sample_rate = 1, or keep one row a person (at_most = 1)"
-                )
             if not getattr(query, "of_a_party", False):
                 return self._sum(query, bits, coins)
-            if not hasattr(query, "from_tally"):
+            if not hasattr(query, "from_tally") or coins is not None:
                 raise SettingsError(f"{query.kind} needs all rows of a party in one place")
             answered: NDArray[np.int64] = query.from_tally(
                 self._sum(query, bits), self._schema, bits
