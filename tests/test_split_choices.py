@@ -1,4 +1,4 @@
-"""Cuts that are drawn: bounds of what one row does to a choice or a leaf, reached and not passed."""
+"""Cuts that are drawn: bounds of what one row does to a choice or a leaf, reached, not passed."""
 
 from __future__ import annotations
 
@@ -94,9 +94,7 @@ def test_one_row_moves_two_separations_apart_by_nearly_four_bounds(clip: float) 
 
 
 @pytest.mark.parametrize("utility", split_choices.UTILITIES)
-def test_a_range_that_is_too_small_is_found(
-    utility: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_range_that_is_too_small_is_found(utility: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(split_choices, f"_{utility.upper()}", 3.0)
     table = [(RIGHT, LEFT, -1, 10**6), (RIGHT, LEFT, 1, 5000), (LEFT, LEFT, -1, 1000)]
     if utility == "gain":

@@ -212,9 +212,7 @@ def choices_of(
     """A choice for every leaf of a tree, over these columns in four bins."""
     cuts, grid, structure = CANDIDATES["uniform"](schema, 4), base_grid(schema), tree.structure()
     bins = tuple(n_bins_of(grid[j], cuts[j]) for j in columns)
-    held = np.concatenate(
-        [possible_bins(schema, j, n) for j, n in zip(columns, bins, strict=True)]
-    )
+    held = np.concatenate([possible_bins(schema, j, n) for j, n in zip(columns, bins, strict=True)])
     leaves = tuple(range(structure.n_leaves))
     values = {"price": 0.25, "reg_lambda": 0.0, "selector": "permute-and-flip", **more}
     return SplitChoices(
