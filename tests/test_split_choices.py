@@ -1,4 +1,4 @@
-"""Cuts that are drawn: bounds of what a row does to a choice or a leaf, reached and not passed."""
+"""Cuts that are drawn: bounds of what one row does to a choice or a leaf, reached, not passed."""
 
 from __future__ import annotations
 

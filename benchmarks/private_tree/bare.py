@@ -12,8 +12,8 @@ import numpy as np
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy import mechanisms
+from hedgerow.privacy.paths import Paths
 from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.pure import Paths
 from hedgerow.privacy.reservation import Release
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery
 from hedgerow.queries.noise import noise_for, priced_for
@@ -43,7 +43,7 @@ class BareGate:
         priced = priced_for(query, self.plan)
         assert priced is not None
         assert self.plan.branches is not None
-        reason = self.paths.objection(priced, self.plan.branches, again=False)
+        reason = self.paths.objection(priced, self.plan.branches.rounds[0].epsilon)
         assert not reason, reason
         self.paths.add(priced)
         scores = [np.zeros((rows.n_rows, 1)) for rows in self._parts]

@@ -284,7 +284,8 @@ def plan_for(
     if chosen.trust is not None and privacy.trust != chosen.trust:
         raise SettingsError(
             f"method {method!r} is for trust {chosen.trust!r} and the plan says "
-            f"{privacy.trust!r}; set trust = {chosen.trust!r}, or choose another method"
+            f"{privacy.trust!r}; set trust = {chosen.trust!r}, or choose another method. Nothing "
+            "was asked."
         )
     _check_accounting(chosen, privacy)
     resolved = chosen.settings(settings or {})

@@ -162,7 +162,7 @@ def _choices_apart(query: Any, schema: Schema, before: Any, after: Any) -> float
             if not np.array_equal(ways, same):
                 raise AssertionError(f"{query.kind}: what is offered depends on the rows")
             most = max(most, int((two - one).max()) - int((two - one).min()))
-    return most / int(query.utility_range)
+    return most / float(query.utility_range)
 
 
 def _finished_apart(query: Any, schema: Schema, before: Any, after: Any) -> float:
@@ -170,7 +170,8 @@ def _finished_apart(query: Any, schema: Schema, before: Any, after: Any) -> floa
     bits, (block,) = query.fine_bits, query.finished_blocks
     found = query.finish(before, bits)
     moved = [float(np.abs(query.finish(total, bits) - found).sum()) for total in after]
-    return float(max(moved) / 2.0**bits / float(block.weight) / float(query.priced().most))
+    unit = float(2.0**bits * block.weight * query.priced().most)
+    return max(moved) / unit
 
 
 def check_federation(

@@ -329,7 +329,7 @@ class _Sizes:
         return query, {**shapes, **_Trees(1, n_leaves).shapes(self._words)}
 
     def _choices(self, slot: Slot, ensemble: EnsembleRef) -> tuple[SumQuery, dict[str, Shape]]:
-        """Of cuts that are drawn: the first level is about the root; leaves are all there are."""
+        """Of cuts that are drawn: the first level is about the root, leaves all there can be."""
         same = [s.coordinates for s in self._plan.slots if s.kind == slot.kind]
         n_leaves = math.ceil(slot.coordinates / min(same))
         if slot.kind == LeafAverages.kind:

@@ -79,8 +79,8 @@ def noise_for(query: SumQuery, mu: float, plan: Plan, schema: Schema, part: floa
     check_unit(plan.privacy.trust, schema)
     if plan.branches is not None:
         return _laplace_for(query, schema, part, plan.privacy.trust)
-    if needs_exact_sums(query):
-        raise PlanError(f"only a pure plan has noise for {query.kind} of exact sums")
+    if needs_exact_sums(query):  # Gaussian noise on sums would not be noise on what becomes of them
+        raise PlanError(f"only a pure plan has noise for {query.kind}. Nothing was asked.")
     distance = query.sensitivity.l2 * schema.unit.at_most
     if plan.privacy.trust == "nobody":
         distance *= 2

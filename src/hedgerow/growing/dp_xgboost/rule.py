@@ -31,7 +31,8 @@ class Shares:
         leaf = settings.leaf_share or 1 / 3
         if sketch + leaf >= 1:
             raise SettingsError(
-                f"sketch_share = {sketch:g} and leaf_share = {leaf:g} leave nothing for the splits"
+                f"sketch_share = {sketch:g} and leaf_share = {leaf:g} leave nothing for the "
+                "splits; lower one of them. Nothing was asked."
             )
         return Shares(sketch, 1 - sketch - leaf, leaf, settings.max_depth, settings.level_growth)
 
@@ -80,12 +81,12 @@ def loss_of(schema: Schema, settings: Settings) -> Loss:
     if settings.loss == "squared" and schema.label.task == "multiclass":
         raise SettingsError(
             f"the label has {len(schema.label.classes)} classes, which are no number; set "
-            'loss = "log"'
+            'loss = "log". Nothing was asked.'
         )
     found = Squared() if settings.loss == "squared" else loss_for(schema.label)
     if settings.gradient_rule == "filter" and found.n_outputs > 1:
         raise SettingsError(
             "rows are left out by one gradient, and a label of several classes has one for each; "
-            'set gradient_rule = "clip"'
+            'set gradient_rule = "clip". Nothing was asked.'
         )
     return found
