@@ -170,6 +170,7 @@ class Gate:
             simulated=self._federation.simulated,
             builds_on=plan.settings.warm_start,
             builds_on_promise=plan.settings.warm_start_says,
+            sampled=plan.branches is not None and any(r.rate < 1 for r in plan.branches.rounds),
             disclosures=disclosures,
             reason=" ".join(reasons),
         )

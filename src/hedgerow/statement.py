@@ -45,6 +45,7 @@ class Statement:
     reason: str = ""
     builds_on: str = ""  # hash of a model that was there before
     builds_on_promise: str = ""  # what that one promises, or "public"
+    sampled: bool = False  # whether secret coins said which rows took part
     format: int = field(default=FORMAT)
 
     def words(self) -> str:
@@ -108,6 +109,8 @@ class Statement:
 
     def _assumptions(self) -> str:
         text = "Assumed: the ledger is not rolled back"
+        if self.sampled:
+            text += "; the coins that drew rows for each tree stay secret, and ChaCha20 is sound"
         if self.trust == "parties":
             text += (
                 "; X25519, HKDF and ChaCha20 are sound; all but "
