@@ -1,0 +1,115 @@
+"""What parties say to each other where a method is no program of sums: steps, letters, reports.
+
+A program is one party's side. In every step it reads the letters that the others wrote in the step
+before and writes its own; the coordinator carries them, sealed, and cannot read them. Nothing here
+has an epsilon: what a program shows is a disclosure, which is agreed on before the first step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from hedgerow.errors import FormatError
+from hedgerow.packing import canonical_json, digest
+from hedgerow.schema import Schema
+from hedgerow.statement import Disclosure
+from hedgerow.tables import Rows
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one party does in one step."""
+
+    letters: Mapping[str, bytes] = field(default_factory=dict)  # by the party they are for
+    report: bytes = b""  # for the coordinator: progress, or a model that all may have
+    done: bool = False
+
+
+class Program(Protocol):
+    """One party's side of a method."""
+
+    def step(self, letters: Mapping[str, bytes]) -> Step:
+        """Read what the others wrote in the last step, by party; write the next letters."""
+        ...
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What all parties agree on before the first step."""
+
+    run: str
+    program: str
+    schema_hash: str
+    parties: tuple[str, ...]
+    settings: Mapping[str, Any]
+    disclosures: tuple[Disclosure, ...]
+
+    @property
+    def hash(self) -> str:
+        return digest("hedgerow agreement 1", canonical_json(self.to_dict()))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "run": self.run,
+            "program": self.program,
+            "schema": self.schema_hash,
+            "parties": list(self.parties),
+            "settings": dict(self.settings),
+            "disclosures": [dict(one.__dict__) for one in self.disclosures],
+        }
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Agreement:
+        try:
+            if list(values["parties"]) != sorted({str(name) for name in values["parties"]}):
+                raise FormatError("an agreement names its parties once each, in order")
+            return Agreement(
+                str(values["run"]),
+                str(values["program"]),
+                str(values["schema"]),
+                tuple(values["parties"]),
+                dict(values["settings"]),
+                tuple(Disclosure(**one) for one in values["disclosures"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError("an agreement is not readable") from error
+
+
+ProgramFactory = Callable[[str, Rows, Schema, Agreement], Program]
+"""Makes a party's side of a program: from its name, its rows, the schema and the agreement."""
+
+
+def talk(programs: Mapping[str, Program], most_steps: int = 1_000_000) -> dict[str, list[bytes]]:
+    """Run programs of one process until all are done; returns the reports of each party.
+
+    The same steps are taken when an engine carries the letters (`federation/exchanging.py`).
+    """
+    letters: dict[str, dict[str, bytes]] = {name: {} for name in programs}
+    reports: dict[str, list[bytes]] = {name: [] for name in programs}
+    for _ in range(most_steps):
+        steps = {name: programs[name].step(letters[name]) for name in programs}
+        letters = delivered(steps)
+        for name, step in steps.items():
+            if step.report:
+                reports[name].append(step.report)
+        if all(step.done for step in steps.values()):
+            return reports
+    raise FormatError(f"the programs were not done after {most_steps} steps")
+
+
+def delivered(steps: Mapping[str, Step]) -> dict[str, dict[str, bytes]]:
+    """Letters by who gets them, then by who wrote them."""
+    inboxes: dict[str, dict[str, bytes]] = {name: {} for name in steps}
+    for writer, step in steps.items():
+        check_letters(writer, step.letters, tuple(steps))
+        for reader, letter in step.letters.items():
+            inboxes[reader][writer] = letter
+    return inboxes
+
+
+def check_letters(writer: str, letters: Mapping[str, bytes], parties: Sequence[str]) -> None:
+    for reader in letters:
+        if reader == writer or reader not in parties:
+            raise FormatError(f"{writer} wrote a letter to {reader!r}, who takes no part")
