@@ -80,10 +80,10 @@ def _compare(own: Any, row: int, columns: Any, first: int, size: int, unequal: A
             x |= x >> np.uint64(2)
             x |= x >> np.uint64(1)
             unequal[i] += x & np.uint64(0x1111111111111111)
-    fewest = np.uint64(1 << 20)
+    fewest, half = np.uint64(1 << 20), np.uint64(0x0F0F0F0F0F0F0F0F)
     for i in range(size):
         x = unequal[i]
-        x = (x & np.uint64(0x0F0F0F0F0F0F0F0F)) + ((x >> np.uint64(4)) & np.uint64(0x0F0F0F0F0F0F0F0F))
+        x = (x & half) + ((x >> np.uint64(4)) & half)
         x = (x * np.uint64(0x0101010101010101)) >> np.uint64(56)
         unequal[i] = x
         fewest = min(fewest, x)
@@ -142,11 +142,11 @@ def search_window(
     n_others = keys.shape[0]
     mask = (np.uint64(1) << np.uint64(shift)) - np.uint64(1)
     numbers = keys & mask
-    low, high = 0, 0
+    low, high, first = 0, 0, 0
     size = min(window, n_others)
     for place in range(own_keys.shape[0]):
         key = own_keys[place] >> np.uint64(shift)
-        row = np.int64(own_keys[place] & mask)
+        row = int(own_keys[place] & mask)
         while low < n_others and (keys[low] >> np.uint64(shift)) < key:
             low += 1
         high = max(high, low)
@@ -154,10 +154,11 @@ def search_window(
             high += 1
         salt = _mixed(seed + np.uint64(first_row + row))
         if high - low > size:
-            first = low + np.int64(_mixed(salt + np.uint64(shift)) % np.uint64(high - low - size + 1))
+            drawn = _mixed(salt + np.uint64(shift)) % np.uint64(high - low - size + 1)
+            first = low + int(drawn)
         else:
             first = (low + high - size) // 2
-        first = min(max(first, 0), n_others - size)
+        first = int(min(max(first, 0), n_others - size))
         fewest = _compare(own, row, columns, first, size, unequal)
         _take_best(fewest, unequal, size, numbers, first, offset, salt, row, found)
 

@@ -207,7 +207,7 @@ def _best_split(
             best = score
             split[SPLIT_COLUMN], split[SPLIT_CODE] = j, code
             split[SPLIT_MISSING_LEFT] = goes_left
-    return split[SPLIT_COLUMN] >= 0
+    return bool(split[SPLIT_COLUMN] >= 0)
 
 
 @njit(cache=True, nogil=True)
@@ -324,8 +324,8 @@ def grow(
     n_nodes, height = 0, 1
     while height > 0:
         height -= 1
-        begin, end, depth, own = stack[height, 0], stack[height, 1], stack[height, 2], stack[height, 3]
-        parent, side = stack[height, 4], stack[height, 5]
+        begin, end, depth = stack[height, 0], stack[height, 1], stack[height, 2]
+        own, parent, side = stack[height, 3], stack[height, 4], stack[height, 5]
         node = n_nodes
         n_nodes += 1
         if parent >= 0:

@@ -37,6 +37,23 @@ def gradients(loss: Loss, scores: NDArray[np.float64], target: NDArray[np.float6
     return kernels.row_numbers(loss.code, scores, target, BITS)
 
 
+def leaf_values(sums: Ints, rule: TreeRule) -> NDArray[np.float32]:
+    """Steps (leaf, output) from sums (leaf, number) on the grid: -G / (H + lambda), shrunk."""
+    totals, n_outputs = sums * 2.0**-BITS, sums.shape[1] // 2
+    first, below = totals[:, :n_outputs], totals[:, n_outputs:] + rule.reg_lambda
+    steps = np.divide(-first, below, out=np.zeros_like(first), where=below > 0)
+    return np.asarray(rule.learning_rate * steps, np.float32)
+
+
+def to_wire(sums: Ints) -> NDArray[np.float32]:
+    """Sums on the grid as they travel."""
+    return np.asarray(sums * 2.0**-BITS, np.float32)
+
+
+def from_wire(sums: NDArray[np.float32], weight: float = 1.0) -> Ints:
+    return np.rint(sums.astype(np.float64) * (weight * 2.0**BITS)).astype(np.int64)
+
+
 class Grower:
     """Grows trees on one party's rows, from whatever numbers each row is given."""
 
@@ -62,12 +79,7 @@ class Grower:
         )  # fmt: skip
         structure = self._structure(nodes[:n], rights[:n])
         is_leaf = structure.feature < 0
-        totals = sums[:n][is_leaf] * 2.0**-BITS  # (leaf, number)
-        first, second = totals[:, : width // 2], totals[:, width // 2 :]
-        below = second + rule.reg_lambda
-        steps = np.divide(-first, below, out=np.zeros_like(first), where=below > 0)
-        values = (rule.learning_rate * steps).astype(np.float32)
-        return Tree(structure, values), structure.leaf[end]
+        return Tree(structure, leaf_values(sums[:n][is_leaf], rule)), structure.leaf[end]
 
     def _structure(self, nodes: Ints, rights: NDArray[np.bool_]) -> Structure:
         feature = nodes[:, 0].astype(np.int32)

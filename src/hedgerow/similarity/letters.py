@@ -94,17 +94,16 @@ def read_places(writer: str, data: bytes, n_rows: int) -> NDArray[np.uint32]:
     return places
 
 
-def sums_letter(tree: int, sums: NDArray[np.float32]) -> bytes:
-    return pack({"kind": "sums", "tree": tree}, {"sums": sums})
+def sums_letter(kind: str, tree: int, sums: NDArray[np.float32]) -> bytes:
+    return pack({"kind": kind, "tree": tree}, {"sums": sums})
 
 
 def read_sums(
-    writer: str, data: bytes, tree: int, shape: tuple[int, int], n_rows: int
+    writer: str, kind: str, data: bytes, tree: int, shape: tuple[int, int], n_rows: int
 ) -> NDArray[np.float32]:
-    """Gradients and Hessians of the writer's rows, added up by my row: (place, number)."""
-    letter = Letter(writer, "sums", data)
-    if letter.values.get("tree") != tree:
-        raise letter.wrong(f"it is about tree {letter.values.get('tree')!r}; expected {tree}")
+    """Gradients and Hessians of the writer's rows, by my row or by leaf: (place, number)."""
+    letter = Letter(writer, kind, data)
+    _check_number(letter, tree)
     sums = letter.array("sums", np.float32, shape)
     # A row adds at most 1 to every number, in absolute value, whatever the loss.
     if not bool((np.abs(sums) <= n_rows).all()):
@@ -112,47 +111,81 @@ def read_sums(
     return sums
 
 
+def values_letter(tree: int, values: NDArray[np.float32]) -> bytes:
+    return pack({"kind": "values", "tree": tree}, {"values": values})
+
+
+def read_values(writer: str, data: bytes, number: int, structure: Structure, k: int) -> Tree:
+    """A tree whose structure is known already, with the values of its leaves."""
+    letter = Letter(writer, "values", data)
+    _check_number(letter, number)
+    values = letter.array("values", np.float32, (structure.n_leaves, k))
+    if not bool(np.isfinite(values).all()):
+        raise letter.wrong("a leaf value is not finite")
+    return Tree(structure, values)
+
+
 def tree_letter(number: int, tree: Tree, schema: Schema) -> bytes:
-    """A tree that was grown depth first, left before right; the order says which nodes belong."""
-    s, grid = tree.structure, base_grid(schema)
-    inner = np.flatnonzero(s.feature >= 0)
-    features = s.feature[inner]
-    edges = np.array(
-        [
-            int(np.searchsorted(grid[f].edges, s.threshold[node])) if grid[f].ordered else 0
-            for f, node in zip(features.tolist(), inner.tolist(), strict=True)
-        ],
-        np.int64,
-    )
-    arrays: dict[str, NDArray[Any]] = {
-        "inner": np.packbits(s.feature >= 0, bitorder="little"),
-        "missing": np.packbits(s.missing_left[inner], bitorder="little"),
-        "feature": _narrow(features),
-        "edge": _narrow(edges),
-        "members": s.members,
-        "values": tree.values,
-    }
-    return pack({"kind": "tree", "tree": number, "nodes": s.n_nodes}, arrays)
+    arrays = {**_shape(tree.structure, schema), "values": tree.values}
+    return pack({"kind": "tree", "tree": number, "nodes": tree.structure.n_nodes}, arrays)
+
+
+def shape_letter(number: int, structure: Structure, schema: Schema) -> bytes:
+    values = {"kind": "shape", "tree": number, "nodes": structure.n_nodes}
+    return pack(values, _shape(structure, schema))
 
 
 def read_tree(writer: str, data: bytes, number: int, schema: Schema, n_outputs: int) -> Tree:
     letter = Letter(writer, "tree", data)
-    n = letter.values.get("nodes")
-    if letter.values.get("tree") != number:
-        raise letter.wrong(f"it is tree {letter.values.get('tree')!r}; expected {number}")
-    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n < 1 << 20 or n % 2 == 0:
-        raise letter.wrong(f"it states {n!r} nodes")
-    bits = letter.array("inner", np.uint8, (-(-n // 8),))
-    is_inner = np.unpackbits(bits, bitorder="little")[:n].astype(np.bool_)
-    left, right = _children(is_inner, letter)
-    values = letter.array("values", np.float32, ((n + 1) // 2, n_outputs))
-    structure = _structure(letter, is_inner, left, right, schema)
-    tree = Tree(structure, values)
+    structure = _read_shape(letter, number, schema)
+    tree = Tree(structure, letter.array("values", np.float32, (structure.n_leaves, n_outputs)))
     try:
         tree.check(schema, n_outputs)
     except FormatError as error:
         raise letter.wrong(str(error)) from error
     return tree
+
+
+def read_shape(writer: str, data: bytes, number: int, schema: Schema) -> Structure:
+    return _read_shape(Letter(writer, "shape", data), number, schema)
+
+
+def _shape(s: Structure, schema: Schema) -> dict[str, NDArray[Any]]:
+    """A tree that was grown depth first, left before right; the order says which nodes belong."""
+    grid, inner = base_grid(schema), np.flatnonzero(s.feature >= 0)
+    features = s.feature[inner]
+    edges = [
+        int(np.searchsorted(grid[f].edges, s.threshold[node])) if grid[f].ordered else 0
+        for f, node in zip(features.tolist(), inner.tolist(), strict=True)
+    ]
+    return {
+        "inner": np.packbits(s.feature >= 0, bitorder="little"),
+        "missing": np.packbits(s.missing_left[inner], bitorder="little"),
+        "feature": _narrow(features),
+        "edge": _narrow(np.array(edges, np.int64)),
+        "members": s.members,
+    }
+
+
+def _check_number(letter: Letter, number: int) -> None:
+    if letter.values.get("tree") != number:
+        raise letter.wrong(f"it is tree {letter.values.get('tree')!r}; expected {number}")
+
+
+def _read_shape(letter: Letter, number: int, schema: Schema) -> Structure:
+    _check_number(letter, number)
+    n = letter.values.get("nodes")
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n < 1 << 20 or n % 2 == 0:
+        raise letter.wrong(f"it states {n!r} nodes")
+    bits = letter.array("inner", np.uint8, (-(-n // 8),))
+    is_inner = np.unpackbits(bits, bitorder="little")[:n].astype(np.bool_)
+    left, right = _children(is_inner, letter)
+    structure = _structure(letter, is_inner, left, right, schema)
+    try:
+        structure.check(schema)
+    except FormatError as error:
+        raise letter.wrong(str(error)) from error
+    return structure
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:

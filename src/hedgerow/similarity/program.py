@@ -1,7 +1,9 @@
 """SimFL as one party's program: facts, hashes, similar rows, then trees in turns (algorithm 2).
 
-Two steps a tree: the others add up their gradients by the rows that are most similar, then the
-party whose turn it is grows a tree on its own rows with all of these sums, and sends it to all.
+The others add up their gradients by the rows that are most similar; the party whose turn it is
+grows a tree on its own rows with all of these sums and sends it to all: two steps a tree. With
+`leaves` = "all" it sends the tree without values, the others send their sums by leaf, and it
+answers with the values: four steps.
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ from hedgerow.errors import FormatError, SettingsError
 from hedgerow.exchange import Agreement, Step
 from hedgerow.losses import loss_for
 from hedgerow.model.routing import routes_of
-from hedgerow.model.tree import Tree
+from hedgerow.model.tree import Structure, Tree
 from hedgerow.schema import Schema
 from hedgerow.similarity import letters as post
-from hedgerow.similarity.boosting import BITS, Grower, gradients
+from hedgerow.similarity.boosting import Grower, from_wire, gradients, leaf_values, to_wire
 from hedgerow.similarity.hashing import hash_family, spread, typical_width
 from hedgerow.similarity.neighbours import Neighbours, Pair, most_similar
 from hedgerow.similarity.settings import SimilaritySettings
@@ -54,13 +56,13 @@ class SimilarityProgram:
         self.neighbours: dict[str, Neighbours] = {}
         self.width = 0.0  # r
         self.sent: Counter[str] = Counter()  # bytes by kind of letter
-        self.seconds: Counter[str] = Counter()  # by stage
+        self.processor: dict[str, float] = {}  # seconds by stage
 
     def step(self, letters: Mapping[str, bytes]) -> Step:
         """Read what the others wrote in the last step, by party; write the next letters."""
-        begin, stage = time.perf_counter(), self._stage
-        taken = stage(letters)
-        self.seconds[stage.__name__.strip("_")] += time.perf_counter() - begin  # type: ignore[attr-defined]
+        begin, name = time.process_time(), self._stage.__name__.strip("_")
+        taken = self._stage(letters)
+        self.processor[name] = self.processor.get(name, 0.0) + time.process_time() - begin
         return taken
 
     def _greet(self, letters: Mapping[str, bytes]) -> Step:
@@ -99,7 +101,7 @@ class SimilarityProgram:
             self._n_places[other] = len(named)
             written[other] = post.places_letter(named.astype(np.uint32))
         self._stage = self._give
-        return self._wrote("places", Step(written))
+        return self._write("places", written)
 
     def _give(self, letters: Mapping[str, bytes]) -> Step:
         """Read the last tree (or, at first, the places), and send sums to whose turn it is."""
@@ -119,31 +121,64 @@ class SimilarityProgram:
         if turn == self._name or not self._shares:
             return Step()
         sums = kernels.sums_by_place(self._places[turn], self._gradients(), self._n_places[turn])
-        wire = (sums * 2.0**-BITS).astype(np.float32)  # (place, number)
-        return self._wrote("sums", Step({turn: post.sums_letter(self._asked, wire)}))
+        return self._write("sums", {turn: post.sums_letter("sums", self._asked, to_wire(sums))})
 
     def _grow(self, letters: Mapping[str, bytes]) -> Step:
         """Grow a tree on own rows if it is this party's turn."""
-        self._stage = self._give
-        number = self._asked
+        number, settles = self._asked, self._shares and self.settings.leaves == "all"
+        self._stage = self._count if settles else self._give
         if self._turn(number) != self._name:
             post.by_writer(letters, set(), "none")
             return Step()
-        due = set(self._others) if self._shares else set()
-        post.by_writer(letters, due, "sums")
+        due = self._others if self._shares else ()
+        post.by_writer(letters, set(due), "sums")
         numbers = self._gradients().copy()  # (row, number)
-        for other in sorted(due):
-            named = self._named[other]
-            shape = (len(named), numbers.shape[1])
-            sums = post.read_sums(other, letters[other], number, shape, self._n_rows[other])
-            numbers[named] += np.rint(sums.astype(np.float64) * 2.0**BITS).astype(np.int64)
+        for other in due:
+            shape = (len(self._named[other]), numbers.shape[1])
+            sums = post.read_sums(other, "sums", letters[other], number, shape, self._n_rows[other])
+            numbers[self._named[other]] += from_wire(sums, self.settings.similar_weight)
         tree, leaf = self._grower.tree(numbers, self.settings.rule)
-        self._scores += tree.values[leaf].astype(np.float64)
-        self._numbers = None
-        self.trees.append(tree)
-        letter = post.tree_letter(number, tree, self._schema)
-        step = self._to_all("trees", letter)
-        return Step(step.letters, report=letter)
+        self._leaf = leaf.astype(np.int64)
+        if not settles:
+            return self._publish(tree)
+        self._structure = tree.structure
+        return self._to_all("trees", post.shape_letter(number, tree.structure, self._schema))
+
+    def _count(self, letters: Mapping[str, bytes]) -> Step:
+        """Add up own gradients by leaf of the tree that another party has shaped."""
+        self._stage, turn = self._settle, self._turn(self._asked)
+        if turn == self._name:
+            post.by_writer(letters, set(), "none")
+            return Step()
+        post.by_writer(letters, {turn}, "shape")
+        self._structure = post.read_shape(turn, letters[turn], self._asked, self._schema)
+        self._leaf = self._leaves(self._structure)
+        letter = post.sums_letter("leaves", self._asked, to_wire(self._leaf_sums()))
+        return self._write("leaves", {turn: letter})
+
+    def _settle(self, letters: Mapping[str, bytes]) -> Step:
+        """Set the leaf values from the sums of all parties."""
+        self._stage = self._give
+        if self._turn(self._asked) != self._name:
+            post.by_writer(letters, set(), "none")
+            return Step()
+        post.by_writer(letters, set(self._others), "leaves")
+        total = self._leaf_sums()
+        for other in self._others:
+            total += from_wire(
+                post.read_sums(
+                    other, "leaves", letters[other], self._asked, total.shape, self._n_rows[other]
+                )
+            )
+        return self._publish(Tree(self._structure, leaf_values(total, self.settings.rule)))
+
+    def _publish(self, tree: Tree) -> Step:
+        """Send a tree that this party has grown, or what others do not know of it yet."""
+        whole = post.tree_letter(self._asked, tree, self._schema)
+        settled = self._shares and self.settings.leaves == "all"
+        letter = post.values_letter(self._asked, tree.values) if settled else whole
+        self._add(tree)
+        return Step(self._to_all("trees", letter).letters, report=whole)
 
     def _rest(self, letters: Mapping[str, bytes]) -> Step:
         post.by_writer(letters, set(), "none")
@@ -151,15 +186,32 @@ class SimilarityProgram:
 
     def _read_tree(self, letters: Mapping[str, bytes]) -> None:
         """Add the tree that another party grew in the last step, if one did."""
-        number = self._asked
-        if number < 0 or self._turn(number) == self._name:
+        number, k = self._asked, self._loss.n_outputs
+        last = self._turn(number) if number >= 0 else self._name
+        if last == self._name:
             post.by_writer(letters, set(), "none")
             return
-        last = self._turn(number)
         post.by_writer(letters, {last}, "tree")
-        tree = post.read_tree(last, letters[last], number, self._schema, self._loss.n_outputs)
-        routes = routes_of([tree.structure], base_grid(self._schema))
-        routes.add_scores(self._rows.codes, self._scores, tree.values)
+        if self._shares and self.settings.leaves == "all":
+            self._add(post.read_values(last, letters[last], number, self._structure, k))
+            return
+        tree = post.read_tree(last, letters[last], number, self._schema, k)
+        self._leaf = self._leaves(tree.structure)
+        self._add(tree)
+
+    def _leaves(self, structure: Structure) -> NDArray[np.int64]:
+        """The leaf of every own row."""
+        number = np.zeros((self._rows.n_rows, 1))
+        own = np.arange(structure.n_leaves, dtype=np.float32)[:, None]  # exact up to 2**24
+        routes = routes_of([structure], base_grid(self._schema))
+        routes.add_scores(self._rows.codes, number, own)
+        return number[:, 0].astype(np.int64)
+
+    def _leaf_sums(self) -> NDArray[np.int64]:
+        return kernels.sums_by_place(self._leaf, self._gradients(), self._structure.n_leaves)
+
+    def _add(self, tree: Tree) -> None:
+        self._scores += tree.values[self._leaf]
         self._numbers = None
         self.trees.append(tree)
 
@@ -172,11 +224,11 @@ class SimilarityProgram:
         return self._parties[self.settings.turn(tree, len(self._parties))]
 
     def _to_all(self, kind: str, letter: bytes) -> Step:
-        return self._wrote(kind, Step(dict.fromkeys(self._others, letter)))
+        return self._write(kind, dict.fromkeys(self._others, letter))
 
-    def _wrote(self, kind: str, step: Step) -> Step:
-        self.sent[kind] += sum(len(letter) for letter in step.letters.values())
-        return step
+    def _write(self, kind: str, letters: Mapping[str, bytes]) -> Step:
+        self.sent[kind] += sum(len(letter) for letter in letters.values())
+        return Step(letters)
 
 
 def _check_place(name: str, rows: Rows, schema: Schema, agreement: Agreement) -> None:

@@ -1,4 +1,4 @@
-"""Runs of one process, agreements and models: SimFL, TFL, SOLO and ALL-IN from the same programs."""
+"""Agreements, runs of one process, models: SimFL, TFL, SOLO and ALL-IN from the same programs."""
 
 from __future__ import annotations
 

@@ -13,12 +13,16 @@ from hedgerow.similarity.boosting import TreeRule
 from hedgerow.similarity.hashing import WINDOW, check_hashes, default_hashes
 
 TURNS = ("round-robin", "blocks")
+LEAVES = ("all", "similar")
 
 
 @dataclass(frozen=True)
 class SimilaritySettings:
     """Settings of a run.
 
+    Similar rows' gradients count `similar_weight`-fold when a tree is shaped; `leaves` = "all" then
+    sets its leaf values from exact leaf sums of all parties, "similar" from the weighted gradients
+    themselves. The paper's algorithm is `similar_weight` = 1 with `leaves` = "similar".
     `similarity` = False passes trees on without similarity (TFL). `n_hashes` = 0 stands for
     min(40, d - 1), `window` is r in units of the typical distance between two rows of a party.
     """
@@ -28,6 +32,8 @@ class SimilaritySettings:
     learning_rate: float = 0.02
     reg_lambda: float = 1.0
     min_child_weight: float = 1.0
+    similar_weight: float = 0.3
+    leaves: str = "all"
     turns: str = "round-robin"
     similarity: bool = True
     n_hashes: int = 0
@@ -46,8 +52,12 @@ class SimilaritySettings:
             value = getattr(self, name)
             if not _is_number(value) or not (value > above and value >= 0):
                 raise _wrong(name, value, "a number above 0" if above == 0 else "0 or more")
-        if not _is_number(self.min_child_weight) or self.min_child_weight < 0:
-            raise _wrong("min_child_weight", self.min_child_weight, "0 or more")
+        for name, most in (("min_child_weight", 1e12), ("similar_weight", 1.0)):
+            value = getattr(self, name)
+            if not _is_number(value) or not 0 <= value <= most:
+                raise _wrong(name, value, f"a number from 0 to {most:g}")
+        if self.leaves not in LEAVES:
+            raise _wrong("leaves", self.leaves, " or ".join(LEAVES))
         if self.turns not in TURNS:
             raise _wrong("turns", self.turns, " or ".join(TURNS))
         if not isinstance(self.similarity, bool):
