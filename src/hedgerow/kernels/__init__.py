@@ -31,11 +31,10 @@ from hedgerow.kernels.threads import BLOCK, over_rows, use_threads
 
 __all__ = [
     "AVERAGING", "BLOCK", "COUNT", "GRADIENT", "LOGISTIC", "MAX_BLENDED",
-    "NEWTON", "NO_CLIP", "SLOPE", "SOFTMAX",
-    "PER_WORD", "SQUARED", "add_kept", "add_scores", "band_keys", "column_hessians", "column_sums", "encode",
-    "grow_tree", "hash_rows", "leaf_counts", "leaf_sums", "node_histograms", "row_numbers", "search_all",
-    "search_window", "step_sums", "sums_by_place",
-    "use_threads",
+    "NEWTON", "NO_CLIP", "PER_WORD", "SLOPE", "SOFTMAX",
+    "SQUARED", "add_kept", "add_scores", "band_keys", "column_hessians", "column_sums", "encode",
+    "grow_tree", "hash_rows", "leaf_counts", "leaf_sums", "node_histograms", "row_numbers",
+    "search_all", "search_window", "step_sums", "sums_by_place", "use_threads",
 ]  # fmt: skip
 
 _STRETCHES = 1024  # of a column's range, for the guess where a value lies

@@ -50,10 +50,10 @@ def _two_sides(left: Any, total: Any, right: Any, n_outputs: int, lam: float, le
 
 @njit(cache=True, nogil=True)
 def _is_empty(histogram: Any, at: int) -> bool:
+    empty = True
     for w in range(histogram.shape[1]):
-        if histogram[at, w] != 0:
-            return False
-    return True
+        empty = empty and histogram[at, w] == 0
+    return empty
 
 
 @njit(cache=True, nogil=True)

@@ -118,7 +118,7 @@ def check_hashes(schema: Schema, n_hashes: int) -> None:
         )
     if not 1 <= n_hashes < d:
         raise SettingsError(
-            f"{n_hashes} hashes of rows with {d} dimensions: L < d is required, because with L >= d a "
+            f"{n_hashes} hashes of rows with {d} dimensions: L < d is required, or else a "
             f"row could be solved for. Nothing was sent. Ask for 1 to {min(d - 1, LARGEST)}."
         )
     if n_hashes > LARGEST:
