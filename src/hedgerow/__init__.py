@@ -19,6 +19,8 @@ _HOMES = {
     "PrivateBoostingRegressor": "hedgerow.estimators",
     "PrivateTreeClassifier": "hedgerow.tree_estimator",
     "Schema": "hedgerow.schema",
+    "SimilarityBoostingClassifier": "hedgerow.similarity_estimators",
+    "SimilarityBoostingRegressor": "hedgerow.similarity_estimators",
     "Statement": "hedgerow.statement",
     "local_federation": "hedgerow.federation.local",
     "export_text": "hedgerow.readable",
@@ -40,6 +42,12 @@ if TYPE_CHECKING:
     from hedgerow.readable import plot_tree as plot_tree
     from hedgerow.schema import Schema as Schema
     from hedgerow.settings import Privacy as Privacy
+    from hedgerow.similarity_estimators import (
+        SimilarityBoostingClassifier as SimilarityBoostingClassifier,
+    )
+    from hedgerow.similarity_estimators import (
+        SimilarityBoostingRegressor as SimilarityBoostingRegressor,
+    )
     from hedgerow.statement import Statement as Statement
     from hedgerow.tree_estimator import PrivateTreeClassifier as PrivateTreeClassifier
 

@@ -51,15 +51,19 @@ class Statement:
     def words(self) -> str:
         """The guarantee in plain sentences."""
         if self.guarantee not in PRIVATE:
-            return (
+            text = (
                 f"NOT PRIVATE. {self.reason or 'This model carries no guarantee.'} "
                 "Do not publish it as a private model."
             )
+            return "\n".join([text, *(self._shown(d) for d in self.disclosures)])
         parts = [self._promise(), self._assumptions(), self._limits()]
         if self.builds_on:
             parts.append(self._beginning())
-        parts += [f"Shown without an epsilon: {d.what} (to {d.seen_by})." for d in self.disclosures]
+        parts += [self._shown(d) for d in self.disclosures]
         return "\n".join(parts)
+
+    def _shown(self, disclosure: Disclosure) -> str:
+        return f"Shown without an epsilon: {disclosure.what} (to {disclosure.seen_by})."
 
     def _promise(self) -> str:
         numbers = self._numbers()

@@ -8,7 +8,7 @@ from hedgerow.exchange import Agreement, Program, ProgramFactory
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
 
-PROGRAMS = {"simfl": "hedgerow.similarity.program"}  # modules with a `make_program`
+PROGRAMS = {"simfl": ("hedgerow.similarity.run", "similarity_program")}  # module, what makes it
 
 
 def program_factories() -> dict[str, ProgramFactory]:
@@ -17,6 +17,6 @@ def program_factories() -> dict[str, ProgramFactory]:
 
 
 def _make(me: str, rows: Rows, schema: Schema, agreement: Agreement) -> Program:
-    module = import_module(PROGRAMS[agreement.program])
-    made: Program = module.make_program(me, rows, schema, agreement)
+    module, name = PROGRAMS[agreement.program]
+    made: Program = getattr(import_module(module), name)(me, rows, schema, agreement)
     return made

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.kernels import loops
+from hedgerow.kernels import hashes, loops, trees
+from hedgerow.kernels.hashes import PER_WORD
 from hedgerow.kernels.loops import (
     AVERAGING,
     COUNT,
@@ -30,9 +31,10 @@ from hedgerow.kernels.threads import BLOCK, over_rows, use_threads
 
 __all__ = [
     "AVERAGING", "BLOCK", "COUNT", "GRADIENT", "LOGISTIC", "MAX_BLENDED",
-    "NEWTON", "NO_CLIP", "SLOPE", "SOFTMAX",
-    "SQUARED", "add_kept", "add_scores", "column_hessians", "column_sums", "encode",
-    "leaf_counts", "leaf_sums", "node_histograms", "step_sums", "use_threads",
+    "NEWTON", "NO_CLIP", "PER_WORD", "SLOPE", "SOFTMAX",
+    "SQUARED", "add_kept", "add_scores", "band_keys", "column_hessians", "column_sums", "encode",
+    "grow_tree", "hash_rows", "leaf_counts", "leaf_sums", "node_histograms", "row_numbers",
+    "search_all", "search_window", "step_sums", "sums_by_place", "use_threads",
 ]  # fmt: skip
 
 _STRETCHES = 1024  # of a column's range, for the guess where a value lies
@@ -73,6 +75,58 @@ def step_sums(scores: Floats, before: Floats, scale: float, target: Any, *kernel
     `kernel` are bits, loss, update and clip.
     """
     return _summed(loops.step_sums, target, scores, before, float(scale), target, *kernel)
+
+
+def row_numbers(loss: int, scores: Floats, target: Any, bits: int) -> Ints:
+    """Gradients, then Hessians, of every row and output on the grid 2**-bits: (row, number)."""
+    width = 2 * scores.shape[1]
+    out = np.empty((len(target), width), np.int64)
+
+    def work(first: int, stop: int) -> None:
+        for begin in range(first, stop, BLOCK):
+            size = min(BLOCK, stop - begin)
+            loops.row_numbers(
+                loss, NEWTON, NO_CLIP, scores, target, bits, width, begin, size, out[begin:]
+            )
+
+    over_rows(work, len(target))
+    return out
+
+
+def grow_tree(*arguments: Any) -> int:
+    """One tree from the numbers of rows; see `trees.grow`."""
+    return int(trees.grow(*arguments))
+
+
+def hash_rows(*arguments: Any) -> None:
+    """Hashes of every row, sixteen a word; see `hashes.hash_rows`."""
+    words = arguments[-1]
+    loop: Any = hashes.hash_rows
+    over_rows(lambda first, stop: loop(*arguments[:-1], first, stop, words), len(words))
+
+
+def search_all(own: Any, *arguments: Any) -> None:
+    """Compare every row with every row of another party; see `hashes.search_all`."""
+    loop: Any = hashes.search_all
+    *others, found = arguments
+    over_rows(lambda first, stop: loop(own, *others, first, stop, found), len(own))
+
+
+def band_keys(*arguments: Any) -> None:
+    """Keys by which rows are sorted; see `hashes.band_keys`."""
+    hashes.band_keys(*arguments)
+
+
+def search_window(*arguments: Any) -> None:
+    """Compare rows with those around their place in an order; see `hashes.search_window`."""
+    hashes.search_window(*arguments)
+
+
+def sums_by_place(place: Any, numbers: Ints, n_places: int) -> Ints:
+    """The numbers of all rows added up by place: (place, number)."""
+    total = np.zeros((n_places, numbers.shape[1]), np.int64)
+    hashes.sums_by_place(place, numbers, total)
+    return total
 
 
 def _summed(loop: Any, target: Any, *arguments: Any) -> Ints:

@@ -1,0 +1,93 @@
+"""The tables of the SimFL benchmark as text, each figure beside the published one."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+PUBLISHED = Path(__file__).resolve().parents[1] / "published" / "simfl2020.toml"
+ROWS = ("simfl", "simfl-paper", "tfl", "tfl-round-robin", "solo-a", "solo-b", "all-in")
+TABLES = ((0.8, "two_parties_unbalanced_80"), (None, "two_parties_balanced"))
+
+
+def report(results: dict[str, Any]) -> str:
+    with PUBLISHED.open("rb") as file:
+        published = tomllib.load(file)
+    cells = results["cells"]
+    lines: list[str] = []
+    for theta, name in TABLES:
+        lines += errors(cells, theta, published[name], published["datasets"])
+    lines += figures(cells)
+    lines += costs(cells, published)
+    for one in results["scaling"]:
+        lines.append(
+            f"{one['rows']:>9,} rows, ten parties: preprocessing {one['seconds_preprocessing']:.1f} s, "
+            f"{one['trees']} trees {one['seconds_training']:.1f} s; collisions found "
+            f"{100 * one['share_of_most_collisions']:.1f} % of the most"
+        )
+    return "\n".join(lines)
+
+
+def found(cells: Any, **wanted: Any) -> list[Any]:
+    return [c for c in cells if all(c[k] == v for k, v in wanted.items())]
+
+
+def errors(cells: Any, theta: Any, published: Any, names: list[str]) -> list[str]:
+    title = "balanced" if theta is None else f"theta = {100 * theta:.0f} %"
+    lines = [f"\nTest error, two parties, {title} (ours, mean [least, most] of seeds; published)"]
+    for dataset in sorted({c["dataset"] for c in found(cells, theta=theta, parties=2)}):
+        for method in ROWS:
+            ours = [
+                c["error"]
+                for c in found(cells, theta=theta, parties=2, dataset=dataset, method=method)
+                if c["trees"] == max(c["trees"] for c in cells)
+            ]
+            if not ours:
+                continue
+            key = {"simfl-paper": "simfl", "tfl-round-robin": "tfl"}.get(method, method)
+            theirs = published[key.replace("-", "_")][names.index(dataset)]
+            spread = f"[{min(ours):.1f}, {max(ours):.1f}] of {len(ours)}"
+            lines.append(f"{dataset:>9} {method:<16} {mean(ours):5.2f} {spread}; {theirs}")
+    return lines
+
+
+def figures(cells: Any) -> list[str]:
+    """Figures 2 to 4: by theta, and by the number of parties; the paper prints curves alone."""
+    lines = []
+    keys = sorted(
+        {(c["dataset"], c["theta"] or 0.0, c["parties"]) for c in cells},
+        key=lambda k: (k[0], k[2], k[1]),
+    )
+    for dataset, theta, parties in keys:
+        here = found(cells, dataset=dataset, theta=theta or None, parties=parties)
+        shown = []
+        for method in ROWS:
+            ours = [c["error"] for c in here if c["method"] == method]
+            shown.append(f"{method} {mean(ours):.2f}" if ours else f"{method} -")
+        title = "balanced" if not theta else f"theta {theta:g}"
+        lines.append(f"{dataset}, {parties} parties, {title}: " + ", ".join(shown))
+    return ["\nBy theta and number of parties", *lines]
+
+
+def costs(cells: Any, published: Any) -> list[str]:
+    lines = ["\nTime (processor seconds) and bytes of SimFL"]
+    seconds, bytes_ = published["ten_parties_balanced_seconds"], "ten_parties_balanced_megabytes"
+    for c in cells:
+        if c["method"] not in ("simfl", "simfl-paper"):
+            continue
+        sent, theirs = c["bytes"], c["published_bytes"]
+        before = sum(sent.get(k, 0) for k in ("facts", "tables", "places"))
+        after = sum(sent.get(k, 0) for k in ("sums", "leaves", "trees"))
+        lines.append(
+            f"{c['dataset']} {c['method']} {c['parties']} parties, theta {c['theta']}: "
+            f"preprocessing {c['seconds_preprocessing']:.1f} s and {before / 1e6:.2f} MB "
+            f"(formula {theirs['preprocessing'] / 1e6:.2f}), {c['trees']} trees "
+            f"{c['seconds_training']:.1f} s and {after / 1e6:.2f} MB "
+            f"(formula {theirs['training'] / 1e6:.2f})"
+        )
+    for i, name in enumerate(published["datasets"]):
+        per = {k: v[i] for k, v in {**seconds, **published[bytes_]}.items()}
+        lines.append(f"published, ten parties, {name}: {per}")
+    return lines

@@ -1,0 +1,171 @@
+"""Compiled loops of similarity: rows to hashes of four bits, and the row with most equal hashes.
+
+Sixteen hashes lie in one word. The loops here call none of another file, because Numba's cache on
+disk notices changes of a function's own file only.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+PER_WORD = 16  # hashes of four bits
+CHUNK = 512  # rows that are compared at once: their numbers stay in the nearest cache
+
+
+@njit(cache=True, nogil=True)
+def hash_rows(
+    narrow: Any, wide: Any, place: Any, starts: Any, table: Any, offsets: Any, width: float,
+    first: int, stop: int, words: Any,
+) -> None:  # fmt: skip
+    """floor((a v + b) / r) mod 16 of rows first .. stop, for every hash: (row, word).
+
+    `table` has what every code of every column adds to the projections: (bin, hash). Projections
+    are plain sums in the order of the columns, so that every machine gets the same.
+    """
+    n_hashes = offsets.shape[0]
+    sums = np.empty(n_hashes)
+    for row in range(first, stop):
+        for k in range(n_hashes):
+            sums[k] = offsets[k]
+        for j in range(place.shape[0]):
+            code = narrow[place[j], row] if place[j] >= 0 else wide[-1 - place[j], row]
+            adds = table[starts[j] + code]
+            for k in range(n_hashes):
+                sums[k] += adds[k]
+        for w in range(words.shape[1]):
+            words[row, w] = 0
+        for k in range(n_hashes):
+            value = np.uint64(np.int64(math.floor(sums[k] / width)) & 15)
+            words[row, k // PER_WORD] |= value << np.uint64(4 * (k % PER_WORD))
+
+
+@njit(cache=True, nogil=True)
+def band_keys(words: Any, order: Any, shift: int, keys: Any) -> None:
+    """Some hashes of every row, the first one highest, above `shift` bits with the row's number."""
+    for row in range(words.shape[0]):
+        key = np.uint64(0)
+        for k in order:
+            key = (key << np.uint64(4)) | (
+                (words[row, k // PER_WORD] >> np.uint64(4 * (k % PER_WORD))) & np.uint64(15)
+            )
+        keys[row] = (key << np.uint64(shift)) | np.uint64(row)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _mixed(x: Any) -> Any:
+    """A number that looks random (the finaliser of SplitMix64)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True)
+def _compare(own: Any, row: int, columns: Any, first: int, size: int, unequal: Any) -> Any:
+    """How many hashes differ from those of `size` other rows; returns the fewest.
+
+    `columns` are (word, row). A hash that differs leaves a bit in its four; the bits of all words
+    are added four by four (at most 15 words), then byte by byte.
+    """
+    for i in range(size):
+        unequal[i] = 0
+    for w in range(columns.shape[0]):
+        mine = own[row, w]
+        theirs = columns[w, first : first + size]
+        for i in range(size):
+            x = mine ^ theirs[i]
+            x |= x >> np.uint64(2)
+            x |= x >> np.uint64(1)
+            unequal[i] += x & np.uint64(0x1111111111111111)
+    fewest, half = np.uint64(1 << 20), np.uint64(0x0F0F0F0F0F0F0F0F)
+    for i in range(size):
+        x = unequal[i]
+        x = (x & half) + ((x >> np.uint64(4)) & half)
+        x = (x * np.uint64(0x0101010101010101)) >> np.uint64(56)
+        unequal[i] = x
+        fewest = min(fewest, x)
+    return fewest
+
+
+@njit(cache=True, nogil=True)
+def _take_best(
+    fewest: Any, unequal: Any, size: int, numbers: Any, first: int, offset: int, salt: Any,
+    row: int, found: Any,
+) -> None:  # fmt: skip
+    """Keep the best of the rows just compared; of equals the one whose draw is highest.
+
+    `found` (row, 3): hashes that differ, the draw, the other row's number. A draw belongs to two
+    rows, so it does not matter in which order rows are met, or how often.
+    """
+    if fewest > found[row, 0]:
+        return
+    if fewest < found[row, 0]:
+        found[row, 0], found[row, 1], found[row, 2] = fewest, np.uint64(0), np.uint64(0)
+    for i in range(size):
+        if unequal[i] == fewest:
+            other = numbers[first + i] + np.uint64(offset)
+            draw = _mixed(salt + other * np.uint64(0x9E3779B97F4A7C15)) | np.uint64(1)
+            if draw > found[row, 1] or (draw == found[row, 1] and other < found[row, 2]):
+                found[row, 1], found[row, 2] = draw, other
+
+
+@njit(cache=True, nogil=True)
+def search_all(
+    own: Any, columns: Any, numbers: Any, offset: int, seed: Any, first_row: int, first: int,
+    stop: int, found: Any,
+) -> None:  # fmt: skip
+    """Compare rows first .. stop with every row of another party."""
+    unequal = np.empty(CHUNK, np.uint64)
+    n_others = columns.shape[1]
+    for begin in range(0, n_others, CHUNK):
+        size = min(CHUNK, n_others - begin)
+        for row in range(first, stop):
+            fewest = _compare(own, row, columns, begin, size, unequal)
+            salt = _mixed(seed + np.uint64(first_row + row))
+            _take_best(fewest, unequal, size, numbers, begin, offset, salt, row, found)
+
+
+@njit(cache=True, nogil=True)
+def search_window(
+    own: Any, own_keys: Any, columns: Any, keys: Any, shift: int, window: int, offset: int,
+    seed: Any, first_row: int, found: Any,
+) -> None:  # fmt: skip
+    """Compare every row with those around its place among another party's sorted rows.
+
+    Both lists of keys are sorted. Where more rows than the window have the same key, the window
+    lies at a drawn place among them.
+    """
+    unequal = np.empty(window, np.uint64)
+    n_others = keys.shape[0]
+    mask = (np.uint64(1) << np.uint64(shift)) - np.uint64(1)
+    numbers = keys & mask
+    low, high, first = 0, 0, 0
+    size = min(window, n_others)
+    for place in range(own_keys.shape[0]):
+        key = own_keys[place] >> np.uint64(shift)
+        row = int(own_keys[place] & mask)
+        while low < n_others and (keys[low] >> np.uint64(shift)) < key:
+            low += 1
+        high = max(high, low)
+        while high < n_others and (keys[high] >> np.uint64(shift)) == key:
+            high += 1
+        salt = _mixed(seed + np.uint64(first_row + row))
+        if high - low > size:
+            drawn = _mixed(salt + np.uint64(shift)) % np.uint64(high - low - size + 1)
+            first = low + int(drawn)
+        else:
+            first = (low + high - size) // 2
+        first = int(min(max(first, 0), n_others - size))
+        fewest = _compare(own, row, columns, first, size, unequal)
+        _take_best(fewest, unequal, size, numbers, first, offset, salt, row, found)
+
+
+@njit(cache=True, nogil=True)
+def sums_by_place(place: Any, numbers: Any, total: Any) -> None:
+    """Add the numbers of every row to its place: (place, number)."""
+    for i in range(place.shape[0]):
+        for w in range(numbers.shape[1]):
+            total[place[i], w] += numbers[i, w]

@@ -1,0 +1,379 @@
+"""Compiled loops of the exact grower: one tree from integer numbers of rows, depth first.
+
+Numbers are (row, number): K gradients and K Hessians on the grid 2**-bits. Sums of integers do not
+depend on their order, and a child's histogram is its parent's minus its sibling's without rounding.
+The loops here call none of another file, because Numba's cache on disk notices changes of a
+function's own file only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from hedgerow.kernels.threads import BLOCK
+
+SPLIT_COLUMN, SPLIT_CODE, SPLIT_MISSING_LEFT = 0, 1, 2  # whole numbers of the best split
+
+
+@njit(cache=True, nogil=True)
+def _side(sums: Any, n_outputs: int, reg_lambda: float) -> float:
+    """G^2 / (H + lambda) of one side, over its outputs."""
+    score = 0.0
+    for k in range(n_outputs):
+        below = sums[n_outputs + k] + reg_lambda
+        if below > 0.0:
+            score += sums[k] * sums[k] / below
+    return score
+
+
+@njit(cache=True, nogil=True)
+def _heavy(sums: Any, n_outputs: int, least: float) -> bool:
+    """Whether the Hessians of one side, over its outputs, reach the least."""
+    weight = 0.0
+    for k in range(n_outputs):
+        weight += sums[n_outputs + k]
+    return weight >= least
+
+
+@njit(cache=True, nogil=True)
+def _two_sides(left: Any, total: Any, right: Any, n_outputs: int, lam: float, least: float) -> Any:
+    """The score of a cut, or -1 where a side is too light; `right` is overwritten."""
+    for w in range(2 * n_outputs):
+        right[w] = total[w] - left[w]
+    if not (_heavy(left, n_outputs, least) and _heavy(right, n_outputs, least)):
+        return -1.0
+    return _side(left, n_outputs, lam) + _side(right, n_outputs, lam)
+
+
+@njit(cache=True, nogil=True)
+def _is_empty(histogram: Any, at: int) -> bool:
+    empty = True
+    for w in range(histogram.shape[1]):
+        empty = empty and histogram[at, w] == 0
+    return empty
+
+
+@njit(cache=True, nogil=True)
+def _best_ordered_one(
+    histogram: Any, start: int, n_cells: int, step: float, total: Any, lam: float, least: float,
+    best: float,
+) -> Any:  # fmt: skip
+    """`_best_ordered` for one output: (score, code, missing goes left); score is `best` if none."""
+    missing_g = histogram[start + n_cells, 0] * step
+    missing_h = histogram[start + n_cells, 1] * step
+    has_missing = missing_g != 0.0 or missing_h != 0.0
+    all_g, all_h = total[0], total[1]
+    g, h = np.int64(0), np.int64(0)
+    last, code, goes_left = -1, -1, True
+    for b in range(n_cells):
+        here_g, here_h = histogram[start + b, 0], histogram[start + b, 1]
+        if here_g == 0 and here_h == 0:
+            continue
+        if last >= 0:
+            left_g, left_h = g * step, h * step
+            right_g, right_h = all_g - left_g, all_h - left_h
+            if left_h >= least and right_h >= least:
+                score = left_g * left_g / (left_h + lam) + right_g * right_g / (right_h + lam)
+                if score > best:
+                    best, code, goes_left = score, (last + b - 1) // 2, not has_missing
+            if has_missing:
+                left_g, left_h = left_g + missing_g, left_h + missing_h
+                right_g, right_h = all_g - left_g, all_h - left_h
+                if left_h >= least and right_h >= least:
+                    score = left_g * left_g / (left_h + lam) + right_g * right_g / (right_h + lam)
+                    if score > best:
+                        best, code, goes_left = score, (last + b - 1) // 2, True
+        g, h, last = g + here_g, h + here_h, b
+    if has_missing and 0 <= last < n_cells - 1:  # all known values against the missing ones
+        left_g, left_h = g * step, h * step
+        if left_h >= least and missing_h >= least:
+            score = left_g * left_g / (left_h + lam) + missing_g * missing_g / (missing_h + lam)
+            if score > best:
+                best, code, goes_left = score, last, False
+    return best, code, goes_left
+
+
+@njit(cache=True, nogil=True)
+def _best_ordered(
+    histogram: Any, start: int, n_cells: int, step: float, total: Any, n_outputs: int,
+    lam: float, least: float, best: float,
+) -> Any:  # fmt: skip
+    """The best cut of an ordered column that beats `best`: (score, code, missing goes left).
+
+    Codes up to `code` go left. Between two cells with rows the cut lies in the middle of the empty
+    ones. Missing values are tried on both sides, and on their own.
+    """
+    width = 2 * n_outputs
+    left, with_missing, right = np.zeros(width), np.zeros(width), np.zeros(width)
+    missing = start + n_cells
+    has_missing = not _is_empty(histogram, missing)
+    last, code, goes_left = -1, -1, True
+    for b in range(n_cells):
+        if _is_empty(histogram, start + b):
+            continue
+        if last >= 0:
+            score = _two_sides(left, total, right, n_outputs, lam, least)
+            if score > best:
+                best, code, goes_left = score, (last + b - 1) // 2, not has_missing
+            if has_missing:
+                for w in range(width):
+                    with_missing[w] = left[w] + histogram[missing, w] * step
+                score = _two_sides(with_missing, total, right, n_outputs, lam, least)
+                if score > best:
+                    best, code, goes_left = score, (last + b - 1) // 2, True
+        for w in range(width):
+            left[w] += histogram[start + b, w] * step
+        last = b
+    if has_missing and 0 <= last < n_cells - 1:
+        score = _two_sides(left, total, right, n_outputs, lam, least)
+        if score > best:
+            best, code, goes_left = score, last, False
+    return best, code, goes_left
+
+
+@njit(cache=True, nogil=True)
+def _best_categories(
+    histogram: Any, start: int, n_codes: int, step: float, total: Any, n_outputs: int,
+    lam: float, least: float, best: float, members: Any,
+) -> Any:  # fmt: skip
+    """The best set of categories that beats `best`: its score; the set is left in `members`.
+
+    Cells with rows, missing values among them, are ordered by G / (H + lambda) of the first output
+    and cut in that order: for one output the best of all sets (Fisher 1958). Cells without rows go
+    with the heavier side.
+    """
+    width = 2 * n_outputs
+    cells, rank = np.empty(n_codes, np.int64), np.empty(n_codes)
+    n = 0
+    for b in range(n_codes):
+        if not _is_empty(histogram, start + b):
+            below = histogram[start + b, n_outputs] * step + lam
+            cells[n] = b
+            rank[n] = histogram[start + b, 0] * step / max(below, 1e-12)
+            n += 1
+    order = np.argsort(rank[:n], kind="mergesort")
+    left, right = np.zeros(width), np.zeros(width)
+    found, heavier_right = -1, False
+    for i in range(n - 1):
+        for w in range(width):
+            left[w] += histogram[start + cells[order[i]], w] * step
+        score = _two_sides(left, total, right, n_outputs, lam, least)
+        if score > best:
+            best, found = score, i
+            weight = 0.0
+            for k in range(n_outputs, width):
+                weight += right[k] - left[k]
+            heavier_right = weight > 0.0
+    if found >= 0:
+        for b in range(n_codes):
+            members[b] = heavier_right
+        for i in range(n):
+            members[cells[order[i]]] = i > found
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _best_split(
+    histogram: Any, starts: Any, categorical: Any, step: float, total: Any, n_outputs: int,
+    lam: float, least: float, split: Any, members: Any, trial: Any,
+) -> bool:  # fmt: skip
+    """The best split of one node into `split` and `members`; False if none lowers the loss."""
+    node = _side(total, n_outputs, lam)
+    best = node * (1.0 + 1e-9) + 1e-9
+    split[SPLIT_COLUMN] = -1
+    for j in range(categorical.shape[0]):
+        start, n_codes = starts[j], starts[j + 1] - starts[j]
+        if categorical[j]:
+            score = _best_categories(
+                histogram, start, n_codes, step, total, n_outputs, lam, least, best, trial
+            )
+            if score > best:
+                best = score
+                split[SPLIT_COLUMN] = j
+                members[:n_codes] = trial[:n_codes]
+            continue
+        if n_outputs == 1:
+            score, code, goes_left = _best_ordered_one(
+                histogram, start, n_codes - 1, step, total, lam, least, best
+            )
+        else:
+            score, code, goes_left = _best_ordered(
+                histogram, start, n_codes - 1, step, total, n_outputs, lam, least, best
+            )
+        if score > best:
+            best = score
+            split[SPLIT_COLUMN], split[SPLIT_CODE] = j, code
+            split[SPLIT_MISSING_LEFT] = goes_left
+    return bool(split[SPLIT_COLUMN] >= 0)
+
+
+@njit(cache=True, nogil=True)
+def _finish(
+    histogram: Any, starts: Any, categorical: Any, split: Any, members: Any, n_outputs: int,
+    sides: Any,
+) -> None:  # fmt: skip
+    """Which codes go right, into `members`, and the sums of both sides (side, number).
+
+    Where no missing value decided its side, missing values go with the heavier one.
+    """
+    j = split[SPLIT_COLUMN]
+    start, n_codes = starts[j], starts[j + 1] - starts[j]
+    if not categorical[j]:
+        for b in range(n_codes - 1):
+            members[b] = b > split[SPLIT_CODE]
+        members[n_codes - 1] = not split[SPLIT_MISSING_LEFT]
+    sides[:] = 0
+    for b in range(n_codes):
+        side = 1 if members[b] else 0
+        for w in range(2 * n_outputs):
+            sides[side, w] += histogram[start + b, w]
+    if not categorical[j]:
+        if _is_empty(histogram, start + n_codes - 1):
+            weight = 0
+            for k in range(n_outputs, 2 * n_outputs):
+                weight += sides[1, k] - sides[0, k]
+            members[n_codes - 1] = weight > 0
+        split[SPLIT_MISSING_LEFT] = not members[n_codes - 1]
+    else:
+        split[SPLIT_MISSING_LEFT] = not members[n_codes - 1]
+
+
+@njit(cache=True, nogil=True)
+def _fill(
+    narrow: Any, wide: Any, place: Any, starts: Any, rows: Any, numbers: Any, histogram: Any
+) -> None:
+    """The histogram of some rows, of all columns: (bin, number)."""
+    histogram[:] = 0
+    width = numbers.shape[1]
+    held = np.empty((BLOCK, width), np.int64)
+    for begin in range(0, rows.shape[0], BLOCK):
+        size = min(BLOCK, rows.shape[0] - begin)
+        here = rows[begin : begin + size]
+        for i in range(size):
+            for w in range(width):
+                held[i, w] = numbers[here[i], w]
+        for j in range(place.shape[0]):
+            start = np.uint64(starts[j])
+            if width == 2 and place[j] >= 0:
+                codes = narrow[place[j]]
+                for i in range(size):
+                    at = start + np.uint64(codes[np.uint64(here[i])])
+                    histogram[at, 0] += held[i, 0]
+                    histogram[at, 1] += held[i, 1]
+                continue
+            for i in range(size):
+                row = np.uint64(here[i])
+                code = narrow[place[j], row] if place[j] >= 0 else wide[-1 - place[j], row]
+                at = start + np.uint64(code)
+                for w in range(width):
+                    histogram[at, w] += held[i, w]
+
+
+@njit(cache=True, nogil=True)
+def _part(narrow: Any, wide: Any, place: int, members: Any, rows: Any, spare: Any) -> int:
+    """Rows that go left first, each side in its order; returns how many go left."""
+    n_left, n_right = 0, 0
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        code = narrow[place, row] if place >= 0 else wide[-1 - place, row]
+        if members[code]:
+            spare[n_right] = row
+            n_right += 1
+        else:
+            rows[n_left] = row
+            n_left += 1
+    rows[n_left:] = spare[:n_right]
+    return n_left
+
+
+@njit(cache=True, nogil=True)
+def grow(
+    narrow: Any, wide: Any, place: Any, starts: Any, categorical: Any, numbers: Any, bits: int,
+    max_depth: int, lam: float, least: float, nodes: Any, rights: Any, sums: Any, leaf: Any,
+) -> int:  # fmt: skip
+    """One tree; returns how many nodes it has, numbered depth first, left before right.
+
+    `nodes` (node, 5): column (-1 at leaves), last code that goes left, missing goes left, left,
+    right. `rights` (node, code): categories that go right. `sums` (node, number). `leaf` (row,):
+    the node in which each row ends.
+    """
+    n_rows, width = numbers.shape
+    n_outputs, n_bins = width // 2, starts[starts.shape[0] - 1]
+    step = 2.0**-bits
+    histograms = np.empty((max_depth + 2, n_bins, width), np.int64)
+    free = np.arange(max_depth + 2)
+    n_free = max_depth + 2
+    rows, spare = np.arange(n_rows).astype(np.int64), np.empty(n_rows, np.int64)
+    stack = np.empty((max_depth + 2, 6), np.int64)  # begin, end, depth, histogram, parent, side
+    stack_sums = np.empty((max_depth + 2, width), np.int64)
+    split, sides, total = np.zeros(3, np.int64), np.zeros((2, width), np.int64), np.empty(width)
+    most_codes = 0
+    for j in range(categorical.shape[0]):
+        most_codes = max(most_codes, starts[j + 1] - starts[j])
+    members, trial = np.zeros(most_codes, np.bool_), np.zeros(most_codes, np.bool_)
+    stack[0] = (0, n_rows, 0, -1, -1, 0)
+    for w in range(width):
+        stack_sums[0, w] = numbers[:, w].sum()
+    if max_depth > 0:
+        n_free -= 1
+        stack[0, 3] = free[n_free]
+        _fill(narrow, wide, place, starts, rows, numbers, histograms[free[n_free]])
+    n_nodes, height = 0, 1
+    while height > 0:
+        height -= 1
+        begin, end, depth = stack[height, 0], stack[height, 1], stack[height, 2]
+        own, parent, side = stack[height, 3], stack[height, 4], stack[height, 5]
+        node = n_nodes
+        n_nodes += 1
+        if parent >= 0:
+            nodes[parent, 3 + side] = node
+        sums[node] = stack_sums[height]
+        nodes[node] = (-1, 0, 0, -1, -1)
+        for w in range(width):
+            total[w] = stack_sums[height, w] * step
+        can = depth < max_depth and end - begin > 1
+        if can:
+            can = _best_split(
+                histograms[own], starts, categorical, step, total, n_outputs, lam, least, split,
+                members, trial,
+            )  # fmt: skip
+        if not can:
+            for i in range(begin, end):
+                leaf[rows[i]] = node
+            if own >= 0:
+                free[n_free] = own
+                n_free += 1
+            continue
+        _finish(histograms[own], starts, categorical, split, members, n_outputs, sides)
+        j = split[SPLIT_COLUMN]
+        nodes[node, 0], nodes[node, 1], nodes[node, 2] = j, split[1], split[2]
+        if categorical[j]:
+            n_codes = starts[j + 1] - starts[j]
+            rights[node, :n_codes] = members[:n_codes]
+        middle = begin + _part(narrow, wide, place[j], members, rows[begin:end], spare)
+        left_own = right_own = -1
+        if depth + 1 < max_depth:
+            n_free -= 1
+            other = free[n_free]
+            small_left = middle - begin <= end - middle
+            if small_left:
+                _fill(narrow, wide, place, starts, rows[begin:middle], numbers, histograms[other])
+                left_own, right_own = other, own
+            else:
+                _fill(narrow, wide, place, starts, rows[middle:end], numbers, histograms[other])
+                left_own, right_own = own, other
+            large, small = histograms[own].reshape(-1), histograms[other].reshape(-1)
+            for i in range(large.shape[0]):
+                large[i] -= small[i]
+        else:
+            free[n_free] = own
+            n_free += 1
+        stack[height] = (middle, end, depth + 1, right_own, node, 1)
+        stack_sums[height] = sides[1]
+        stack[height + 1] = (begin, middle, depth + 1, left_own, node, 0)
+        stack_sums[height + 1] = sides[0]
+        height += 2
+    return n_nodes

@@ -1,0 +1,111 @@
+"""One exact histogram grower over base-grid codes: the trees of SimFL, TFL, SOLO and ALL-IN alike.
+
+Second order, any number of outputs, missing values and categories. Numbers of rows are integers on
+the grid 2**-BITS, so a tree does not depend on the order of the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow import kernels
+from hedgerow.binning import ColumnGrid, base_grid
+from hedgerow.losses import Loss
+from hedgerow.model.tree import Structure, Tree, member_words
+from hedgerow.schema import Categorical, Schema
+from hedgerow.tables import Rows
+
+BITS = 24  # sums of 2**39 rows still fit into int64
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TreeRule:
+    """How large a tree grows and how far it steps."""
+
+    max_depth: int
+    learning_rate: float
+    reg_lambda: float
+    min_child_weight: float  # Hessians, over the outputs, that either side of a split must have
+
+
+def gradients(loss: Loss, scores: NDArray[np.float64], target: NDArray[np.float64]) -> Ints:
+    """Gradients, then Hessians, of every row and output on the grid 2**-BITS: (row, number)."""
+    return kernels.row_numbers(loss.code, scores, target, BITS)
+
+
+def leaf_values(sums: Ints, rule: TreeRule) -> NDArray[np.float32]:
+    """Steps (leaf, output) from sums (leaf, number) on the grid: -G / (H + lambda), shrunk."""
+    totals, n_outputs = sums * 2.0**-BITS, sums.shape[1] // 2
+    first, below = totals[:, :n_outputs], totals[:, n_outputs:] + rule.reg_lambda
+    steps = np.divide(-first, below, out=np.zeros_like(first), where=below > 0)
+    return np.asarray(rule.learning_rate * steps, np.float32)
+
+
+def to_wire(sums: Ints) -> NDArray[np.float32]:
+    """Sums on the grid as they travel."""
+    return np.asarray(sums * 2.0**-BITS, np.float32)
+
+
+def from_wire(sums: NDArray[np.float32], weight: float = 1.0) -> Ints:
+    return np.rint(sums.astype(np.float64) * (weight * 2.0**BITS)).astype(np.int64)
+
+
+class Grower:
+    """Grows trees on one party's rows, from whatever numbers each row is given."""
+
+    def __init__(self, rows: Rows, schema: Schema) -> None:
+        self._codes, self._schema = rows.codes, schema
+        self._grid = base_grid(schema)
+        self._starts = np.cumsum([0, *(g.n_codes for g in self._grid)]).astype(np.int64)
+        self._categorical = np.array([not g.ordered for g in self._grid])
+        widest = [g.n_codes for g in self._grid if not g.ordered]
+        self._n_members = max(widest, default=0)
+
+    def tree(self, numbers: Ints, rule: TreeRule) -> tuple[Tree, NDArray[np.int32]]:
+        """The tree that lowers the second-order loss of these numbers, and every row's leaf."""
+        n_rows, width = numbers.shape
+        most = min(2 ** (rule.max_depth + 1), 2 * max(n_rows, 1)) + 1
+        nodes = np.empty((most, 5), np.int64)
+        rights = np.zeros((most, self._n_members), np.bool_)
+        sums, end = np.empty((most, width), np.int64), np.empty(n_rows, np.int32)
+        codes = self._codes
+        n = kernels.grow_tree(
+            codes.narrow, codes.wide, codes.place, self._starts, self._categorical, numbers, BITS,
+            rule.max_depth, rule.reg_lambda, rule.min_child_weight, nodes, rights, sums, end,
+        )  # fmt: skip
+        structure = self._structure(nodes[:n], rights[:n])
+        is_leaf = structure.feature < 0
+        return Tree(structure, leaf_values(sums[:n][is_leaf], rule)), structure.leaf[end]
+
+    def _structure(self, nodes: Ints, rights: NDArray[np.bool_]) -> Structure:
+        feature = nodes[:, 0].astype(np.int32)
+        members, starts = [np.zeros(0, np.uint64)], np.zeros(len(nodes) + 1, np.int64)
+        threshold = np.zeros(len(nodes), np.float32)
+        for node in np.flatnonzero(feature >= 0).tolist():
+            grid = self._grid[feature[node]]
+            if grid.ordered:
+                threshold[node] = grid.edges[nodes[node, 1]]
+            else:
+                members.append(_words(grid, rights[node]))
+                starts[node + 1] = len(members[-1])
+        return Structure(
+            feature,
+            threshold,
+            nodes[:, 2].astype(np.uint8),
+            nodes[:, 3].astype(np.int32),
+            nodes[:, 4].astype(np.int32),
+            np.cumsum(starts).astype(np.int32),
+            np.concatenate(members),
+        )
+
+
+def _words(grid: ColumnGrid, right: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """The bits of a category split: which of the column's cells go right."""
+    assert isinstance(grid.column, Categorical)
+    chosen = np.zeros(member_words(grid.column) * 64, np.bool_)
+    chosen[: grid.n_cells] = right[: grid.n_cells]
+    return np.packbits(chosen, bitorder="little").view("<u8").astype(np.uint64)

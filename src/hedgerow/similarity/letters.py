@@ -1,0 +1,256 @@
+"""What parties of a similarity run write to each other: each kind of letter, packed and checked.
+
+A letter of a wrong shape, or with numbers that no rows could give, is a FormatError that says who
+wrote it. Trees travel by codes of the base grid: about half of what flat arrays would take.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.binning import base_grid
+from hedgerow.errors import FormatError
+from hedgerow.model.tree import Structure, Tree, member_words
+from hedgerow.packing import pack, unpack
+from hedgerow.schema import Schema
+
+MOST_ROWS = 1 << 31
+Words = NDArray[np.uint64]
+
+
+class Letter:
+    """One letter as it was read: who wrote it, its values and arrays."""
+
+    def __init__(self, writer: str, kind: str, data: bytes) -> None:
+        self.writer, self.kind = writer, kind
+        try:
+            self.values, self._arrays = unpack(data)
+        except FormatError as error:
+            raise FormatError(f"{self._place}: {error}") from error
+        if self.values.get("kind") != kind:
+            raise self.wrong(f"it is of kind {self.values.get('kind')!r}")
+
+    @property
+    def _place(self) -> str:
+        return f"the letter of {self.writer} ({self.kind}) cannot be read"
+
+    def wrong(self, what: str) -> FormatError:
+        return FormatError(
+            f"{self._place}: {what}. The run ends here; run it again once {self.writer} runs the "
+            "same version on the same agreement."
+        )
+
+    def array(self, name: str, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+        """An array that must have this type and shape; -1 stands for any length."""
+        array = self._arrays.get(name)
+        wanted = ", ".join("any" if n < 0 else str(n) for n in shape)
+        if array is None or array.dtype != np.dtype(dtype) or array.ndim != len(shape):
+            raise self.wrong(f"{name} should be {np.dtype(dtype)} of shape ({wanted})")
+        if any(n >= 0 and n != m for n, m in zip(shape, array.shape, strict=True)):
+            raise self.wrong(f"{name} has shape {array.shape}; expected ({wanted})")
+        return array
+
+
+def facts_letter(n_rows: int, spread: float) -> bytes:
+    return pack({"kind": "facts", "rows": n_rows, "spread": spread})
+
+
+def read_facts(writer: str, data: bytes) -> tuple[int, float]:
+    """How many rows a party has, and how far apart they lie."""
+    letter = Letter(writer, "facts", data)
+    rows, spread = letter.values.get("rows"), letter.values.get("spread")
+    if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows < MOST_ROWS:
+        raise letter.wrong(f"it states {rows!r} rows")
+    if not isinstance(spread, (int, float)) or not 0 <= spread < math.inf:
+        raise letter.wrong(f"it states a spread of {spread!r}")
+    return rows, float(spread)
+
+
+def table_letter(words: Words) -> bytes:
+    return pack({"kind": "table"}, {"words": words})
+
+
+def read_table(writer: str, data: bytes, n_rows: int, n_words: int) -> Words:
+    """The hashes of a party's rows: (row, word)."""
+    return Letter(writer, "table", data).array("words", np.uint64, (n_rows, n_words))
+
+
+def places_letter(places: NDArray[np.uint32]) -> bytes:
+    return pack({"kind": "places"}, {"rows": places})
+
+
+def read_places(writer: str, data: bytes, n_rows: int) -> NDArray[np.uint32]:
+    """Which of my rows are the most similar to some row of the writer: ascending."""
+    letter = Letter(writer, "places", data)
+    places = letter.array("rows", np.uint32, (-1,))
+    ascending = bool((np.diff(places.astype(np.int64)) > 0).all())
+    if not len(places) or not ascending or int(places[-1]) >= n_rows:
+        raise letter.wrong(f"it does not name some of {n_rows} rows in ascending order")
+    return places
+
+
+def sums_letter(kind: str, tree: int, sums: NDArray[np.float32]) -> bytes:
+    return pack({"kind": kind, "tree": tree}, {"sums": sums})
+
+
+def read_sums(
+    writer: str, kind: str, data: bytes, tree: int, shape: tuple[int, int], n_rows: int
+) -> NDArray[np.float32]:
+    """Gradients and Hessians of the writer's rows, by my row or by leaf: (place, number)."""
+    letter = Letter(writer, kind, data)
+    _check_number(letter, tree)
+    sums = letter.array("sums", np.float32, shape)
+    # A row adds at most 1 to every number, in absolute value, whatever the loss.
+    if not bool((np.abs(sums) <= n_rows).all()):
+        raise letter.wrong(f"its sums are larger than {n_rows} rows can give")
+    return sums
+
+
+def values_letter(tree: int, values: NDArray[np.float32]) -> bytes:
+    return pack({"kind": "values", "tree": tree}, {"values": values})
+
+
+def read_values(writer: str, data: bytes, number: int, structure: Structure, k: int) -> Tree:
+    """A tree whose structure is known already, with the values of its leaves."""
+    letter = Letter(writer, "values", data)
+    _check_number(letter, number)
+    values = letter.array("values", np.float32, (structure.n_leaves, k))
+    if not bool(np.isfinite(values).all()):
+        raise letter.wrong("a leaf value is not finite")
+    return Tree(structure, values)
+
+
+def tree_letter(number: int, tree: Tree, schema: Schema) -> bytes:
+    arrays = {**_shape(tree.structure, schema), "values": tree.values}
+    return pack({"kind": "tree", "tree": number, "nodes": tree.structure.n_nodes}, arrays)
+
+
+def shape_letter(number: int, structure: Structure, schema: Schema) -> bytes:
+    values = {"kind": "shape", "tree": number, "nodes": structure.n_nodes}
+    return pack(values, _shape(structure, schema))
+
+
+def read_tree(writer: str, data: bytes, number: int, schema: Schema, n_outputs: int) -> Tree:
+    letter = Letter(writer, "tree", data)
+    structure = _read_shape(letter, number, schema)
+    tree = Tree(structure, letter.array("values", np.float32, (structure.n_leaves, n_outputs)))
+    try:
+        tree.check(schema, n_outputs)
+    except FormatError as error:
+        raise letter.wrong(str(error)) from error
+    return tree
+
+
+def read_shape(writer: str, data: bytes, number: int, schema: Schema) -> Structure:
+    return _read_shape(Letter(writer, "shape", data), number, schema)
+
+
+def _shape(s: Structure, schema: Schema) -> dict[str, NDArray[Any]]:
+    """A tree that was grown depth first, left before right; the order says which nodes belong."""
+    grid, inner = base_grid(schema), np.flatnonzero(s.feature >= 0)
+    features = s.feature[inner]
+    edges = [
+        int(np.searchsorted(grid[f].edges, s.threshold[node])) if grid[f].ordered else 0
+        for f, node in zip(features.tolist(), inner.tolist(), strict=True)
+    ]
+    return {
+        "inner": np.packbits(s.feature >= 0, bitorder="little"),
+        "missing": np.packbits(s.missing_left[inner], bitorder="little"),
+        "feature": _narrow(features),
+        "edge": _narrow(np.array(edges, np.int64)),
+        "members": s.members,
+    }
+
+
+def _check_number(letter: Letter, number: int) -> None:
+    if letter.values.get("tree") != number:
+        raise letter.wrong(f"it is tree {letter.values.get('tree')!r}; expected {number}")
+
+
+def _read_shape(letter: Letter, number: int, schema: Schema) -> Structure:
+    _check_number(letter, number)
+    n = letter.values.get("nodes")
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n < 1 << 20 or n % 2 == 0:
+        raise letter.wrong(f"it states {n!r} nodes")
+    bits = letter.array("inner", np.uint8, (-(-n // 8),))
+    is_inner = np.unpackbits(bits, bitorder="little")[:n].astype(np.bool_)
+    left, right = _children(is_inner, letter)
+    structure = _structure(letter, is_inner, left, right, schema)
+    try:
+        structure.check(schema)
+    except FormatError as error:
+        raise letter.wrong(str(error)) from error
+    return structure
+
+
+def _narrow(values: NDArray[Any]) -> NDArray[Any]:
+    return values.astype(np.uint8 if not len(values) or values.max() < 256 else np.uint16)
+
+
+def _children(is_inner: NDArray[np.bool_], letter: Letter) -> tuple[Any, Any]:
+    """Left and right of nodes that are listed depth first, left before right."""
+    n = len(is_inner)
+    left, right = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
+    waiting: list[int] = []  # inner nodes whose right child comes later
+    for node, inner in enumerate(is_inner.tolist()):
+        if inner:
+            if node + 1 == n:
+                raise letter.wrong("its nodes do not form a tree")
+            left[node] = node + 1
+            waiting.append(node)
+        elif waiting:
+            parent = waiting.pop()
+            if node + 1 == n:
+                raise letter.wrong("its nodes do not form a tree")
+            right[parent] = node + 1
+        elif node + 1 != n:
+            raise letter.wrong("its nodes do not form a tree")
+    return left, right
+
+
+def _structure(
+    letter: Letter, is_inner: NDArray[np.bool_], left: Any, right: Any, schema: Schema
+) -> Structure:
+    inner = np.flatnonzero(is_inner)
+    k, n, grid = len(inner), len(is_inner), base_grid(schema)
+    features = _whole(letter, "feature", k, [len(schema.columns)] * k)
+    most = [max(1, len(grid[f].edges)) for f in features]
+    edges = _whole(letter, "edge", k, most)
+    missing = letter.array("missing", np.uint8, (-(-k // 8),))
+    words = [member_words(schema.columns[f]) for f in features]
+    members = letter.array("members", np.uint64, (sum(words),))
+    feature, threshold = np.full(n, -1, np.int32), np.zeros(n, np.float32)
+    missing_left, lengths = np.zeros(n, np.uint8), np.zeros(n + 1, np.int64)
+    feature[inner] = features
+    for node, f, edge in zip(inner.tolist(), features, edges, strict=True):
+        threshold[node] = grid[f].edges[edge] if len(grid[f].edges) else 0.0
+    missing_left[inner] = np.unpackbits(missing, bitorder="little")[:k]
+    lengths[inner + 1] = words
+    starts = np.cumsum(lengths).astype(np.int32)
+    return Structure(feature, threshold, missing_left, left, right, starts, members)
+
+
+def _whole(letter: Letter, name: str, n: int, below: Any) -> list[int]:
+    """Whole numbers of one or two bytes, each below its own limit."""
+    try:
+        array = letter.array(name, np.uint8, (n,))
+    except FormatError:
+        array = letter.array(name, np.uint16, (n,))
+    values: list[int] = array.tolist()
+    if any(value >= most for value, most in zip(values, below, strict=True)):
+        raise letter.wrong(f"{name} has a number that the schema does not know")
+    return values
+
+
+def by_writer(letters: Mapping[str, bytes], writers: set[str], kind: str) -> None:
+    """Refuse letters that are missing, or from whom none is due in this step."""
+    if set(letters) != writers:
+        raise FormatError(
+            f"letters ({kind}) are due from {sorted(writers)}, but came from {sorted(letters)}. "
+            "The run ends here."
+        )
