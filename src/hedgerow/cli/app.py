@@ -25,6 +25,7 @@ from hedgerow.cli import (
     plan,
     predict,
     runs,
+    similarity,
     statement,
     train,
     tree,
@@ -58,6 +59,9 @@ _TRAIN = (
     "--tls-key key.pem --schema schema.toml --data 'folder/*.parquet' --epsilon 1 --delta 1e-8 "
     "--out model.hedge"
 )
+_SIMILARITY = (
+    "hedgerow similarity --schema schema.toml --data north.csv --data south.csv --out model.hedge"
+)
 _PLAN = "hedgerow plan --schema schema.toml --epsilon 1 --delta 1e-6 --parties 3 --out plan.toml"
 for group, name, command, example in (
     (app, "demo", demo.demo, "hedgerow demo --out demo-output --epsilon 1"),
@@ -70,6 +74,7 @@ for group, name, command, example in (
         "hedgerow predict model.hedge --data new.csv --out predictions.csv",
     ),
     (app, "evaluate", evaluate.evaluate, "hedgerow evaluate model.hedge --data test.csv"),
+    (app, "similarity", similarity.similarity, _SIMILARITY),
     (app, "tree", tree.tree, "hedgerow tree model.hedge --svg tree.svg"),
     (app, "statement", statement.statement, "hedgerow statement model.hedge"),
     (app, "methods", methods.methods, "hedgerow methods --json"),

@@ -13,6 +13,7 @@ from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
     from hedgerow.cli.cluster import ClusterOptions
+    from hedgerow.exchange import ProgramFactory
     from hedgerow.federation.base import Federation
     from hedgerow.privacy.identity import Roster
     from hedgerow.privacy.ledger import Ledger
@@ -102,6 +103,15 @@ class TablesHere(_NothingStarted):
             self._tables, schema, ledger, asked.colluding, asked.minimum_parties, asked.trust
         )
 
+    @contextmanager
+    def talking(
+        self, schema: Schema, ledger: Ledger, programs: Mapping[str, ProgramFactory]
+    ) -> Iterator[Federation]:
+        """The parties, for a conversation without an epsilon."""
+        from hedgerow.federation.local import local_federation
+
+        yield local_federation(self._tables, schema, ledger, trust="coordinator", programs=programs)
+
 
 @dataclass(frozen=True)
 class Patience:
@@ -168,6 +178,19 @@ class OtherHouses(_NothingStarted):
             NvflareEngine(self._kit, self._roster.names, _CONNECT_SECONDS + gone) as engine,
         ):
             kit, roster = self._kit, self._roster
+            yield Federation(engine, schema, roster, kit.identity(), reply, gone, kit.trial)
+
+    @contextmanager
+    def talking(
+        self, schema: Schema, ledger: Ledger, programs: Mapping[str, ProgramFactory]
+    ) -> Iterator[Federation]:
+        """The parties, for a conversation without an epsilon; their programs are theirs."""
+        from hedgerow.federation.base import Federation
+        from hedgerow.federation.nvflare.engine import NvflareEngine
+
+        reply, gone = self._patience.reply_seconds, self._patience.gone_seconds
+        kit, roster = self._kit, self._roster
+        with NvflareEngine(kit, roster.names, _CONNECT_SECONDS + gone) as engine:
             yield Federation(engine, schema, roster, kit.identity(), reply, gone, kit.trial)
 
 
