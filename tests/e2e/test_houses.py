@@ -17,6 +17,7 @@ import pytest
 from pyarrow import parquet
 
 from hedgerow.deployment.desk import ask_desk
+from hedgerow.deployment.limits import default_limits_text
 from hedgerow.deployment.trying import Houses, hedgerow
 from hedgerow.federation.kit import Kit
 from hedgerow.limits import Limits
@@ -51,7 +52,9 @@ def houses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
     for seed, name in enumerate(NAMES):
         tables[name] = folder / f"{name}.parquet"
         parquet.write_table(table(seed), tables[name])
-    with Houses.make(folder, tables, folder / "schema.toml") as made:
+    limits = folder / "limits.toml"
+    limits.write_text(default_limits_text().replace("# programs = ", "programs = "))
+    with Houses.make(folder, tables, folder / "schema.toml", limits=limits) as made:
         yield made
 
 
@@ -108,6 +111,27 @@ def check_agreement(houses: Houses) -> None:
         assert set(found) <= charged, f"{name} answered what the coordinator never charged"
     for line in released:
         assert sum(line in found for found in parties.values()) >= 3
+
+
+def test_houses_talk_as_parties_of_one_process_do(houses: Houses, tmp_path: Path) -> None:
+    """Similarity, over mutual TLS and in one process: the same letters, the same model."""
+    kit = houses.kits["coordinator"]
+    folder = kit.path.parent.parent
+    common = ["--schema", str(folder / "schema.toml"), "--trees", "6", "--depth", "3"]
+    common += ["--seed", "5", "--json"]
+    tables = [word for n in NAMES for word in ("--data", f"{n}={folder / n}.parquet")]
+    apart, here = str(tmp_path / "apart.hedge"), str(tmp_path / "here.hedge")
+    engine = ["--engine", "nvflare", "--kit", str(kit.path), "--out", apart]
+    for words in ([*engine, *common], [*tables, "--out", here, *common]):
+        subprocess.run(hedgerow(["similarity", *words]), check=True, stdout=subprocess.PIPE)
+    model = Ensemble.load(Path(apart))
+    assert model.trees == Ensemble.load(Path(here)).trees
+    assert len(model.trees) == 6
+    assert (model.statement.guarantee, model.statement.simulated) == ("none", False)
+    with Ledger.open(kit.ledger_path, create=False) as ledger:
+        (line,) = ledger.lines(kind="disclose")
+        verify(ledger)
+    assert line.values["agreement"]["program"] == "simfl"
 
 
 def test_four_houses_train_one_model_and_their_ledgers_agree(
