@@ -20,6 +20,7 @@ from typing import Any
 from dpxgboost import extras, report
 from dpxgboost.cells import EPSILONS, Cache, cells_of, run
 from dpxgboost.data import DATASETS, MADE_UP, load, there
+from dpxgboost.methods import METHODS, PEER
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "dpxgboost_table.json"
@@ -70,6 +71,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=list(DATASETS))
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
     parser.add_argument("--splits", type=int, default=0, help="0 = as many as stated for each")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--peer", default="", help="an interpreter that has dp-xgboost")
     parser.add_argument("--repeats", type=int, default=5, help="of the runtime")
     parser.add_argument("--choice-datasets", nargs="+", default=["abalone", "adult"])
@@ -91,10 +93,10 @@ def options() -> argparse.Namespace:
 
 
 def the_table(given: argparse.Namespace, cache: Cache, deadline: float) -> dict[str, Any]:
-    # Cells of the peer that were run before are shown without it too.
-    cells = cells_of(given.datasets, given.epsilons, given.splits, peer=True)
-    if not given.peer:
-        cells = [c for c in cells if not c.method.endswith("PyPI") or cache.get(c)]
+    # Cells that were run before are shown, whatever is asked for now.
+    wanted = [m for m in given.methods if m != PEER or given.peer]
+    cells = cells_of(given.datasets, given.epsilons, given.splits)
+    cells = [cell for cell in cells if cell.method in wanted or cache.get(cell)]
     found = run(cells, cache, given.peer, deadline, say)
     means = report.means_of(found)
     judged, beside = report.verdicts(means), report.against_auto(means)

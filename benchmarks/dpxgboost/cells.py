@@ -38,11 +38,9 @@ class Cell:
         return f"{self.dataset}, {self.method}{variant}, {epsilon}, seed {self.seed}"
 
 
-def cells_of(
-    datasets: Sequence[str], epsilons: Sequence[float], splits: int, peer: bool
-) -> list[Cell]:
+def cells_of(datasets: Sequence[str], epsilons: Sequence[float], splits: int) -> list[Cell]:
     """All cells: epsilon 1 and 2 of the real tables first, then 4, then what is left."""
-    methods = (*PRIVATE, PEER) if peer else PRIVATE
+    methods = (*PRIVATE, PEER)
     found = []
     for dataset in datasets:
         for seed in range(splits or SPLITS[dataset]):
@@ -51,18 +49,18 @@ def cells_of(
     return sorted(found, key=_urgency)
 
 
-def _urgency(cell: Cell) -> tuple[Any, ...]:
-    epsilon = cell.epsilon or 1.0
-    stage = 0 if epsilon <= 2 else 1 if epsilon <= 4 else 2
-    later = cell.dataset not in REAL
-    return (stage + (1 if later else 0) + (0.5 if cell.seed > 1 else 0), later, cell.dataset)
+def _urgency(cell: Cell) -> tuple[float, bool, str]:
+    """A split after another within a stage, so that a run that is stopped has some of all."""
+    epsilon, later = cell.epsilon or 1.0, cell.dataset not in REAL
+    stage = (0 if epsilon <= 2 else 1 if epsilon <= 4 else 2) + later
+    return (stage + 0.4 * min(cell.seed, 4), later, cell.dataset)
 
 
 @cache
 def code_of(method: str) -> str:
     """What a cell depends on: hedgerow's code of the method, or the version of a package."""
     if method == PEER:
-        return "peer 0.2.10"
+        return "dp-xgboost 0.2.10, a tree a second"
     if method in NOT_PRIVATE and method not in (PAPER_OFF, OWN_OFF):
         return f"xgboost {version('xgboost-cpu')}"
     if method == AUTO:
