@@ -115,10 +115,11 @@ def reason(means: Means, dataset: str, epsilon: float, target: float) -> str:
             texts.append(f"{method} has {figure[0]:.2f} without any privacy")
     peer = means.get((dataset, PEER, epsilon))
     if peer is not None and as_printed(peer[0], target) > target:
-        texts.append(f"the authors' package has {peer[0]:.2f} on these splits")
-    if not texts:
-        return "none was found: the noise is the reason"
-    return f"{'; '.join(texts)}, all above the published {target:g} of a private model"
+        texts.append(f"the authors' package has {peer[0]:.2f} here")
+    bare, printed = means.get((dataset, XGBOOST, None)), published_at(dataset, None)
+    if bare is not None and as_printed(bare[0], printed) > printed:
+        texts.append(f"not private, {bare[0]:.2f} against a published {printed:g}")
+    return "; ".join(texts) or "none was found: the noise is the reason"
 
 
 def against_auto(means: Means) -> list[dict[str, Any]]:
@@ -148,7 +149,7 @@ def lines(judged: Sequence[dict[str, Any]], beside: Sequence[dict[str, Any]]) ->
         word = "yes" if one["at or below"] else "no"
         yield (
             f"  {word:4s}{one['dataset']} at {one['epsilon']:g}, {one['method']}: "
-            f"{one['error']:.2f} against {one['published']:g}, {one['splits']} splits"
+            f"{one['error']:.2f} against {one['published']:g} (splits: {one['splits']})"
             + (f". {one['reason']}" if one["reason"] else "")
         )
     yield "\nis the default method better than dp-xgboost?"

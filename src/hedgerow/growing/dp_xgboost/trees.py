@@ -69,8 +69,8 @@ class TreeOfChoices:
         leaves = list(self.tree.leaves)
         held = np.stack([np.concatenate(self.inside[node]) for node in leaves])
         grid = base_grid(self.gate.schema)
-        offered = offered_ways(held, self.columns, self.n_bins, grid).any(axis=(1, 2))
-        return [node for node, can in zip(leaves, offered, strict=True) if can]
+        offered = offered_ways(held, self.columns, self.n_bins, grid)
+        return [node for node, ways in zip(leaves, offered, strict=True) if ways.any()]
 
     def _cut(self, node: int, way: int) -> None:
         schema, (bin_, missing_right) = self.gate.schema, divmod(way, 2)
