@@ -72,8 +72,7 @@ class SecureSource:
 
     def choose(self, utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list[int]:
         if how == "exponential":
-            draw = _exponential(float(scale))
-            return [int(draw(one.tolist())) for one in utilities]
+            return _in_proportion([one.max() - one for one in utilities], scale)
         # Permute and flip: in random order, each takes a coin of exp((u - best) / scale), and the
         # first that succeeds is it. All coins may as well be flipped at once: the first success of
         # a random order is any of the successes, each as likely as another. The best succeeds.
@@ -175,6 +174,26 @@ def _exp_coins(gaps: NDArray[np.int64], scale: int) -> NDArray[np.bool_]:
     flipped = np.zeros(len(gaps), np.bool_)
     flipped[alive] = True
     return flipped
+
+
+def _in_proportion(gaps: Sequence[NDArray[np.int64]], scale: int) -> list[int]:
+    """Of each list a place, in proportion to exp(-gap / scale), exactly.
+
+    Any place is tried, each as likely as another, and kept if its coin of exp(-gap / scale)
+    succeeds: the first that is kept has the wanted chances, whatever came before it. The best
+    place always succeeds, so as many tries as there are places fail with probability 1/e at most.
+    """
+    found = [-1] * len(gaps)
+    while left := [i for i, place in enumerate(found) if place < 0]:
+        tried = [_below(len(gaps[i]), len(gaps[i])).view(np.int64) for i in left]
+        flipped = _exp_coins(
+            np.concatenate([gaps[i][places] for i, places in zip(left, tried, strict=True)]), scale
+        )
+        ends = np.cumsum([len(places) for places in tried])[:-1]
+        for i, places, kept in zip(left, tried, np.split(flipped, ends), strict=True):
+            if kept.any():
+                found[i] = int(places[int(np.argmax(kept))])
+    return found
 
 
 def _short_coins(parts: NDArray[np.int64], scale: int) -> NDArray[np.bool_]:
@@ -300,24 +319,6 @@ def laplace_deviation(scale: float) -> float:
 def laplace_bits(scale: float) -> int:
     """Grid fineness at which a number that is no count is fine beside noise of this scale."""
     return min(MIN_BITS, max(0, LAPLACE_STEPS - math.floor(math.log2(scale))))
-
-
-@lru_cache(maxsize=256)
-def _exponential(scale: float) -> Any:
-    """OpenDP's noisy maximum with Gumbel noise: the exponential mechanism, without its floats."""
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_noisy_max
-    from opendp.measures import zero_concentrated_divergence
-    from opendp.metrics import linf_distance
-    from opendp.mod import enable_features
-
-    enable_features("contrib")
-    return make_noisy_max(
-        vector_domain(atom_domain(T="i64")),
-        linf_distance(T="i64"),
-        zero_concentrated_divergence(),
-        scale=scale,
-    )
 
 
 @lru_cache(maxsize=256)

@@ -41,7 +41,7 @@ class TreeOfChoices:
 
     def add_level(self, level: int) -> None:
         """Cut every leaf that can be cut. Which can follows from the tree, not from the rows."""
-        nodes = [node for node in self.tree.leaves if self._can_be_cut(node)]
+        nodes = self._leaves_to_cut()
         if not nodes:
             self.gate.pass_over()
             return
@@ -65,10 +65,12 @@ class TreeOfChoices:
             settings.utility,
         )
 
-    def _can_be_cut(self, node: int) -> bool:
-        held = np.concatenate(self.inside[node])[None]
+    def _leaves_to_cut(self) -> list[int]:
+        leaves = list(self.tree.leaves)
+        held = np.stack([np.concatenate(self.inside[node]) for node in leaves])
         grid = base_grid(self.gate.schema)
-        return bool(offered_ways(held, self.columns, self.n_bins, grid).any())
+        offered = offered_ways(held, self.columns, self.n_bins, grid)
+        return [node for node, ways in zip(leaves, offered, strict=True) if ways.any()]
 
     def _cut(self, node: int, way: int) -> None:
         schema, (bin_, missing_right) = self.gate.schema, divmod(way, 2)
