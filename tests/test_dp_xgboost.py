@@ -15,8 +15,8 @@ from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.party import Party
 from hedgerow.presets import method_named, plan_for
+from hedgerow.privacy.coins import Coins
 from hedgerow.privacy.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.paths import Priced, priced_of, spent_on_paths
 from hedgerow.privacy.plan import Plan
@@ -26,6 +26,7 @@ from hedgerow.queries.base import NO_TREES
 from hedgerow.queries.gradients import Gradients
 from hedgerow.queries.noise import noise_for
 from hedgerow.schema import Label, Schema, Unit
+from hedgerow.scores import RunningScores
 from hedgerow.settings import Privacy
 from hedgerow.tables import Rows, rows_of
 from hedgerow.testing import noise_off
@@ -121,16 +122,14 @@ def test_a_run_that_was_killed_goes_on_with_the_same_rows(
 ) -> None:
     """Stored choices are replayed, and a restarted party has the same sample."""
     drawn: list[tuple[str, bytes]] = []
-    right = Party._taking_part
+    right = RunningScores._sampled
 
-    def seen(self: Party, ask: Any, run: Any) -> Any:
-        rows, scores = right(self, ask, run)
-        drawn.append(
-            (f"{self.name} {run.plan.branches.round_of(ask.slot)[0]}", rows.codes.narrow.tobytes())
-        )
+    def seen(self: RunningScores, coins: Coins, *more: Any) -> Any:
+        rows, scores = right(self, coins, *more)
+        drawn.append((f"{coins.key.hex()} {coins.draw.round}", rows.codes.narrow.tobytes()))
         return rows, scores
 
-    monkeypatch.setattr(Party, "_taking_part", seen)
+    monkeypatch.setattr(RunningScores, "_sampled", seen)
     plan, passed = plan_of(spare=1, sample_rate=0.5), [0]
 
     def dying(name: str) -> None:
@@ -220,8 +219,8 @@ def test_a_sampled_person_takes_part_with_all_rows(monkeypatch: pytest.MonkeyPat
     table = {"a": rng.uniform(0, 1, 90), "b": rng.uniform(0, 1, 90), "id": np.arange(90) % 30}
     rows = rows_of(table, schema, rng.integers(0, 2, 90))
     seen: list[Any] = []
-    right = Party._taking_part
-    monkeypatch.setattr(Party, "_taking_part", lambda *a: seen.append(right(*a)) or seen[-1])
+    right = RunningScores._sampled
+    monkeypatch.setattr(RunningScores, "_sampled", lambda *a: seen.append(right(*a)) or seen[-1])
     plan, ledger = plan_of(schema=schema, sample_rate=0.5, n_trees=4), Ledger.in_memory()
     federation = local_federation({"all": rows}, schema, ledger)
     model = method_named("dp-xgboost").grow(Gate(federation, plan, ledger))
