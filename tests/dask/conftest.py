@@ -66,7 +66,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     with LocalCluster(
         n_workers=4,
         threads_per_worker=1,
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         security=security,
         protocol="tls://",
         silence_logs=logging.CRITICAL,

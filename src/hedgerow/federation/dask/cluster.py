@@ -71,7 +71,7 @@ def connected(
                 n_workers=n_workers,
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",  # a free port of this machine alone
                 security=True,
                 preload=["hedgerow.federation.dask.deaf"],
                 silence_logs=logging.CRITICAL,
