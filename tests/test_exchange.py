@@ -161,9 +161,9 @@ def test_a_letter_of_another_writer_or_step_is_refused() -> None:
 
 def test_the_same_message_gets_the_same_reply_and_an_old_step_none() -> None:
     federation = federation_of()
+    party = federation.engine.parties["p0"]  # type: ignore[attr-defined]
     engine = watched(federation)
     Conversation(federation, AGREEMENT, Ledger.in_memory()).run()
-    party = federation.engine.parties["p0"]  # type: ignore[attr-defined]
     asked = [m for m in engine.seen if m and Message.from_bytes(m).type == "letters"]
     steps = [m for m in asked if "writers" in unpack(Message.from_bytes(m).body)[0]]
     own = [m for m in steps if party.handle(m) in engine.seen]

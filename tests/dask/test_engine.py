@@ -37,9 +37,9 @@ from hedgerow.testing import check_federation, noise_off
 from tests.conftest import MIXED, Table, mixed_rows, mixed_table, promise, split_rows
 from tests.dask.conftest import write_files
 
-FEW = ("auto", "dp-gbm", "private-tree", "dp-xgboost")  # the others ask nothing new of a cluster
-every_method = pytest.mark.skipif(
-    "HEDGEROW_SLOW" not in os.environ, reason="set HEDGEROW_SLOW=1 for every method on a cluster"
+FEW = ("auto", "private-tree", "dp-xgboost")  # the others ask nothing new of a cluster
+slow = pytest.mark.skipif(
+    "HEDGEROW_SLOW" not in os.environ, reason="set HEDGEROW_SLOW=1 for more on a cluster"
 )
 SETTINGS: dict[str, dict[str, Any]] = {
     "auto": {},
@@ -48,7 +48,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "dp-ebm-newton": {"n_trees": 2},
 }
 ON_A_CLUSTER = [
-    pytest.param(name, marks=() if name in FEW else every_method)
+    pytest.param(name, marks=() if name in FEW else slow)
     for name, method in METHODS.items()
     if method.trust in (None, "coordinator")
 ]
@@ -181,6 +181,7 @@ def test_a_worker_that_forgot_something_gets_it_again(
     assert model.trees == in_one_process(table, plan).trees
 
 
+@slow
 def test_a_sum_over_many_workers_is_added_on_them(
     held: ClusterRows, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +231,7 @@ def pause_at(share: float, dask_worker: Any = None) -> None:
     dask_worker.memory_manager.memory_pause_fraction = share
 
 
+@slow
 def test_a_worker_without_memory_ends_the_run(
     held: ClusterRows, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +299,7 @@ def n_held(run: str) -> int:
     return sum(key[0] == run for key in partitions._held)
 
 
+@slow
 def test_partitions_go_when_nobody_wants_them(folder: Path, client: Client) -> None:
     mine = ClusterRows(ParquetFolder(folder, client, MIXED), MIXED, client)
     run = mine._run
@@ -320,6 +323,7 @@ def test_a_worker_without_hedgerow_is_told_apart(client: Client) -> None:
         reached.results([reached.submit(worker, missing_module)], [worker])
 
 
+@slow
 def test_a_result_that_died_with_its_worker_is_not_waited_for(client: Client) -> None:
     reached = cluster.Cluster(client)
     worker = next(iter(reached.workers()))
@@ -334,6 +338,7 @@ def test_a_result_that_died_with_its_worker_is_not_waited_for(client: Client) ->
         reached._result(task, [worker])
 
 
+@slow
 def test_a_cluster_without_workers_is_not_waited_for_without_end(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
