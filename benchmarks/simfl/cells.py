@@ -1,4 +1,4 @@
-"""One cell of the SimFL tables: a dataset, a partition, a method, a seed; its error, time and bytes."""
+"""One cell of the SimFL tables: dataset, partition, method and seed; its error, time and bytes."""
 
 from __future__ import annotations
 

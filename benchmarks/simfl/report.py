@@ -23,8 +23,9 @@ def report(results: dict[str, Any]) -> str:
     lines += costs(cells, published)
     for one in results["scaling"]:
         lines.append(
-            f"{one['rows']:>9,} rows, ten parties: preprocessing {one['seconds_preprocessing']:.1f} s, "
-            f"{one['trees']} trees {one['seconds_training']:.1f} s; collisions found "
+            f"{one['rows']:>9,} rows, ten parties: preprocessing "
+            f"{one['seconds_preprocessing']:.1f} s, {one['trees']} trees "
+            f"{one['seconds_training']:.1f} s; collisions found "
             f"{100 * one['share_of_most_collisions']:.1f} % of the most"
         )
     return "\n".join(lines)

@@ -35,8 +35,8 @@ class Narrowing:
         return (
             "From its hashes alone, a column of a row is narrowed down to (median) "
             f"{open_} of its range. Who knows all other columns narrows it down to "
-            f"{np.median(self.all_but_one_known):.1%} (median), in {self.exposed:.1%} of cases to its "
-            f"cell. {self.unique_hashes:.1%} of rows have hashes that no other row has."
+            f"{np.median(self.all_but_one_known):.1%} (median), in {self.exposed:.1%} of cases to "
+            f"its cell. {self.unique_hashes:.1%} of rows have hashes that no other row has."
         )
 
 
