@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from hedgerow.binning import base_grid
-from hedgerow.similarity.audit import _Unknowns, narrowing
+from hedgerow.similarity.audit import _Unknowns, lone_rows, narrowing
 from hedgerow.similarity.hashing import code_values, hash_family
+from hedgerow.similarity.neighbours import Neighbours, Pair
 from tests.similarity.tables import mixed_rows, numbers
 
 
@@ -48,3 +49,9 @@ def test_a_category_that_alone_is_unknown_is_found() -> None:
     found = narrowing(hash_family(schema, 1, 5, 0.05), rows, n_rows=30, n_columns=1)
     assert np.isnan(found.nothing_known[:, 3]).all()
     assert np.mean(found.all_but_one_known[:, 3] == 1 / 5) > 0.9
+
+
+def test_rows_whose_gradient_travels_alone_are_counted() -> None:
+    found = np.zeros((5, 3), np.uint64)
+    found[:, 2] = [4, 4, 7, 1, 4]  # the most similar rows
+    assert lone_rows(Neighbours(Pair(0, "a", "b"), 3, 9, found)) == 2 / 5
