@@ -106,6 +106,20 @@ def test_the_weighted_gradients_are_those_of_the_paper() -> None:
     assert first.width == second.width
 
 
+def test_leaf_values_follow_from_the_rows_of_all_parties() -> None:
+    schema, rows = mixed_rows(210)
+    loss, grid = loss_for(schema.label), base_grid(schema)
+    model, _ = train(dealt(rows, 3), schema, SETTINGS)
+    scores = np.zeros((210, 1))
+    for tree in model.trees:
+        g = gradients(loss, scores, rows.target) * 2.0**-BITS
+        leaf, routes = np.zeros((210, 1)), routes_of([tree.structure], grid)
+        routes.add_scores(rows.codes, leaf, np.arange(len(tree.values), dtype=np.float32)[:, None])
+        sums = [np.bincount(leaf[:, 0].astype(int), w, len(tree.values)) for w in g.T]
+        assert np.allclose(tree.values[:, 0], -0.3 * sums[0] / (sums[1] + 1.0), atol=1e-5)
+        routes.add_scores(rows.codes, scores, tree.values)
+
+
 def test_identical_parties_are_one_party() -> None:
     """Where each row's most similar row is its copy, two parties of the same rows are ALL-IN."""
     schema, rows = numbers(150, 18)
