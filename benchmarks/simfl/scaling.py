@@ -1,4 +1,4 @@
-"""How preprocessing grows with rows, beside trees of the same run: a made-up table like HIGGS."""
+"""How preprocessing grows with rows, beside the trees of the same run: a made-up table."""
 
 from __future__ import annotations
 

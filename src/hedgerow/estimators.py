@@ -20,12 +20,11 @@ from hedgerow.inputs import (
     check_fit,
     check_width,
     class_array,
-    classes_in,
+    classes_given,
     is_dask,
     is_named,
-    names_of,
+    schema_given,
     split_rows,
-    width_of,
 )
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import check_party_count, method_named, plan_for, with_exact_cuts
@@ -393,34 +392,3 @@ def settings_given(chosen: Mapping[str, Any], settings: Mapping[str, Any] | None
         known = ", ".join(sorted(_SETTINGS | _PRIVACY))
         raise SettingsError(f"unknown setting {unknown[0]!r}; known: {known}")
     return {**chosen, **further}
-
-
-def schema_given(
-    schema: Schema | str | None, bounds: Any, label: Mapping[str, Any] | None, X: Any, y: Any
-) -> Schema:
-    """The schema, or one made from bounds and facts about the label; never from rows."""
-    if schema is not None:
-        return schema if isinstance(schema, Schema) else Schema.read(schema)
-    if bounds is None or label is None:
-        raise SchemaError(
-            "the public facts are missing: give schema=Schema.read(path), or bounds together "
-            "with the label's classes (label_bounds for numbers). They are never read from "
-            "the rows, because that would leak them."
-        )
-    if isinstance(bounds, Mapping):
-        return Schema.from_bounds(bounds, **label)
-    names = names_of(X)
-    if names is None:
-        names = [f"x{j}" for j in range(width_of(X) or 0)]
-    elif y is None:
-        names = [name for name in names if name != "label"]  # what `from_bounds` calls it
-    return Schema.from_bounds(dict.fromkeys(names, tuple(bounds)), **label)
-
-
-def classes_given(classes: Sequence[Value] | str | None, y: Any) -> dict[str, Any] | None:
-    """What is said of the label's classes: a list, or that those in y are public."""
-    if isinstance(classes, str):
-        if classes != "public" or y is None:
-            raise SchemaError('classes is a list, or "public" together with y')
-        return {"classes": classes_in(y)}
-    return None if classes is None else {"classes": list(classes)}

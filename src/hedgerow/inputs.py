@@ -1,4 +1,4 @@
-"""What scikit-learn's conventions ask of X and y, and rows dealt to the parties that they name."""
+"""What scikit-learn's conventions ask of X and y, the schema, and rows dealt to their parties."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from hedgerow.errors import TableError
+from hedgerow.errors import SchemaError, TableError
 from hedgerow.frames import stream_of
-from hedgerow.schema import Value
+from hedgerow.schema import Schema, Value
 from hedgerow.tables import Rows
 
 
@@ -112,3 +112,34 @@ def class_array(classes: Sequence[Value]) -> NDArray[Any]:
     """Classes in their own type; text and numbers are not mixed into text."""
     kinds = {type(value) for value in classes}
     return np.array(classes) if len(kinds) == 1 else np.array(classes, dtype=object)
+
+
+def schema_given(
+    schema: Schema | str | None, bounds: Any, label: Mapping[str, Any] | None, X: Any, y: Any
+) -> Schema:
+    """The schema, or one made from bounds and facts about the label; never from rows."""
+    if schema is not None:
+        return schema if isinstance(schema, Schema) else Schema.read(schema)
+    if bounds is None or label is None:
+        raise SchemaError(
+            "the public facts are missing: give schema=Schema.read(path), or bounds together "
+            "with the label's classes (label_bounds for numbers). They are never read from "
+            "the rows, because that would leak them."
+        )
+    if isinstance(bounds, Mapping):
+        return Schema.from_bounds(bounds, **label)
+    names = names_of(X)
+    if names is None:
+        names = [f"x{j}" for j in range(width_of(X) or 0)]
+    elif y is None:
+        names = [name for name in names if name != "label"]  # what `from_bounds` calls it
+    return Schema.from_bounds(dict.fromkeys(names, tuple(bounds)), **label)
+
+
+def classes_given(classes: Sequence[Value] | str | None, y: Any) -> dict[str, Any] | None:
+    """What is said of the label's classes: a list, or that those in y are public."""
+    if isinstance(classes, str):
+        if classes != "public" or y is None:
+            raise SchemaError('classes is a list, or "public" together with y')
+        return {"classes": classes_in(y)}
+    return None if classes is None else {"classes": list(classes)}

@@ -11,8 +11,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hedgerow.errors import SchemaError, SettingsError
-from hedgerow.estimators import classes_given, schema_given
-from hedgerow.inputs import check_fit, check_width, class_array, is_named, split_rows
+from hedgerow.inputs import (
+    check_fit,
+    check_width,
+    class_array,
+    classes_given,
+    is_named,
+    schema_given,
+    split_rows,
+)
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.rng import fresh_seed
 from hedgerow.schema import Schema, Value

@@ -19,6 +19,13 @@ SPLIT_COLUMN, SPLIT_CODE, SPLIT_MISSING_LEFT = 0, 1, 2  # whole numbers of the b
 
 
 @njit(cache=True, nogil=True)
+def _copy(source: Any, target: Any, n: int) -> None:
+    """Copy n values; a slice assignment would compile for seconds, for the text of its error."""
+    for i in range(n):
+        target[i] = source[i]
+
+
+@njit(cache=True, nogil=True)
 def _side(sums: Any, n_outputs: int, reg_lambda: float) -> float:
     """G^2 / (H + lambda) of one side, over its outputs."""
     score = 0.0
@@ -135,6 +142,20 @@ def _best_ordered(
 
 
 @njit(cache=True, nogil=True)
+def _sort(rank: Any, cells: Any, n: int) -> None:
+    """Sort cells by rank, equal ones by number (Shell's way: quick to compile, few cells)."""
+    gap = n // 2
+    while gap > 0:
+        for i in range(gap, n):
+            r, c, j = rank[i], cells[i], i
+            while j >= gap and (rank[j - gap] > r or (rank[j - gap] == r and cells[j - gap] > c)):
+                rank[j], cells[j] = rank[j - gap], cells[j - gap]
+                j -= gap
+            rank[j], cells[j] = r, c
+        gap //= 2
+
+
+@njit(cache=True, nogil=True)
 def _best_categories(
     histogram: Any, start: int, n_codes: int, step: float, total: Any, n_outputs: int,
     lam: float, least: float, best: float, members: Any,
@@ -154,12 +175,12 @@ def _best_categories(
             cells[n] = b
             rank[n] = histogram[start + b, 0] * step / max(below, 1e-12)
             n += 1
-    order = np.argsort(rank[:n], kind="mergesort")
+    _sort(rank, cells, n)
     left, right = np.zeros(width), np.zeros(width)
     found, heavier_right = -1, False
     for i in range(n - 1):
         for w in range(width):
-            left[w] += histogram[start + cells[order[i]], w] * step
+            left[w] += histogram[start + cells[i], w] * step
         score = _two_sides(left, total, right, n_outputs, lam, least)
         if score > best:
             best, found = score, i
@@ -171,7 +192,7 @@ def _best_categories(
         for b in range(n_codes):
             members[b] = heavier_right
         for i in range(n):
-            members[cells[order[i]]] = i > found
+            members[cells[i]] = i > found
     return best
 
 
@@ -193,7 +214,7 @@ def _best_split(
             if score > best:
                 best = score
                 split[SPLIT_COLUMN] = j
-                members[:n_codes] = trial[:n_codes]
+                _copy(trial, members, n_codes)
             continue
         if n_outputs == 1:
             score, code, goes_left = _best_ordered_one(
@@ -225,20 +246,18 @@ def _finish(
         for b in range(n_codes - 1):
             members[b] = b > split[SPLIT_CODE]
         members[n_codes - 1] = not split[SPLIT_MISSING_LEFT]
-    sides[:] = 0
+    for w in range(2 * n_outputs):
+        sides[0, w], sides[1, w] = 0, 0
     for b in range(n_codes):
         side = 1 if members[b] else 0
         for w in range(2 * n_outputs):
             sides[side, w] += histogram[start + b, w]
-    if not categorical[j]:
-        if _is_empty(histogram, start + n_codes - 1):
-            weight = 0
-            for k in range(n_outputs, 2 * n_outputs):
-                weight += sides[1, k] - sides[0, k]
-            members[n_codes - 1] = weight > 0
-        split[SPLIT_MISSING_LEFT] = not members[n_codes - 1]
-    else:
-        split[SPLIT_MISSING_LEFT] = not members[n_codes - 1]
+    if not categorical[j] and _is_empty(histogram, start + n_codes - 1):
+        weight = 0
+        for k in range(n_outputs, 2 * n_outputs):
+            weight += sides[1, k] - sides[0, k]
+        members[n_codes - 1] = weight > 0
+    split[SPLIT_MISSING_LEFT] = not members[n_codes - 1]
 
 
 @njit(cache=True, nogil=True)
@@ -285,8 +304,43 @@ def _part(narrow: Any, wide: Any, place: int, members: Any, rows: Any, spare: An
         else:
             rows[n_left] = row
             n_left += 1
-    rows[n_left:] = spare[:n_right]
+    _copy(spare, rows[n_left:], n_right)
     return n_left
+
+
+@njit(cache=True, nogil=True)
+def _halve(
+    narrow: Any, wide: Any, place: Any, starts: Any, rows: Any, n_left: int, numbers: Any,
+    whole: Any, small: Any,
+) -> bool:  # fmt: skip
+    """The histograms of two children: the smaller one's into `small`, the other's into `whole`.
+
+    Returns whether the smaller one is the left.
+    """
+    small_left = 2 * n_left <= rows.shape[0]
+    part = rows[:n_left] if small_left else rows[n_left:]
+    _fill(narrow, wide, place, starts, part, numbers, small)
+    large, less = whole.reshape(-1), small.reshape(-1)
+    for i in range(large.shape[0]):
+        large[i] -= less[i]
+    return bool(small_left)
+
+
+@njit(cache=True, nogil=True)
+def _wait(
+    waiting: Any, begin: int, end: int, depth: int, histogram: int, parent: int, side: int
+) -> None:
+    """Note a node that is to be looked at."""
+    waiting[0], waiting[1], waiting[2] = begin, end, depth
+    waiting[3], waiting[4], waiting[5] = histogram, parent, side
+
+
+@njit(cache=True, nogil=True)
+def _most_codes(starts: Any) -> Any:
+    most = 0
+    for j in range(starts.shape[0] - 1):
+        most = max(most, starts[j + 1] - starts[j])
+    return most
 
 
 @njit(cache=True, nogil=True)
@@ -298,82 +352,80 @@ def grow(
 
     `nodes` (node, 5): column (-1 at leaves), last code that goes left, missing goes left, left,
     right. `rights` (node, code): categories that go right. `sums` (node, number). `leaf` (row,):
-    the node in which each row ends.
+    the node in which each row ends. A node holds one histogram from when it is met until it is
+    split or done, so there are never more than the depth and one.
     """
     n_rows, width = numbers.shape
-    n_outputs, n_bins = width // 2, starts[starts.shape[0] - 1]
-    step = 2.0**-bits
-    histograms = np.empty((max_depth + 2, n_bins, width), np.int64)
-    free = np.arange(max_depth + 2)
-    n_free = max_depth + 2
-    rows, spare = np.arange(n_rows).astype(np.int64), np.empty(n_rows, np.int64)
-    stack = np.empty((max_depth + 2, 6), np.int64)  # begin, end, depth, histogram, parent, side
-    stack_sums = np.empty((max_depth + 2, width), np.int64)
+    n_outputs, step, room = width // 2, 2.0**-bits, max_depth + 2
+    histograms = np.empty((room, starts[starts.shape[0] - 1], width), np.int64)
+    free, n_free = np.arange(room), room - 1
+    rows, spare = np.arange(n_rows), np.empty(n_rows, np.int64)
+    stack = np.empty((room, 6), np.int64)  # begin, end, depth, histogram, parent, side
+    stack_sums = np.empty((room, width), np.int64)
     split, sides, total = np.zeros(3, np.int64), np.zeros((2, width), np.int64), np.empty(width)
-    most_codes = 0
-    for j in range(categorical.shape[0]):
-        most_codes = max(most_codes, starts[j + 1] - starts[j])
-    members, trial = np.zeros(most_codes, np.bool_), np.zeros(most_codes, np.bool_)
-    stack[0] = (0, n_rows, 0, -1, -1, 0)
+    members = np.zeros(_most_codes(starts), np.bool_)
+    trial = members.copy()
+    _wait(stack[0], 0, n_rows, 0, free[n_free], -1, 0)
     for w in range(width):
-        stack_sums[0, w] = numbers[:, w].sum()
-    if max_depth > 0:
-        n_free -= 1
-        stack[0, 3] = free[n_free]
-        _fill(narrow, wide, place, starts, rows, numbers, histograms[free[n_free]])
+        stack_sums[0, w] = 0
+    for i in range(n_rows):
+        for w in range(width):
+            stack_sums[0, w] += numbers[i, w]
+    _fill(narrow, wide, place, starts, rows, numbers, histograms[free[n_free]])
     n_nodes, height = 0, 1
     while height > 0:
         height -= 1
         begin, end, depth = stack[height, 0], stack[height, 1], stack[height, 2]
         own, parent, side = stack[height, 3], stack[height, 4], stack[height, 5]
-        node = n_nodes
-        n_nodes += 1
+        node, n_nodes = n_nodes, n_nodes + 1
         if parent >= 0:
             nodes[parent, 3 + side] = node
-        sums[node] = stack_sums[height]
-        nodes[node] = (-1, 0, 0, -1, -1)
+        nodes[node, 0], nodes[node, 1], nodes[node, 2] = -1, 0, 0
+        nodes[node, 3], nodes[node, 4] = -1, -1
         for w in range(width):
+            sums[node, w] = stack_sums[height, w]
             total[w] = stack_sums[height, w] * step
-        can = depth < max_depth and end - begin > 1
-        if can:
-            can = _best_split(
+        is_split = depth < max_depth and end - begin > 1
+        if is_split:
+            is_split = _best_split(
                 histograms[own], starts, categorical, step, total, n_outputs, lam, least, split,
                 members, trial,
             )  # fmt: skip
-        if not can:
+        if not is_split:
             for i in range(begin, end):
                 leaf[rows[i]] = node
-            if own >= 0:
-                free[n_free] = own
-                n_free += 1
-            continue
-        _finish(histograms[own], starts, categorical, split, members, n_outputs, sides)
-        j = split[SPLIT_COLUMN]
-        nodes[node, 0], nodes[node, 1], nodes[node, 2] = j, split[1], split[2]
-        if categorical[j]:
-            n_codes = starts[j + 1] - starts[j]
-            rights[node, :n_codes] = members[:n_codes]
-        middle = begin + _part(narrow, wide, place[j], members, rows[begin:end], spare)
-        left_own = right_own = -1
-        if depth + 1 < max_depth:
-            n_free -= 1
-            other = free[n_free]
-            small_left = middle - begin <= end - middle
-            if small_left:
-                _fill(narrow, wide, place, starts, rows[begin:middle], numbers, histograms[other])
-                left_own, right_own = other, own
-            else:
-                _fill(narrow, wide, place, starts, rows[middle:end], numbers, histograms[other])
-                left_own, right_own = own, other
-            large, small = histograms[own].reshape(-1), histograms[other].reshape(-1)
-            for i in range(large.shape[0]):
-                large[i] -= small[i]
         else:
+            _finish(histograms[own], starts, categorical, split, members, n_outputs, sides)
+            _copy(split, nodes[node], 3)
+            if categorical[split[0]]:
+                _copy(members, rights[node], starts[split[0] + 1] - starts[split[0]])
+            here = rows[begin:end]
+            n_left = _part(narrow, wide, place[split[0]], members, here, spare)
+            left = right = -1
+            if depth + 1 < max_depth:
+                n_free -= 1
+                left, right, small = own, own, free[n_free]
+                if _halve(
+                    narrow,
+                    wide,
+                    place,
+                    starts,
+                    here,
+                    n_left,
+                    numbers,
+                    histograms[own],
+                    histograms[small],
+                ):
+                    left = small
+                else:
+                    right = small
+                own = -1  # a child has it now
+            _wait(stack[height], begin + n_left, end, depth + 1, right, node, 1)
+            _wait(stack[height + 1], begin, begin + n_left, depth + 1, left, node, 0)
+            _copy(sides[1], stack_sums[height], width)
+            _copy(sides[0], stack_sums[height + 1], width)
+            height += 2
+        if own >= 0:
             free[n_free] = own
             n_free += 1
-        stack[height] = (middle, end, depth + 1, right_own, node, 1)
-        stack_sums[height] = sides[1]
-        stack[height + 1] = (begin, middle, depth + 1, left_own, node, 0)
-        stack_sums[height + 1] = sides[0]
-        height += 2
     return n_nodes

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hedgerow.binning import ColumnGrid, base_grid
 from hedgerow.schema import Numeric
 from hedgerow.similarity.hashing import HashFamily, code_values
+from hedgerow.similarity.neighbours import Neighbours
 from hedgerow.tables import Rows
 
 Floats = NDArray[np.float64]
@@ -64,6 +65,16 @@ def narrowing(
         float(np.mean(cells == 1)),
         float(np.sum(counts == 1) / rows.n_rows),
     )
+
+
+def lone_rows(found: Neighbours) -> float:
+    """The share of a party's rows whose gradient travels alone: no other row has their neighbour.
+
+    The party whose turn it is reads the gradient of such a row before every tree, and its label in
+    the sign.
+    """
+    _, place, counts = np.unique(found.row, return_inverse=True, return_counts=True)
+    return float(np.mean(counts[place] == 1))
 
 
 def _one_unknown(family: HashFamily, rows: Rows) -> tuple[Floats, NDArray[np.int64]]:

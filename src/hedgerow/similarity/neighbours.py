@@ -17,8 +17,8 @@ from hedgerow.packing import digest
 from hedgerow.rng import stream
 
 EXACT = 20_000  # rows of another party that are all compared
-BANDS = 12  # orders in which more rows are sorted
-AROUND = 64  # rows that are compared in each order
+BANDS = 8  # orders in which more rows are sorted
+AROUND = 48  # rows that are compared in each order
 Words = NDArray[np.uint64]
 
 

@@ -24,43 +24,42 @@ _REASON = (
 )
 
 
-def disclosures(similar: bool) -> tuple[Disclosure, ...]:
+def disclosures(settings: SimilaritySettings, n_parties: int) -> tuple[Disclosure, ...]:
     """What a run shows without an epsilon."""
     trees = Disclosure(
         "everyone with the model",
         "all rows",
         "trees whose leaves and cuts follow from exact gradients of the growing party's rows",
-        "not measured",
     )
-    if not similar:
+    if not settings.similarity or n_parties < 2:
         return (trees,)
-    return (
-        Disclosure(
-            "every other party",
-            "each row",
-            "its L hashes, hence with which rows it collides: a slab of values for each hash",
-            MEASURED,
-        ),
-        Disclosure(
-            "the party whose turn it is",
-            "the rows most similar to each of its rows",
-            "sums of their gradients before every tree; where it is one row, that row's gradient, "
-            "whose sign is its label",
-            MEASURED,
-        ),
-        Disclosure(
-            "every other party", "a party", "how many rows it has and how far apart they lie"
-        ),
-        trees,
+    hashes = Disclosure(
+        "every other party",
+        "each row",
+        "its L hashes, hence with which rows it collides: a slab of values for each hash",
+        MEASURED,
     )
+    sums = Disclosure(
+        "the party whose turn it is",
+        "the rows most similar to each of its rows",
+        "sums of their gradients before every tree; where it is one row, that row's gradient, "
+        "whose sign is its label",
+        MEASURED,
+    )
+    leaves = Disclosure(
+        "the party whose turn it is",
+        "the rows in each leaf",
+        "sums of their gradients, by party; where it is one row, that row's gradient",
+    )
+    facts = Disclosure("every other party", "a party", "its number of rows and how far they spread")
+    return (hashes, sums, *((leaves,) if settings.leaves == "all" else ()), facts, trees)
 
 
 def agreement_for(
     schema: Schema, parties: Sequence[str], settings: SimilaritySettings, run: str = "local"
 ) -> Agreement:
     """What all parties agree on before the first step."""
-    similar = settings.similarity and len(parties) > 1
-    if similar:
+    if settings.similarity and len(parties) > 1:
         settings.hashes_for(schema)
     return Agreement(
         run,
@@ -68,7 +67,7 @@ def agreement_for(
         schema.hash,
         tuple(sorted(parties)),
         settings.to_dict(),
-        disclosures(similar),
+        disclosures(settings, len(parties)),
     )
 
 
@@ -78,8 +77,8 @@ def similarity_program(
     """A party's side of a run: the factory that an engine calls."""
     if agreement.program != PROGRAM:
         raise FormatError(f"the agreement is about {agreement.program!r}, not {PROGRAM!r}")
-    similar = bool(agreement.settings.get("similarity", True)) and len(agreement.parties) > 1
-    if agreement.disclosures != disclosures(similar):
+    settings = SimilaritySettings.from_dict(agreement.settings)
+    if agreement.disclosures != disclosures(settings, len(agreement.parties)):
         raise FormatError(
             "the agreement does not name what this program shows. Nothing was sent. Make it again "
             "with this version of hedgerow."

@@ -29,7 +29,7 @@ class SimilaritySettings:
 
     n_trees: int = 500
     max_depth: int = 8
-    learning_rate: float = 0.02
+    learning_rate: float = 0.03
     reg_lambda: float = 1.0
     min_child_weight: float = 1.0
     similar_weight: float = 0.3
