@@ -17,7 +17,7 @@ demo: setup
 	$(BIN)/hedgerow demo
 
 test: setup
-	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadgroup --ignore tests/test_documents.py
+	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --ignore tests/test_documents.py
 
 check: setup
 	$(BIN)/ruff check .

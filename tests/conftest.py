@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from xdist.scheduler import LoadScopeScheduling
 
 from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
@@ -21,6 +22,21 @@ from hedgerow.privacy.plan import Plan
 from hedgerow.schema import Categorical, Label, Numeric, Ordinal, Schema
 from hedgerow.settings import Privacy
 from hedgerow.tables import Rows, rows_of
+
+# Tests that share something dear (houses, a cluster, compiled loops): one process runs each group.
+GROUPS = ("tests/nvflare/", "tests/e2e/test_houses", "tests/dask/", "tests/similarity/")
+
+
+class ByGroup(LoadScopeScheduling):
+    """Tests go to whichever process is free, but those of a group to one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((group for group in GROUPS if nodeid.startswith(group)), nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByGroup:
+    return ByGroup(config, log)
+
 
 # One column of every sort: whole and real numbers, both kinds of list, a list beyond one byte.
 MIXED = Schema(

@@ -192,7 +192,7 @@ def test_a_choice_leaves_nothing_of_the_sums_in_the_ledger(
                 assert (line.values["receipts"], line.values["sigmas"]) == ({}, [])
     data = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert line.arrays["total"].tobytes() in data  # what is stored can be found in this way
-    assert len(exact) > 20
+    assert len(exact) >= 8
     assert not [value for value in exact if value in data]
 
 

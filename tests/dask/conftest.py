@@ -24,13 +24,6 @@ from tests.conftest import MIXED, Table, mixed_table
 N_ROWS, N_FILES = 900, 6
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `--dist loadgroup` one process runs them all, so that there is one cluster."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("dask"))
-
-
 @dataclass(frozen=True)
 class Started:
     """A running cluster: where its scheduler is, and the files that it wants to see."""

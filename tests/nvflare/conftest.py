@@ -11,13 +11,6 @@ from hedgerow.federation.nvflare.engine import NvflareEngine
 from tests.nvflare.houses import Houses
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `--dist loadgroup` one process runs them all, so that there is one federation."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("nvflare"))
-
-
 @pytest.fixture(scope="session")
 def houses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
     made = Houses(tmp_path_factory.mktemp("houses") / "with a space" / "trial")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from hedgerow.binning import base_grid
 from hedgerow.similarity.audit import _Unknowns, lone_rows, narrowing
 from hedgerow.similarity.hashing import code_values, hash_family
 from hedgerow.similarity.neighbours import Neighbours, Pair
 from tests.similarity.tables import mixed_rows, numbers
-
-pytestmark = pytest.mark.xdist_group("similarity")  # its loops are compiled once
 
 
 def test_smaller_windows_narrow_rows_down_further() -> None:

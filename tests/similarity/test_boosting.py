@@ -18,8 +18,6 @@ from hedgerow.similarity.boosting import BITS, Grower, TreeRule, gradients
 from hedgerow.statement import Statement
 from tests.similarity.tables import mixed_rows
 
-pytestmark = pytest.mark.xdist_group("similarity")  # its loops are compiled once
-
 THREE = Label("sick", ("a", "b", "c"))
 NUMBER = Label("sick", (), -5.0, 5.0)
 

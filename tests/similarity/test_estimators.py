@@ -20,8 +20,6 @@ from hedgerow import (
 from hedgerow.errors import SchemaError, SettingsError
 from hedgerow.schema import Categorical, Label
 
-pytestmark = pytest.mark.xdist_group("similarity")  # its loops are compiled once
-
 SMALL: dict[str, Any] = {"n_trees": 15, "max_depth": 4, "learning_rate": 0.3, "random_state": 0}
 
 

@@ -22,8 +22,6 @@ from hedgerow.similarity.run import train
 from hedgerow.similarity.settings import SimilaritySettings
 from tests.similarity.tables import MIXED, dealt, mixed_rows, numbers
 
-pytestmark = pytest.mark.xdist_group("similarity")  # its loops are compiled once
-
 
 def unpacked(words: np.ndarray, n_hashes: int) -> np.ndarray:
     shifts = np.arange(0, 64, 4, dtype=np.uint64)

@@ -19,8 +19,6 @@ from hedgerow.similarity.run import agreement_for, similarity_program
 from hedgerow.similarity.settings import SimilaritySettings
 from tests.similarity.tables import dealt, mixed_rows
 
-pytestmark = pytest.mark.xdist_group("similarity")  # its loops are compiled once
-
 STEPS = ("facts", "table", "places", "sums", "shape", "leaves", "values")
 
 

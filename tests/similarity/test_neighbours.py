@@ -11,8 +11,6 @@ from hedgerow.similarity.neighbours import Pair, most_similar
 from tests.similarity.tables import numbers
 from tests.similarity.test_hashing import unpacked
 
-pytestmark = pytest.mark.xdist_group("similarity")  # its loops are compiled once
-
 PAIR = Pair(11, "north", "south")
 
 

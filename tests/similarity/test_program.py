@@ -30,8 +30,6 @@ from hedgerow.similarity.run import (
 from hedgerow.similarity.settings import SimilaritySettings
 from tests.similarity.tables import dealt, mixed_rows, numbers
 
-pytestmark = pytest.mark.xdist_group("similarity")  # its loops are compiled once
-
 SETTINGS = SimilaritySettings(n_trees=9, max_depth=4, learning_rate=0.3, seed=5)
 PAPER = replace(SETTINGS, leaves="similar", similar_weight=1.0)
 
