@@ -147,7 +147,7 @@ def grow(gate: Gate) -> Ensemble:
     if averaged:
         scale = np.float32(1 / max(1, len(trees)))
         trees = [Tree(tree.structure, tree.values * scale) for tree in trees]
-    return Ensemble(tuple(trees), schema, gate.statement(), averaged, _record(plan))
+    return Ensemble(tuple(trees), schema, gate.statement(), averaged, plan.record())
 
 
 def _batches(settings: Settings) -> list[range]:
@@ -282,13 +282,3 @@ def _tree(
     floors = settings.floor_deviations * deviations / bound.second_scale
     steps = step_values(sums, bound, settings.reg_lambda, settings.leaf_clip, floors)
     return Tree(structure, (settings.learning_rate / batch * steps).astype(np.float32))
-
-
-def _record(plan: Plan) -> dict[str, object]:
-    return {
-        "method": plan.method,
-        "run": plan.run,
-        "plan": plan.hash,
-        "settings": plan.settings.to_dict(),
-        "rounds": len(plan.slots),
-    }

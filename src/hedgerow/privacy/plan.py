@@ -232,6 +232,16 @@ class Plan:
     def hash(self) -> str:
         return digest("hedgerow plan 1", canonical_json(self.to_dict()))
 
+    def record(self) -> dict[str, Any]:
+        """What a model keeps of the plan that it was grown by."""
+        return {
+            "method": self.method,
+            "run": self.run,
+            "plan": self.hash,
+            "settings": self.settings.to_dict(),
+            "rounds": len(self.slots),
+        }
+
     def to_dict(self) -> dict[str, Any]:
         slots: list[dict[str, Any]] = []
         for slot in self.slots:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from hedgerow.binning import base_grid
@@ -74,7 +72,7 @@ def grow(gate: Gate) -> Ensemble:
             while gate.slot < first + per_tree:
                 gate.pass_over()
     averaged = squared and schema.label.task != "regression"  # scores are shares, not log-odds
-    return Ensemble(tuple(trees), schema, gate.statement(), averaged, _record(gate))
+    return Ensemble(tuple(trees), schema, gate.statement(), averaged, gate.plan.record())
 
 
 def _one_tree(gate: Gate, sketch: _Sketch, loss: str) -> Tree:
@@ -118,14 +116,3 @@ class _Sketch:
             # The last code is that of missing values, which no cut parts.
             fresh[j] = equal_mass(counts[:-1], self._variance**0.5, n_bins) or self._cuts[j]
         return fresh
-
-
-def _record(gate: Gate) -> dict[str, Any]:
-    plan = gate.plan
-    return {
-        "method": plan.method,
-        "run": plan.run,
-        "plan": plan.hash,
-        "settings": plan.settings.to_dict(),
-        "rounds": len(plan.slots),
-    }

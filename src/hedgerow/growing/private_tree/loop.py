@@ -95,7 +95,7 @@ def _model(gate: Gate, growth: Growth) -> Ensemble:
     outputs = values[:, 1:] if growth.n_classes == 2 else values
     nodes = [growth.nodes[number] for number in small.was]
     facts = {**_nodes(nodes, settled, shares), "dearest_path": _dearest(growth)}
-    record = {**_record(gate), "tree": facts}
+    record = {**gate.plan.record(), "tree": facts}
     trees = (Tree(structure, outputs.astype(np.float32)),)
     return Ensemble(trees, gate.schema, gate.statement(), averaged=True, record=record)
 
@@ -131,15 +131,4 @@ def _nodes(nodes: Sequence[Node], settled: Settled, shares: Floats) -> dict[str,
         "deviations": np.round(finite, 3).tolist(),  # below 0 where nothing was released
         "shares": np.round(shares, 6).tolist(),
         "spent": [round(node.spent, 9) for node in nodes],
-    }
-
-
-def _record(gate: Gate) -> dict[str, Any]:
-    plan = gate.plan
-    return {
-        "method": plan.method,
-        "run": plan.run,
-        "plan": plan.hash,
-        "settings": plan.settings.to_dict(),
-        "rounds": len(plan.slots),
     }
