@@ -115,7 +115,7 @@ def _quantiles(counts: Ints, most: int) -> tuple[Ints, Ints]:
 
 def _translated(codes: Codes, tables: Sequence[Ints], sizes: Sequence[int]) -> Codes:
     wide = np.array([size > 256 for size in sizes], np.bool_)
-    place = np.where(wide, -np.cumsum(wide), np.cumsum(~wide) - 1).astype(np.int32)
+    place = np.where(wide, -np.cumsum(wide, dtype=np.int64), np.cumsum(~wide) - 1).astype(np.int32)
     n = codes.n_rows
     narrow = np.empty((int((~wide).sum()), n), np.uint8)
     broad = np.empty((int(wide.sum()), n), np.uint16)

@@ -46,8 +46,10 @@ class _Shape:
         return self.n_leaves - 1
 
     def tree(self, values: NDArray[np.float32]) -> SharedTree:
-        lists = (self.owner, self.number, self.left, self.right)
-        return SharedTree(*(np.array(one, np.int32) for one in lists), values)
+        owner, number, left, right = (
+            np.array(one, np.int32) for one in (self.owner, self.number, self.left, self.right)
+        )
+        return SharedTree(owner, number, left, right, values)
 
 
 class Booster:
@@ -161,8 +163,8 @@ class Booster:
                     parents.append(node)
         at = level.node.astype(np.int64) * 2 + right
         leaf = np.where(leaves[at] >= 0, leaves[at], leaf)
-        node = np.where(after[at] >= 0, after[at], len(opened)).astype(np.uint16)
-        return Level(node, np.array(parents, np.int64)), opened, leaf
+        nodes = np.where(after[at] >= 0, after[at], len(opened)).astype(np.uint16)
+        return Level(nodes, np.array(parents, np.int64)), opened, leaf
 
 
 def _rows_of(level: Level, nodes: Ints) -> NDArray[np.bool_]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import qr
 
 from hedgerow.errors import ExchangeFailed
 from hedgerow.exact import BITS, Ints
@@ -99,7 +100,10 @@ class Candidates:
 
 def null_vectors(held: Floats, r: int) -> Floats:
     """r random orthonormal vectors (row, vector) with held' U = 0."""
-    basis, _ = np.linalg.qr(held)
+    # With pivots the directions that columns add come first; the others could be any.
+    basis, upper, _ = qr(held, mode="economic", pivoting=True)
+    size = np.abs(np.diagonal(upper))
+    basis = basis[:, size > 1e-9 * float(size.max(initial=0.0))]
     drawn = secret.normals((len(held), r))
     for _ in range(2):  # once more, for what rounding left
         drawn = drawn - basis @ (basis.T @ drawn)

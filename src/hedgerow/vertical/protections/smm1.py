@@ -47,7 +47,7 @@ class Smm1Active(ScoredHere, ExactNumbers):
         sums = {n: np.zeros((level.n_nodes, c.count, width)) for n, c in candidates.items()}
         first = 0
         for chunk in smm.chunks(smm.blocks_of(level, self._settings.block_rows)):
-            held = [numbers[block.rows] * 2.0**-BITS for block in chunk]
+            held: list[Floats] = [numbers[block.rows] * 2.0**-BITS for block in chunk]
             vectors = [smm.null_vectors(v, self._count(len(v), width)) for v in held]
             arrays = {f"u{i}": u for i, u in enumerate(vectors)}
             letter = pack({"kind": "kernel", "first": first, "blocks": len(chunk)}, arrays)

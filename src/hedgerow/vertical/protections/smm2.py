@@ -6,13 +6,17 @@ all of them; the active party answers with its numbers less the part along a sec
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from hedgerow.errors import FormatError
 from hedgerow.exact import BITS, Ints
 from hedgerow.letters import Letter
 from hedgerow.losses import Loss
 from hedgerow.packing import pack
 from hedgerow.privacy import secret
+from hedgerow.vertical.bins import Bools
 from hedgerow.vertical.levels import Level, search
 from hedgerow.vertical.protections import smm
 from hedgerow.vertical.protections.base import DONE, ExactNumbers, Floats, Passive, ScoredThere
@@ -73,6 +77,17 @@ class Smm2Active(ScoredThere, ExactNumbers):
         return pack({"kind": "answer"}, arrays)
 
 
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Candidates of one block that are asked about together."""
+
+    node: int
+    block: int  # the first of its rows, by which it is known
+    members: Ints  # numbers of candidates; one beyond the last stands for all rows
+    matrix: Floats  # (row, candidate): theirs, or their complements
+    single: Bools  # (candidate,): where it is the complement, of a candidate with one row
+
+
 class Smm2Passive(Passive):
     """Sends null-space vectors of its hidden matrix, and scores what the answers give."""
 
@@ -95,37 +110,78 @@ class Smm2Passive(Passive):
         count, s = self._candidates.count, self.settings
         wide = max(s.block_rows, 2 * (count + s.decoys + s.gaussians))
         self._waiting = list(smm.chunks(smm.blocks_of(level, wide)))
-        self._sums = np.zeros((level.n_nodes, count, 2 * self.n_outputs))
+        self._sums = np.zeros((level.n_nodes, count, 2 * self.n_outputs), np.int64)
         return self._next()
 
     def _next(self) -> bytes:
         """Null-space vectors of the next blocks, candidates in as many groups as rows allow."""
-        self._asked: list[tuple[int, slice, Floats]] = []  # node, candidates, their matrix
+        self._asked: list[_Group] = []
         arrays: dict[str, np.ndarray] = {}
         for block in self._waiting.pop(0) if self._waiting else []:
-            matrix, n = self._candidates.matrix(self.bins, block.rows), len(block.rows)
-            decoys, drawn = min(self.settings.decoys, n // 4), min(self.settings.gaussians, n // 8)
-            at_once = max(1, n // 2 - decoys - drawn)
-            for first in range(0, matrix.shape[1], at_once):
-                group = slice(first, min(first + at_once, matrix.shape[1]))
+            for group, vectors in self._groups(block):
                 i = len(self._asked)
-                arrays[f"rows{i}"] = block.rows
-                arrays[f"u{i}"] = self._vectors(matrix[:, group], decoys, drawn)
-                self._asked.append((block.node, group, matrix[:, group]))
+                arrays[f"rows{i}"], arrays[f"u{i}"] = block.rows, vectors
+                self._asked.append(group)
         return pack({"kind": "kernel", "blocks": len(self._asked)}, arrays)
 
-    def _vectors(self, matrix: Floats, decoys: int, drawn: int) -> Floats:
+    def _groups(self, block: smm.Block) -> list[tuple[_Group, Floats]]:
+        """Candidates of a block in groups whose null space leaves no row of ZZ' empty.
+
+        Neighbouring cuts come into different groups: their difference may be a single row. A
+        candidate of a single row is asked by its complement, beside the sum of all rows.
+        """
+        matrix, n = self._candidates.matrix(self.bins, block.rows), len(block.rows)
+        single = matrix.sum(axis=0) == 1
+        matrix[:, single] = 1 - matrix[:, single]
+        matrix = np.concatenate([matrix, np.ones((n, 1))], axis=1)
+        single = np.append(single, False)
+        every = [np.arange(len(single) - 1), np.array([len(single) - 1])]
+        found, waiting = [], every if single.any() else every[:1]
+        most = n // 2 - min(self.settings.decoys, n // 4) - max(1, n // 8)
+        while waiting:
+            members = waiting.pop()
+            vectors = None
+            if len(members) <= max(1, most):
+                vectors = self._vectors(matrix[:, members])
+            if vectors is not None and float(np.square(vectors).sum(axis=1).min()) > 2 * smm.EMPTY:
+                own = (matrix[:, members], single[members])
+                group = _Group(block.node, int(block.rows[0]), members, *own)
+                found.append((group, vectors))
+            elif len(members) > 1:
+                waiting += [members[0::2], members[1::2]]
+            else:
+                raise FormatError(
+                    f"a block of {n} rows cannot be hidden by smm-2. Nothing more was sent. Raise "
+                    "min_rows, or choose another protection."
+                )
+        return found
+
+    def _vectors(self, matrix: Floats) -> Floats:
         """Algorithm 5: columns of coins and of normal numbers beside the true ones."""
         n = len(matrix)
+        decoys, drawn = min(self.settings.decoys, n // 4), min(self.settings.gaussians, n // 8)
         coins = secret.bits((n, decoys)).astype(np.float64)
         held = np.concatenate([matrix, coins, secret.normals((n, max(1, drawn)))], axis=1)
         left = n - held.shape[1]
         return smm.null_vectors(held, max(1, int(self.settings.kernel_share * left)))
 
     def _take(self, letter: Letter) -> bytes:
-        for i, (node, group, matrix) in enumerate(self._asked):
-            w = letter.numbers(f"w{i}", (len(matrix), 2 * self.n_outputs))
-            self._sums[node, group] += smm.to_grid(matrix.T @ w)
+        read = []
+        for i, group in enumerate(self._asked):
+            w = letter.numbers(f"w{i}", (len(group.matrix), 2 * self.n_outputs))
+            read.append(smm.to_grid(group.matrix.T @ w))
+        count = self._candidates.count
+        whole = {  # by block: the sums of all its rows, where a complement needs them
+            group.block: sums[0]
+            for group, sums in zip(self._asked, read, strict=True)
+            if group.members[0] == count
+        }
+        for group, sums in zip(self._asked, read, strict=True):
+            if group.members[0] == count:
+                continue
+            single = group.single
+            sums[single] = whole[group.block] - sums[single] if single.any() else sums[single]
+            self._sums[group.node, group.members] += sums
         return self._next()
 
     def _score(self, letter: Letter) -> bytes:
@@ -134,7 +190,6 @@ class Smm2Passive(Passive):
         if self._waiting or self._asked:
             raise letter.wrong("it comes before all blocks were answered")
         totals = letter.array("totals", np.int64, (n, 2 * self.n_outputs))
-        exact = self._sums.astype(np.int64)
-        bins = np.stack([self._candidates.bins(exact[j], totals[j]) for j in range(n)])
+        bins = np.stack([self._candidates.bins(self._sums[j], totals[j]) for j in range(n)])
         arrays = (bins, self.bins.starts, self.bins.categorical, totals)
         return self.scored(search(*arrays, s.reg_lambda, s.min_child_weight))
