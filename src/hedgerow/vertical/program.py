@@ -156,7 +156,9 @@ def check_share(name: str, rows: Rows, schema: Schema, settings: VerticalSetting
             "Nothing was sent. Correct owners, or start the party with another table."
         )
     if name == settings.active and len(rows.target) != rows.n_rows:
-        raise TableError(f"{name} is the active party and its table has no labels. Nothing was sent.")
+        raise TableError(
+            f"{name} is the active party and its table has no labels. Nothing was sent."
+        )
     if settings.ids == "psi" and rows.ids is None:
         raise TableError(
             f"the rows of {name} have no ids to compare. Nothing was sent. Name the id column, or "

@@ -125,16 +125,22 @@ class VerticalSettings:
                 "column of the schema, or take the column out of it."
             )
         if unknown := sorted(set(self.owners) - set(schema.names)):
-            raise SettingsError(f"owners name the column {unknown[0]!r}, which is not in the schema")
+            raise SettingsError(
+                f"owners name the column {unknown[0]!r}, which is not in the schema"
+            )
         if not self.active:
-            raise SettingsError("no active party: say which party has the labels. Nothing was sent.")
+            raise SettingsError(
+                "no active party: say which party has the labels. Nothing was sent."
+            )
         if not self.passive:
             raise SettingsError(
                 f"all columns belong to {self.active!r}; a vertical run needs a passive party too. "
                 "Nothing was sent. Use `hedgerow train` for one table."
             )
         if schema.unit.kind != "row":
-            raise SettingsError("a vertical run knows one row a person; the schema's unit is a person")
+            raise SettingsError(
+                "a vertical run knows one row a person; the schema's unit is a person"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -62,7 +62,7 @@ def _statistics(settings: VerticalSettings) -> list[Disclosure]:
     )  # fmt: skip
     if settings.protection == "none":
         seen = Disclosure(
-            _PASSIVE, "labels", "the gradient of every row: the label itself, from the first tree on",
+            _PASSIVE, "labels", "the gradient of every row: its label, from the first tree on",
             f"{AUDIT}.labels_from_gradients",
         )  # fmt: skip
         return [seen, gains]

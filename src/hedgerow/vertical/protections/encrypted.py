@@ -81,7 +81,9 @@ class PaillierPassive(PassiveUnscored):
         raw = letter.array("key", np.uint8, (-1,)).tobytes()
         self._key = paillier.PublicKey.from_bytes(raw, min(self.settings.key_bits, 1024))
         if self._key.bits < self.settings.key_bits - 1:
-            raise letter.wrong(f"its key has {self._key.bits} bits; {self.settings.key_bits} are due")
+            raise letter.wrong(
+                f"its key has {self._key.bits} bits; {self.settings.key_bits} are due"
+            )
         self._packing = packing_for(self.settings, self.n_outputs, self.n_rows, self._key.bits)
         shape = (self.n_rows, self._packing.n_parts, self._key.width)
         self._ciphertexts = letter.array("made", np.uint8, shape)

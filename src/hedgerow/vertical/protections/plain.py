@@ -17,6 +17,7 @@ from hedgerow.letters import Letter
 from hedgerow.losses import Loss
 from hedgerow.packing import pack
 from hedgerow.privacy import mechanisms
+from hedgerow.privacy.local import LabelResponse
 from hedgerow.vertical.levels import Level, search
 from hedgerow.vertical.protections.base import (
     DONE,
@@ -137,6 +138,5 @@ def noisy_labels(target: Floats, loss: Loss, epsilon: float) -> Floats:
         return (mechanisms.perturb(2 * target - 1, epsilon, "hybrid")[:, None] + 1) / 2
     classes = 2 if loss.n_outputs == 1 else loss.n_outputs
     drawn = mechanisms.randomised_labels(target.astype(np.int64), classes, epsilon)
-    seen = np.asarray(np.arange(classes)[None, :] == drawn[:, None], np.float64)
-    weights = mechanisms.unbiased_labels(seen, classes, epsilon)
+    weights = LabelResponse(classes, epsilon).unbiased_weights()[drawn]  # (row, class)
     return weights[:, 1:] if loss.n_outputs == 1 else weights
