@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hedgerow.errors import SchemaError, SettingsError
+from hedgerow.export.methods import Exports
 from hedgerow.inputs import (
     check_fit,
     check_width,
@@ -31,7 +32,7 @@ from hedgerow.tables import rows_of
 _OWN = ("n_trees", "max_depth", "learning_rate")
 
 
-class _SimilarityBoosting(BaseEstimator):
+class _SimilarityBoosting(Exports, BaseEstimator):
     """What classifier and regressor share."""
 
     schema: Schema | str | None
