@@ -18,6 +18,7 @@ from hedgerow.schema import Categorical, Column, Schema
 Floats = NDArray[np.float64]
 Link = Literal["logit", "softmax", "share", "shares", "number"]
 TOLERANCE = 1e-6  # sums that leave their range by no more need no clipping
+LEAST_COVER = 1e-6  # of a leaf, as a part of the largest one of its tree
 _NEARLY = 1e-9  # a share of 0 or 1 has no finite log-odds; this far from it nobody can tell
 
 
@@ -57,7 +58,8 @@ class Forest:
     link: Link
     base: Floats  # (output,)
     exact: bool  # whether sums stay in their range, so that clipping and dividing change nothing
-    n_released: int  # trees whose covers are released values; the others have equal shares
+    n_split: int  # trees that have a split, so that covers mean something
+    n_released: int  # of those, the trees whose covers are released; others have equal shares
 
     @property
     def n_outputs(self) -> int:
@@ -86,15 +88,21 @@ def forest_of(model: Ensemble) -> Forest:
         for tree, leaves, (cover, _) in zip(model.trees, values, covers, strict=True)
     )
     exact = _stays_inside(values, base, link, model)
-    return Forest(trees, model.schema, link, base, exact, sum(known for _, known in covers))
+    known = [known for tree, (_, known) in zip(trees, covers, strict=True) if tree.n_nodes > 1]
+    return Forest(trees, model.schema, link, base, exact, len(known), sum(known))
 
 
 def leaf_covers(tree: Tree) -> tuple[Floats, bool]:
-    """How much of the rows each leaf holds (leaf,), and whether that is a released value.
+    """How much of the rows each leaf holds (leaf,), and whether that comes from releases.
 
-    Where nothing was released about a leaf, all leaves of its tree have equal shares.
+    Released covers are Hessians or rows of a leaf, no less than one deviation of their noise. Where
+    those of a leaf are not known, all leaves of its tree have equal shares. None is ever 0, which
+    would make what is computed from covers divide by 0.
     """
-    return np.ones(tree.structure.n_leaves), False
+    cover = None if tree.cover is None else tree.cover.astype(np.float64)
+    if cover is None or not np.isfinite(cover).all() or cover.max(initial=0.0) <= 0:
+        return np.ones(tree.structure.n_leaves), False
+    return np.maximum(cover, LEAST_COVER * cover.max()), True
 
 
 def n_codes_of(column: Column) -> int:

@@ -88,9 +88,9 @@ def output_of(forest: Forest) -> dict[str, Any]:
 
 def covers_of(forest: Forest) -> str:
     """Whether covers are released values, in a word or two."""
-    if forest.n_released == len(forest.trees):
-        return RELEASED if forest.trees else EQUAL
-    return MIXED if forest.n_released else EQUAL
+    if not forest.n_released:
+        return EQUAL
+    return RELEASED if forest.n_released == forest.n_split else MIXED
 
 
 def notes_of(forest: Forest, finished: bool) -> tuple[str, ...]:
@@ -114,10 +114,10 @@ def notes_of(forest: Forest, finished: bool) -> tuple[str, ...]:
             f"Columns {', '.join(map(_quoted, listed))} are given as codes, see hedgerow_inputs in "
             "the file; hedgerow.export.to_matrix makes them."
         )
-    if forest.n_released < len(forest.trees):
+    if forest.n_released < forest.n_split:
         notes.append(
-            f"Covers of {len(forest.trees) - forest.n_released} of {len(forest.trees)} trees are "
-            "equal shares of the leaves: nothing was released about how many rows they hold."
+            f"Covers of {forest.n_split - forest.n_released} of {forest.n_split} trees are equal "
+            "shares of the leaves: nothing was released about how many rows they hold."
         )
     return tuple(notes)
 
