@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.export.files import write_bytes
-from hedgerow.export.forest import ExportTree, Forest, Link, forest_of
+from hedgerow.export.forest import ExportTree, Forest, Link, forest_of, n_codes_of
 from hedgerow.export.metadata import Exported, covers_of, metadata_of, model_of, notes_of
 from hedgerow.schema import Categorical, Column, Schema, text_of
 
@@ -38,7 +38,8 @@ def to_xgboost(model: Any, path: str | PathLike[str]) -> Exported:
     written = write_bytes(path, text.encode("utf-8"))
     n = len(forest.trees) * forest.n_outputs
     nodes = forest.n_nodes * forest.n_outputs
-    return Exported(written, "xgboost", n, nodes, covers_of(forest), notes_of(forest, False))
+    notes = (*notes_of(forest, False), *_names_note(chosen.schema))
+    return Exported(written, "xgboost", n, nodes, covers_of(forest), notes)
 
 
 def xgboost_document(forest: Forest, metadata: dict[str, str]) -> dict[str, Any]:
@@ -85,6 +86,17 @@ def category_names(column: Categorical) -> list[str] | list[int]:
     return names
 
 
+def _names_note(schema: Schema) -> list[str]:
+    listed = [c for c in schema.columns if isinstance(c, Categorical)]
+    beyond = [c.name for c in listed if not "".join(map(str, category_names(c))).isascii()]
+    if not beyond:
+        return []
+    return [
+        f"Give columns {', '.join(map(repr, beyond))} as codes: XGBoost up to 3.2 misreads names "
+        "beyond ASCII in pandas frames."
+    ]
+
+
 def _objective(forest: Forest) -> dict[str, Any]:
     name = _OBJECTIVES[forest.link]
     if forest.link == "softmax":
@@ -95,7 +107,7 @@ def _objective(forest: Forest) -> dict[str, Any]:
 def _trees(forest: Forest) -> dict[str, Any]:
     k = forest.n_outputs
     trees = [
-        _tree(tree, output, len(forest.schema.columns), number * k + output)
+        _tree(tree, output, forest.schema, number * k + output)
         for number, tree in enumerate(forest.trees)
         for output in range(k)
     ]
@@ -108,19 +120,19 @@ def _trees(forest: Forest) -> dict[str, Any]:
     }
 
 
-def _tree(tree: ExportTree, output: int, n_columns: int, number: int) -> dict[str, Any]:
+def _tree(tree: ExportTree, output: int, schema: Schema, number: int) -> dict[str, Any]:
     leaf = tree.feature < 0
     values = tree.values[:, output].astype(np.float32)
+    sets = _sets(tree, schema)
+    nodes, sizes = list(sets), [len(codes) for codes in sets.values()]
     is_set = np.zeros(tree.n_nodes, np.int64)
-    nodes = sorted(tree.members)
     is_set[nodes] = 1
-    sizes = [len(tree.members[node]) for node in nodes]
     parents = np.full(tree.n_nodes, NO_PARENT, np.int64)
     for side in (tree.left, tree.right):
         parents[side[~leaf]] = np.flatnonzero(~leaf)
     return {
         "base_weights": _numbers(values),
-        "categories": [int(code) for node in nodes for code in tree.members[node]],
+        "categories": [code for codes in sets.values() for code in codes],
         "categories_nodes": nodes,
         "categories_segments": np.cumsum([0, *sizes])[:-1].tolist(),
         "categories_sizes": sizes,
@@ -136,11 +148,24 @@ def _tree(tree: ExportTree, output: int, n_columns: int, number: int) -> dict[st
         "sum_hessian": _numbers(tree.cover.astype(np.float32)),
         "tree_param": {
             "num_deleted": "0",
-            "num_feature": str(n_columns),
+            "num_feature": str(len(schema.columns)),
             "num_nodes": str(tree.n_nodes),
             "size_leaf_vector": "1",
         },
     }
+
+
+def _sets(tree: ExportTree, schema: Schema) -> dict[int, list[int]]:
+    """Codes that go right by node. A set may not be empty: then it holds a code of no category."""
+    sets = {}
+    for node in np.flatnonzero(tree.feature >= 0).tolist():
+        column = schema.columns[int(tree.feature[node])]
+        if isinstance(column, Categorical):
+            n_codes = n_codes_of(column)
+            trivial = [n_codes] if tree.threshold[node] > 0 else list(range(n_codes))
+            codes = tree.members.get(node)
+            sets[node] = trivial if codes is None else codes.tolist()
+    return sets
 
 
 def _numbers(values: Any) -> list[float]:
