@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hedgerow.errors import SchemaError, SettingsError
+from hedgerow.export.methods import Exports
 from hedgerow.inputs import check_width, class_array, classes_given, is_named, schema_given
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.rng import fresh_seed
@@ -18,7 +19,7 @@ from hedgerow.schema import Schema, Value
 from hedgerow.statement import Statement
 
 
-class ExactBoosting(BaseEstimator):
+class ExactBoosting(Exports, BaseEstimator):
     """A model, its statement, and what scikit-learn wants to know of both."""
 
     schema: Schema | str | None

@@ -1,8 +1,8 @@
 """`smm-1` and `smm-2` (algorithms 1 to 5): products of two parties' matrices through null spaces.
 
 Rows of a node are taken in blocks, and products of blocks add up; the n-by-n matrix I - ZZ' is
-never formed. What was sums of whole numbers is rounded back to them, so both are as exact as `none`. What
-they hide, or do not, is measured in `vertical/audit.py`.
+never formed. What was sums of whole numbers is rounded back to them, so both are as exact as
+`none`. What they hide, or do not, is measured in `vertical/audit.py`.
 """
 
 from __future__ import annotations
