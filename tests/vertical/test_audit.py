@@ -14,12 +14,19 @@ from hedgerow.privacy.local import MECHANISMS, Duchi, Laplace, Piecewise
 from hedgerow.privacy.mechanisms import perturb
 from hedgerow.rng import stream
 from hedgerow.testing import seeded
+from hedgerow.vertical import audit
 from hedgerow.vertical.audit import AuditSettings, audit_table, drawn_splits, split_matrix
 from hedgerow.vertical.audit_columns import (
     SeenSplit,
-    narrowed,
+    instance_spaces,
     order_of_cuts,
     places_between_cuts,
+)
+from hedgerow.vertical.audit_kernels import (
+    beside,
+    bins_from_kernel,
+    fewest_ones,
+    labels_from_kernel,
 )
 from hedgerow.vertical.audit_labels import (
     guess_from_noisy,
@@ -32,12 +39,15 @@ from hedgerow.vertical.audit_labels import (
 )
 from hedgerow.vertical.audit_matrices import (
     answer,
-    attack_labels,
-    attack_splits,
     columns_used,
+    labels_from_answers,
     null_vectors,
+    recover_splits,
     recovered,
+    together,
 )
+from hedgerow.vertical.settings import PROTECTIONS, VerticalSettings
+from hedgerow.vertical.statements import disclosures
 from tests.statistical.test_local import piecewise_table
 
 
@@ -71,7 +81,7 @@ def test_null_vectors_keep_sums_and_answers_do_not_change_them() -> None:
 def test_splits_are_recovered_from_small_spaces_and_hidden_by_large_ones() -> None:
     columns, _, gradients = table(300)
     bits = split_matrix(columns, 5)
-    found = {s: attack_splits(bits, gradients, s, stream(1, "t")) for s in (0.1, 0.4, 0.95)}
+    found = {s: recover_splits(bits, gradients, s, stream(1, "t")) for s in (0.1, 0.4, 0.95)}
     assert found[0.1].projections == 1.0
     assert found[0.4].projections == 1.0 > found[0.4].rounding > 0.85
     assert found[0.4].above_chance == 1.0
@@ -97,11 +107,53 @@ def test_columns_used_as_they_were_sent_are_found_out() -> None:
 def test_labels_of_a_first_tree_are_recovered_under_smm_2() -> None:
     columns, labels, _ = table(300, seed=3)
     bits = split_matrix(columns, 5)
-    small = attack_labels(labels == 1, bits, 0.3, stream(3, "t"))
-    large = attack_labels(labels == 1, bits, 1.0, stream(3, "t"))
+    small = labels_from_answers(labels == 1, bits, 0.3, stream(3, "t"))
+    large = labels_from_answers(labels == 1, bits, 1.0, stream(3, "t"))
     assert small.best == 1.0
     assert large.above_chance < 0.35  # what the sums by bin say about labels is left
     assert large.baseline == max(labels.mean(), 1 - labels.mean())
+
+
+def test_answers_about_the_same_rows_add_up() -> None:
+    columns, labels, gradients = table(150)
+    bits = split_matrix(columns, 4)
+    one = recover_splits(bits, gradients, 0.9, stream(4, "t"))
+    ten = recover_splits(bits, gradients, 0.9, stream(4, "t"), n_trees=10)
+    assert one.above_chance < 0.5
+    assert ten.best == 1.0
+    assert labels_from_answers(labels == 1, bits, 0.8, stream(4, "t"), n_answers=8).best == 1.0
+    spaces = [null_vectors(gradients, 60, stream(s, "t")) for s in (1, 2)]
+    held = bits.astype(float)
+    point, space = together([answer(held, z) for z in spaces], spaces)
+    assert space.shape == (150, 0)  # 60 + 60 < 150: nothing in common
+    assert np.allclose(point, held)
+    spaces = [null_vectors(gradients, 100, stream(s, "t")) for s in (1, 2)]
+    point, space = together([answer(held, z) for z in spaces], spaces)
+    assert space.shape == (150, 52)  # 100 + 100 in 148 dimensions
+    assert np.allclose(held - point, space @ (space.T @ (held - point)))
+
+
+# ---- null-space vectors
+
+
+def test_vectors_of_two_levels_show_the_labels_of_a_first_tree() -> None:
+    _, labels, gradients = table(240)
+    bits = labels == 1
+    assert labels_from_kernel(bits, 0.6, stream(5, "t"), 2, block_rows=80).best == 1.0
+    assert labels_from_kernel(bits, 0.4, stream(5, "t"), 3, block_rows=80).best == 1.0
+    hidden = labels_from_kernel(bits, 0.4, stream(5, "t"), 2, block_rows=80)
+    assert hidden.above_chance < 0.2
+    left = beside(null_vectors(gradients, 200, stream(5, "t")))
+    assert left.shape == (240, 40)
+    assert np.allclose(left @ (left.T @ gradients), gradients)
+
+
+def test_vectors_show_which_rows_share_a_bin_in_spite_of_decoys() -> None:
+    codes = np.random.default_rng(3).integers(0, 8, (160, 2))
+    assert bins_from_kernel(codes, 8, decoys=8, share=0.95, rng=stream(6, "t"), tries=6) == 1.0
+    assert bins_from_kernel(codes, 8, decoys=8, share=0.3, rng=stream(6, "t"), tries=2) == 0.0
+    plain = np.linalg.qr((codes[:, :1] == np.arange(8)).astype(float))[0]
+    assert np.array_equal(fewest_ones(plain, 7), codes[:, 0] == codes[7, 0])
 
 
 # ---- labels
@@ -209,7 +261,7 @@ def test_cuts_are_put_in_order_and_rows_between_them() -> None:
     low, high = places_between_cuts(splits, 300)
     assert np.array_equal(low, np.searchsorted(np.sort(cuts), values, side="right"))
     assert np.array_equal(high, low + 1)
-    found = narrowed(splits, values, ordered=True)
+    found = instance_spaces(splits, values, ordered=True)
     assert (found.n_splits, found.n_cells) == (4, 5)
     assert found.rank_correlation > 0.95
     assert 1.5 < found.bits < found.of_bits
@@ -237,12 +289,12 @@ def test_a_few_missing_values_do_not_spoil_the_order() -> None:
 
 def test_no_split_tells_nothing_and_two_sides_tell_one_bit() -> None:
     values = np.repeat([0.0, 1.0, 2.0, 3.0], 25)
-    nothing = narrowed([], values, ordered=True)
+    nothing = instance_spaces([], values, ordered=True)
     assert (nothing.n_cells, nothing.bits, nothing.rank_correlation) == (1, 0.0, 0.0)
-    half = narrowed(seen_at(values, [2.0]), values, ordered=True)
+    half = instance_spaces(seen_at(values, [2.0]), values, ordered=True)
     assert (half.n_cells, half.bits, half.of_bits) == (2, 1.0, 2.0)
     sets = [SeenSplit(np.arange(100), np.isin(values, [0, 3]))]
-    told = narrowed(sets, values, ordered=False)
+    told = instance_spaces(sets, values, ordered=False)
     assert (told.n_cells, told.bits) == (2, 1.0)
     assert math.isnan(told.rank_correlation)
     with pytest.raises(FormatError):
@@ -251,7 +303,7 @@ def test_no_split_tells_nothing_and_two_sides_tell_one_bit() -> None:
 
 def test_splits_of_another_column_tell_next_to_nothing() -> None:
     rng = np.random.default_rng(6)
-    found = narrowed(
+    found = instance_spaces(
         seen_at(rng.uniform(size=20_000), [0.3, 0.6]), rng.uniform(size=20_000), ordered=True
     )
     assert abs(found.rank_correlation) < 0.05
@@ -261,16 +313,28 @@ def test_splits_of_another_column_tell_next_to_nothing() -> None:
 # ---- all of them
 
 
+def test_what_statements_say_measured_them_exists() -> None:
+    for protection in PROTECTIONS:
+        for shown in disclosures(VerticalSettings(protection=protection, allow_unsafe=True)):
+            module, _, name = shown.measured_by.rpartition(".")
+            assert shown.measured_by == "not measured" or (
+                module == audit.__name__ and callable(getattr(audit, name))
+            )
+
+
 def test_all_audits_run_on_a_table_and_say_figures() -> None:
     columns, labels, _ = table(900, seed=7)
-    settings = AuditSettings(
-        (0.2, 0.9), block_rows=150, most_blocks=2, candidates=4, epsilons=(1.0,), n_trees=4
-    )
+    settings = AuditSettings((0.2, 0.9), 120, 2, candidates=7, tries=3, epsilons=(1.0,), n_trees=4)
     figures = audit_table(columns, labels, 1, settings)
     json.dumps(figures)  # plain values
-    assert figures["splits under smm-1"]["0.2"]["above_chance"] == 1.0
-    assert figures["splits under smm-1"]["0.9"]["above_chance"] < 0.5
-    assert figures["labels under smm-2"]["0.2"]["best"] == 1.0
+    few, many = figures["smm-1"]["0.2"], figures["smm-1"]["0.9"]
+    assert few["splits, 1 trees"]["above_chance"] == 1.0
+    assert many["splits, 1 trees"]["above_chance"] < 0.5
+    assert many["splits, 10 trees"]["above_chance"] == 1.0
+    assert few["labels from vectors"]["above_chance"] < 0.2
+    assert many["labels from vectors"]["above_chance"] == 1.0
+    assert figures["smm-2"]["0.2"]["labels, 1 answers"]["best"] == 1.0
+    assert figures["smm-2"]["0.9"]["bins from vectors"]["best"] > 0.5
     assert figures["labels without protection"]["accuracy"] == 1.0
     noisy = figures["labels under noise, by epsilon of a tree"]
     assert set(noisy) == set(MECHANISMS)

@@ -16,14 +16,28 @@ from numpy.typing import NDArray
 from hedgerow.errors import FormatError
 from hedgerow.privacy.local import MECHANISMS
 from hedgerow.rng import Generator, stream
-from hedgerow.vertical.audit_columns import SeenSplit, narrowed
+from hedgerow.vertical.audit_columns import SeenSplit, instance_spaces
+from hedgerow.vertical.audit_kernels import bins_from_kernel, labels_from_kernel
 from hedgerow.vertical.audit_labels import (
     guessed_from_noisy,
     guessed_from_plain,
     guessed_from_randomised,
+    labels_from_gradients,
 )
-from hedgerow.vertical.audit_matrices import Recovered, attack_labels, attack_splits
+from hedgerow.vertical.audit_matrices import Recovered, labels_from_answers, recover_splits
 
+__all__ = [  # attacks by the names that statements give as what measured a disclosure
+    "AuditSettings",
+    "audit_table",
+    "bins_from_kernel",
+    "guessed_from_noisy",
+    "guessed_from_randomised",
+    "instance_spaces",
+    "labels_from_answers",
+    "labels_from_gradients",
+    "labels_from_kernel",
+    "recover_splits",
+]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bits = NDArray[np.bool_]
@@ -33,14 +47,17 @@ Bits = NDArray[np.bool_]
 class AuditSettings:
     """What is tried. Figures of matrices are averages over blocks of rows."""
 
-    shares: tuple[float, ...] = (0.1, 0.5, 0.9)  # dimensions of a sent space, of a block's rows
-    block_rows: int = 1000
+    shares: tuple[float, ...] = (0.1, 0.5, 0.9)  # null-space vectors, of a block's rows
+    block_rows: int = 256
     most_blocks: int = 3
     candidates: int = 8  # splits a column
+    decoys: int = 8  # columns of coins in SMM-2
+    repeats: tuple[int, ...] = (1, 10)  # trees of SMM-1, answers of SMM-2 about the same rows
+    n_levels: int = 2  # of a first tree
+    tries: int = 10  # rows of a block whose bin is looked for in vectors of SMM-2
     epsilons: tuple[float, ...] = (0.5, 1.0, 3.0)
     mechanisms: tuple[str, ...] = MECHANISMS
     n_trees: int = 10
-    steps: int = 300
 
 
 def split_matrix(columns: Floats, candidates: int) -> Bits:
@@ -54,23 +71,39 @@ def split_matrix(columns: Floats, candidates: int) -> Bits:
 def matrix_figures(
     columns: Floats, labels: Ints, settings: AuditSettings, rng: Generator
 ) -> dict[str, Any]:
-    """SMM-1 and SMM-2 in a first tree, at each size of the space that was sent."""
-    n_rows = len(columns)
-    order = rng.permutation(n_rows)
-    n_blocks = max(1, min(settings.most_blocks, n_rows // settings.block_rows))
-    blocks = [block[: settings.block_rows] for block in np.array_split(order, n_blocks)]
-    smm_1: dict[str, Any] = {}
-    smm_2: dict[str, Any] = {}
-    p = float(labels.mean())
+    """SMM-1 and SMM-2 in a first tree, by the share of null-space vectors that are sent."""
+    n_blocks = max(1, min(settings.most_blocks, len(columns) // settings.block_rows))
+    order = rng.permutation(len(columns))[: n_blocks * settings.block_rows]
+    blocks = np.array_split(order, n_blocks)
+    figures: dict[str, Any] = {"smm-1": {}, "smm-2": {}}
     for share in settings.shares:
-        splits, guesses = [], []
-        for block in blocks:
-            bits, y = split_matrix(columns[block], settings.candidates), labels[block] == 1
-            gradients = np.column_stack([p - y, np.full(len(y), p * (1 - p))])
-            splits.append(attack_splits(bits, gradients, share, rng, settings.steps))
-            guesses.append(attack_labels(y, bits, share, rng, settings.steps))
-        smm_1[f"{share:g}"], smm_2[f"{share:g}"] = _averaged(splits), _averaged(guesses)
-    return {"splits under smm-1": smm_1, "labels under smm-2": smm_2}
+        found = [_block_figures(columns[b], labels[b] == 1, share, settings, rng) for b in blocks]
+        for name in ("smm-1", "smm-2"):
+            attacks = found[0][name]
+            figures[name][f"{share:g}"] = {
+                attack: _averaged([one[name][attack] for one in found]) for attack in attacks
+            }
+        levels = (settings.n_levels, settings.block_rows)
+        seen = labels_from_kernel(labels[order] == 1, share, rng, *levels)
+        figures["smm-1"][f"{share:g}"]["labels from vectors"] = _averaged([seen])
+    return figures
+
+
+def _block_figures(
+    columns: Floats, labels: Bits, share: float, settings: AuditSettings, rng: Generator
+) -> dict[str, dict[str, Recovered]]:
+    """The attacks on one block of rows."""
+    bits, p = split_matrix(columns, settings.candidates), float(labels.mean())
+    gradients = np.column_stack([p - labels, np.full(len(labels), p * (1 - p))])
+    left = bits.reshape(len(columns), columns.shape[1], -1).sum(axis=2)
+    codes, n_bins = settings.candidates - left, settings.candidates + 1
+    found = bins_from_kernel(codes, n_bins, settings.decoys, share, rng, settings.tries)
+    one: dict[str, Recovered] = {}
+    two = {"bins from vectors": Recovered(found, found, 0.0)}
+    for times in settings.repeats:
+        one[f"splits, {times} trees"] = recover_splits(bits, gradients, share, rng, times)
+        two[f"labels, {times} answers"] = labels_from_answers(labels, bits, share, rng, times)
+    return {"smm-1": one, "smm-2": two}
 
 
 def label_figures(labels: Ints, probabilities: Floats, settings: AuditSettings) -> dict[str, Any]:
@@ -102,7 +135,7 @@ def column_figures(
 ) -> dict[str, Any]:
     """Columns of a passive party from the splits that the active party saw, by column."""
     return {
-        str(column): asdict(narrowed(splits, columns[:, column], ordered[column]))
+        str(column): asdict(instance_spaces(splits, columns[:, column], ordered[column]))
         for column, splits in seen.items()
     }
 

@@ -50,7 +50,7 @@ class Narrowed:
         return self.bits / self.of_bits if self.of_bits else 0.0
 
 
-def narrowed(splits: Sequence[SeenSplit], values: NDArray[np.float64], ordered: bool) -> Narrowed:
+def instance_spaces(splits: Sequence[SeenSplit], values: Floats, ordered: bool = True) -> Narrowed:
     """Attack one column by its splits; `values` are its true values (or codes), one a row.
 
     Information is counted as if the rows were all there are, which is too much by about

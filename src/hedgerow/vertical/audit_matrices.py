@@ -7,11 +7,16 @@ with entries between 0 and 1 is looked for. For spaces in general position it is
 the space has less than half as many dimensions as there are rows, so rounding it gives X; the more
 dimensions, the less is left, and with nearly as many as rows nothing is.
 
-Works on one block of rows; n-by-n matrices are never formed.
+Answers about the same X add up: the spaces of several of them have less and less in common. Splits
+of the first node are asked about in every tree, so a few trees show what one of them hides; and
+gradients of a first tree are asked about for every group of candidates and at every level.
+
+Works on one block of rows; n-by-n matrices are formed for several answers only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,42 +109,72 @@ def recovered(truth: Bits, answers: Floats, space: Floats, steps: int = STEPS) -
             f"there are {truth.shape} bits, {answers.shape} answers and {len(space)} rows of a "
             "space; they must fit each other"
         )
-    ones = truth.mean(axis=0)
     found = between_zero_and_one(answers, np.linalg.qr(space)[0], steps)
-    return Recovered(
-        rounding=float(((answers > 0.5) == truth).mean()),
-        projections=float(((found > 0.5) == truth).mean()),
-        baseline=float(np.maximum(ones, 1 - ones).mean()),
-    )
+    plain = _rounded(truth, answers)
+    return Recovered(plain.rounding, _rounded(truth, found).projections, plain.baseline)
 
 
-def attack_splits(
-    truth: Bits, gradients: Floats, share: float, rng: Generator, steps: int = STEPS
+def together(answers: Sequence[Floats], spaces: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Several answers about one X as one: a point, and the space that all spaces have in common.
+
+    What is orthogonal to a space is known of X from its answer; all that is known, from all of
+    them, fixes X but for what is orthogonal to all of it.
+    """
+    known, values = [], []
+    for seen, space in zip(answers, spaces, strict=True):
+        beside = np.linalg.qr(space, mode="complete")[0][:, space.shape[1] :]  # (row, dimension)
+        known.append(beside)
+        values.append(beside.T @ seen)
+    left, size, right = np.linalg.svd(np.concatenate(known, axis=1).T)
+    rank = int((size > NOTHING_LEFT * size[0]).sum())
+    measured = (left[:, :rank].T @ np.concatenate(values)) / size[:rank, None]
+    return np.asarray(right[:rank].T @ measured), np.asarray(right[rank:].T)
+
+
+def recover_splits(
+    truth: Bits, gradients: Floats, share: float, rng: Generator, n_trees: int = 1
 ) -> Recovered:
-    """SMM-1 with a space of `share` of the rows, all of it used, which hides most.
+    """SMM-1, attacked by the active party: a space of `share` of the rows, all of it used.
 
-    `truth` (row, candidate) are splits, `gradients` (row, 2) g and h: rows of one block.
+    `truth` (row, candidate) are splits, `gradients` (row, number) g and h: rows of one block. With
+    several trees, the same rows are asked about in each.
     """
     count = max(1, min(round(share * len(truth)), len(truth) - gradients.shape[1]))
-    space = null_vectors(gradients, count, rng)
-    return recovered(truth, answer(truth.astype(np.float64), space), space, steps)
+    spaces = [null_vectors(gradients, count, rng) for _ in range(n_trees)]
+    seen = [answer(truth.astype(np.float64), space) for space in spaces]
+    return _attacked(truth, seen, spaces)
 
 
-def attack_labels(
-    labels: Bits, splits: Bits, share: float, rng: Generator, steps: int = STEPS
+def labels_from_answers(
+    labels: Bits, splits: Bits, share: float, rng: Generator, n_answers: int = 1
 ) -> Recovered:
-    """SMM-2 in a first logistic tree: gradients are p - y with a p that all rows share.
+    """SMM-2 in a first logistic tree, attacked by a passive party: gradients are p - y, one p.
 
-    The passive party sent a space orthogonal to its splits (with the random columns that hide
-    them), is answered (I - ZZ') g, and knows p, since it is told the sums of g and h.
+    The passive party sent a space orthogonal to its splits (with a random column, so that no row
+    stands alone), is answered (I - ZZ') g, and knows p, since it is told the sums of g and h.
     """
-    p = float(labels.mean())
-    kept = np.unique(splits.astype(np.float64), axis=1)
-    kept = np.column_stack([kept, rng.normal(size=len(labels))])  # no row stands alone
-    rank = int(np.linalg.matrix_rank(kept))
-    basis = np.linalg.svd(kept, full_matrices=False)[0][:, :rank]
-    count = max(1, min(round(share * len(labels)), len(labels) - rank))
-    space = null_vectors(basis, count, rng)
-    seen = answer(p - labels.astype(np.float64)[:, None], space)
-    # y = p - g lies in p - seen + span(space).
-    return recovered(labels[:, None], p - seen, space, steps)
+    p, n_rows = float(labels.mean()), len(labels)
+    seen, spaces = [], []
+    for _ in range(n_answers):
+        kept = np.column_stack([splits.astype(np.float64), rng.normal(size=n_rows)])
+        left, size, _ = np.linalg.svd(kept, full_matrices=False)
+        basis = left[:, size > NOTHING_LEFT * size[0]]
+        count = max(1, min(round(share * n_rows), n_rows - basis.shape[1]))
+        spaces.append(null_vectors(basis, count, rng))
+        gradients = p - labels.astype(np.float64)[:, None]
+        seen.append(p - answer(gradients, spaces[-1]))  # y = p - g, but for the space
+    return _attacked(labels[:, None], seen, spaces)
+
+
+def _attacked(truth: Bits, seen: Sequence[Floats], spaces: Sequence[Floats]) -> Recovered:
+    if len(seen) == 1:
+        return recovered(truth, seen[0], spaces[0])
+    point, space = together(seen, spaces)
+    found = recovered(truth, point, space) if space.shape[1] else _rounded(truth, point)
+    return Recovered(float(((seen[0] > 0.5) == truth).mean()), found.projections, found.baseline)
+
+
+def _rounded(truth: Bits, point: Floats) -> Recovered:
+    ones = truth.mean(axis=0)
+    right = float(((point > 0.5) == truth).mean())
+    return Recovered(right, right, float(np.maximum(ones, 1 - ones).mean()))
