@@ -245,7 +245,10 @@ def test_seeds_repeat_and_secure_draws_do_not(mechanism: str) -> None:
         assert np.array_equal(one, perturb(values, 1.0, mechanism))
         assert np.array_equal(labels, randomised_labels(np.arange(200) % 3, 3, 1.0))
     assert not np.array_equal(perturb(values, 1.0, mechanism), perturb(values, 1.0, mechanism))
-    assert len(perturb(np.zeros(0), 1.0, mechanism)) == 0
+    assert perturb(np.zeros((0, 3)), 1.0, mechanism).shape == (0, 3)
+    table = perturb(np.zeros((50, 40)), 1.0, mechanism)
+    assert table.shape == (50, 40)
+    assert not np.array_equal(table[:, 0], table[:, 1])  # every number has noise of its own
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:

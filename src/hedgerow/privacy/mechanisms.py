@@ -271,7 +271,9 @@ def perturb(values: NDArray[np.float64], epsilon: float, mechanism: str) -> NDAr
 
     The mean of an output is its input. See `local.py` for the mechanisms and why the promise holds.
     """
-    return _perturbed(np.asarray(values, np.float64), local.rule_for(mechanism, epsilon))
+    values = np.asarray(values, np.float64)
+    found = _perturbed(values.reshape(-1), local.rule_for(mechanism, epsilon))
+    return found.reshape(values.shape)
 
 
 def _perturbed(values: NDArray[np.float64], rule: local.Rule) -> NDArray[np.float64]:
