@@ -14,7 +14,8 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Tree
 from hedgerow.schema import Label
-from hedgerow.similarity.boosting import BITS, Grower, TreeRule, gradients
+from hedgerow.exact import BITS, gradients
+from hedgerow.similarity.boosting import Grower, TreeRule
 from hedgerow.statement import Statement
 from tests.similarity.tables import mixed_rows
 

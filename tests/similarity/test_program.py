@@ -16,7 +16,8 @@ from hedgerow.losses import loss_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.routing import routes_of
 from hedgerow.schema import Label
-from hedgerow.similarity.boosting import BITS, Grower, gradients
+from hedgerow.exact import BITS, gradients
+from hedgerow.similarity.boosting import Grower
 from hedgerow.similarity.hashing import code_values, hash_family
 from hedgerow.similarity.neighbours import Pair, most_similar
 from hedgerow.similarity.run import (

@@ -30,6 +30,7 @@ from hedgerow.cli import (
     statement,
     train,
     tree,
+    vertical,
 )
 from hedgerow.cli import schema as schema_commands
 from hedgerow.cli.screen import start_logging
@@ -103,6 +104,7 @@ app.add_typer(ledger_app, name="ledger")
 app.add_typer(federation.federation_app, name="federation")
 app.add_typer(coordinator.coordinator_app, name="coordinator")
 app.add_typer(party.party_app, name="party")
+app.add_typer(vertical.vertical_app, name="vertical")
 
 
 def _version(value: bool) -> None:
