@@ -46,13 +46,13 @@ def _column(name: str, kind: str, listed: tuple[Any, ...], other: Any) -> Column
 
 
 @st.composite
-def ensembles(draw: st.DrawFn) -> Ensemble:
-    """Any model: every task, averaged or not, single leaves and lopsided trees."""
-    task = draw(st.sampled_from(sorted(LABELS)))
+def ensembles(draw: st.DrawFn, task: str) -> Ensemble:
+    """Any model of a task: averaged or not, single leaves and lopsided trees."""
     schema = Schema(tuple(draw(columns())), LABELS[task])
     n_outputs = len(schema.label.classes) if task == "multiclass" else 1
     averaged = draw(st.sampled_from(["no", "shares", "any"]))
-    sizes = draw(st.lists(st.integers(0, 12), min_size=0, max_size=6))
+    few = st.lists(st.integers(0, 12), max_size=1)
+    sizes = draw(st.one_of(st.lists(st.integers(3, 12), min_size=2, max_size=6), few))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     trees = tuple(random_tree(rng, schema, n_outputs, n_splits) for n_splits in sizes)
     if averaged == "shares" and task != "regression":

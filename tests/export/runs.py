@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from sklearn.tree._tree import Tree as SklearnTree
 from hedgerow.export import to_onnx, to_sklearn, to_treelite, to_xgboost
 from hedgerow.export.xgboost_json import feature_types
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.tree import Tree
+from tests.conftest import MIXED, mixed_table
+from tests.export.ensembles import STATEMENT, random_tree
 
 Matrix = NDArray[np.float32]
 Floats = NDArray[np.float64]
@@ -122,3 +126,35 @@ RUNS = {
 
 def predictions(name: str, model: Ensemble, X: Matrix, folder: Path) -> Floats:
     return RUNS[name](model, X, folder)
+
+
+TABLE = {name: values for name, values in mixed_table(150, seed=3).items() if name != "sick"}
+
+
+def mixed_model(n_trees: int = 8, seed: int = 1, **changes: Any) -> Ensemble:
+    """Random trees over every kind of column, one of them with 300 categories."""
+    rng = np.random.default_rng(seed)
+    trees = tuple(random_tree(rng, MIXED, 1, 10) for _ in range(n_trees))
+    return replace(Ensemble(trees, MIXED, STATEMENT), **changes)
+
+
+def numbers_of(tree: Tree) -> NDArray[np.float32]:
+    return np.linspace(0.5, 9, tree.structure.n_leaves).astype(np.float32)
+
+
+def metadata(name: str, path: Path) -> dict[str, str]:
+    """What a file says of itself, read with its own library."""
+    if name == "xgboost":
+        found: dict[str, str] = json.loads(path.read_text())["learner"]["attributes"]
+        return found
+    if name == "sklearn":
+        with np.load(path, allow_pickle=False) as arrays:
+            return {k: str(arrays[k]) for k in arrays if k.startswith("hedgerow_")}
+    if name == "onnx":
+        import onnx
+
+        return {entry.key: entry.value for entry in onnx.load(path).metadata_props}
+    import treelite
+
+    attributes = treelite.Model.deserialize(path).attributes
+    return dict(json.loads(attributes) if isinstance(attributes, str) else attributes)

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from hedgerow.export.forest import Forest
+from hedgerow.export.forest import Forest, Link
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.schema import Categorical, Column, Numeric, Value
 
@@ -16,6 +16,13 @@ FORMAT = 1
 RELEASED = "released"
 EQUAL = "equal shares"
 MIXED = "partly released"
+_THEN: dict[Link, str] = {
+    "logit": "the sigmoid is the probability of the second class",
+    "softmax": "the softmax are the probabilities of the classes",
+    "share": "clipped to 0 .. 1 it is the probability of the second class",
+    "shares": "clipped at 0 and divided by their sum they are the probabilities of the classes",
+    "number": "clipped to the bounds it is the prediction",
+}
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,7 @@ def input_of(column: Column) -> dict[str, Any]:
     facts: dict[str, Any] = {"name": column.name, "kind": column.kind, "missing": "NaN"}
     if isinstance(column, Numeric):
         return facts
-    facts["codes"] = dict(enumerate(column.categories))
+    facts["codes"] = list(column.categories)  # a value's code is its place here
     if column.other == "error":
         facts["other"] = "error"  # hedgerow refuses such a row; no other library does
     else:
@@ -76,9 +83,10 @@ def input_of(column: Column) -> dict[str, Any]:
 
 
 def output_of(forest: Forest) -> dict[str, Any]:
-    """What the sum of leaf values means."""
+    """What the sum of leaf values means; `exact`: that it needs no clipping and no dividing."""
     label = forest.schema.label
-    facts: dict[str, Any] = {"link": forest.link, "label": label.name, "exact": forest.exact}
+    facts: dict[str, Any] = {"label": label.name, "link": forest.link, "then": _THEN[forest.link]}
+    facts["exact"] = forest.exact
     if label.classes:
         facts["classes"] = list(label.classes)
     else:
