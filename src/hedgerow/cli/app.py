@@ -63,6 +63,10 @@ _TRAIN = (
 _SIMILARITY = (
     "hedgerow similarity --schema schema.toml --data north.csv --data south.csv --out model.hedge"
 )
+_EVALUATE = (
+    "hedgerow evaluate model.hedge --data north.csv --data south.csv --data west.parquet "
+    "--epsilon 0.1; exact, not private: hedgerow evaluate model.hedge --data test.csv"
+)
 _PLAN = "hedgerow plan --schema schema.toml --epsilon 1 --delta 1e-6 --parties 3 --out plan.toml"
 for group, name, command, example in (
     (app, "demo", demo.demo, "hedgerow demo --out demo-output --epsilon 1"),
@@ -74,7 +78,7 @@ for group, name, command, example in (
         predict.predict,
         "hedgerow predict model.hedge --data new.csv --out predictions.csv",
     ),
-    (app, "evaluate", evaluate.evaluate, "hedgerow evaluate model.hedge --data test.csv"),
+    (app, "evaluate", evaluate.evaluate, _EVALUATE),
     (app, "similarity", similarity.similarity, _SIMILARITY),
     (app, "explain", explain.explain, "hedgerow explain model.hedge --column age"),
     (app, "tree", tree.tree, "hedgerow tree model.hedge --svg tree.svg"),
