@@ -16,6 +16,8 @@ from hedgerow.growing.leaves import (
     average_deviations,
     average_values,
     covers,
+    shrunk,
+    shrunk_deviations,
     step_deviations,
     step_values,
 )
@@ -129,6 +131,16 @@ def test_deviations_of_shares_are_those_of_simulated_noise(loss: Loss) -> None:
     draws = rng.normal(size=(20_000, *sums.shape)) * size[:, None] * deviations
     seen = np.std([average_values(sums + d, bound, 1.0) for d in draws], axis=0)
     np.testing.assert_allclose(average_deviations(sums, bound, 1.0, deviations), seen, rtol=0.05)
+
+
+@pytest.mark.parametrize("size", [30.0, 12.0])
+def test_shrunk_gradients_have_the_noise_of_simulated_ones(size: float) -> None:
+    rng = np.random.default_rng(6)
+    true = size * np.array([[1.0, -0.5, 0.3, 0.8], [0.4, 0.9, -0.7, 0.1]])
+    deviations = np.array([4.0, 4.0, 5.0, 5.0])
+    draws = true + rng.normal(size=(20_000, *true.shape)) * deviations
+    seen = np.std([shrunk(one, deviations) for one in draws], axis=0)
+    np.testing.assert_allclose(shrunk_deviations(true, deviations), seen, rtol=0.3)
 
 
 def test_a_leaf_of_noise_alone_says_that_it_could_be_anything() -> None:

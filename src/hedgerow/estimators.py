@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hedgerow.errors import SchemaError, SettingsError
+from hedgerow.explain import Explanation, explain
 from hedgerow.export.methods import Exports
 from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
@@ -184,6 +185,11 @@ class _PrivateBoosting(Exports, BaseEstimator):
         check_is_fitted(self)
         check_width(X, self.n_features_in_, type(self).__name__)
         return self.model_
+
+    def explain(self) -> Explanation:
+        """Shapes with error bands, importances, contributions of rows; costs no budget."""
+        check_is_fitted(self)
+        return explain(self.model_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

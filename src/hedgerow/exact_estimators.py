@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hedgerow.errors import SchemaError, SettingsError
+from hedgerow.explain import Explanation, explain
 from hedgerow.export.methods import Exports
 from hedgerow.inputs import check_width, class_array, classes_given, is_named, schema_given
 from hedgerow.model.ensemble import Ensemble
@@ -57,6 +58,11 @@ class ExactBoosting(Exports, BaseEstimator):
         check_is_fitted(self)
         check_width(X, self.n_features_in_, type(self).__name__)
         return self.model_
+
+    def explain(self) -> Explanation:
+        """Shapes, importances, contributions of rows; without bands, for there is no noise."""
+        check_is_fitted(self)
+        return explain(self.model_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -46,6 +46,7 @@ class Statement:
     builds_on: str = ""  # hash of a model that was there before
     builds_on_promise: str = ""  # what that one promises, or "public"
     sampled: bool = False  # whether secret coins said which rows took part
+    edits: int = 0  # shapes changed by hand after training
     format: int = field(default=FORMAT)
 
     def words(self, of: str = "model") -> str:
@@ -61,6 +62,8 @@ class Statement:
         parts = [self._promise(of), self._assumptions(), self._limits()]
         if self.builds_on:
             parts.append(self._measured() if of == "evaluation" else self._beginning())
+        if self.edits:
+            parts.append(self._edited())
         parts += [self._shown(d) for d in self.disclosures]
         return "\n".join(parts)
 
@@ -111,6 +114,13 @@ class Statement:
         return (
             f"{before}, which promises {self.builds_on_promise} for itself. What is above comes on "
             "top: about rows that both have seen, the two promises add up."
+        )
+
+    def _edited(self) -> str:
+        times = "once" if self.edits == 1 else f"{self.edits} times"
+        return (
+            f"Changed by hand {times} after training, which asks nothing of any row: the promise "
+            "holds, unless whoever did it looked at the rows."
         )
 
     def _measured(self) -> str:

@@ -18,6 +18,7 @@ from hedgerow.growing.leaves import (
     average_values,
     covers,
     shrunk,
+    shrunk_deviations,
     step_deviations,
     step_values,
 )
@@ -31,7 +32,7 @@ from hedgerow.growing.splits.totally_random import (
 from hedgerow.losses import Loss, RowBound, loss_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Structure, Tree, single_leaf
-from hedgerow.privacy.plan import Later, Plan, Wish
+from hedgerow.privacy.plan import Plan, Wish
 from hedgerow.queries import (
     ColumnCounts,
     ColumnHessians,
@@ -77,9 +78,8 @@ def wishes(schema: Schema, settings: Settings) -> list[Wish]:
     return [replace(wish, share=wish.share / total) for wish in wanted]
 
 
-def later(schema: Schema, settings: Settings) -> Later | None:
+def later(schema: Schema, settings: Settings) -> None:
     """Nothing is priced during the run: every slot is listed."""
-    return None
 
 
 def _cut_question(schema: Schema, settings: Settings) -> tuple[Wish, int]:
@@ -288,11 +288,12 @@ def _tree(
         noise = average_deviations(sums, bound, floors, deviations).astype(np.float32)
         values = average_values(sums, bound, floors).astype(np.float32)
         return Tree(structure, values, noise, cover)
-    sums = sums.copy()
+    sums, left = sums.copy(), None
     if settings.shrinkage == "stein":
+        left = shrunk_deviations(sums[: bound.first], deviations)
         sums[: bound.first] = shrunk(sums[: bound.first], deviations)
     floors = settings.floor_deviations * deviations / bound.second_scale
     rate, rule = settings.learning_rate / batch, (bound, settings.reg_lambda, settings.leaf_clip)
     values = (rate * step_values(sums, *rule, floors)).astype(np.float32)
-    noise = (rate * step_deviations(sums, *rule, floors, deviations)).astype(np.float32)
+    noise = (rate * step_deviations(sums, *rule, floors, deviations, left)).astype(np.float32)
     return Tree(structure, values, noise, cover)

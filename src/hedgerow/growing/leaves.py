@@ -43,6 +43,19 @@ def shrunk(gradients: Floats, deviations: Floats) -> Floats:
     return gradients * (max(0.0, 1.0 - noise / energy) if energy > 0 else 0.0)
 
 
+def shrunk_deviations(gradients: Floats, deviations: Floats) -> Floats:
+    """Deviations (output, leaf) of `shrunk`, to first order.
+
+    With f = 1 - noise / |G|^2, d(f G) = f dG + 2 (1 - f) G (G . dG) / |G|^2; where f would be below
+    0 it counts as 0, though the slope ends there, because it might as well have been above.
+    """
+    energy = max(math.fsum((gradients**2).ravel()), 1e-300)
+    noise = len(gradients) * math.fsum(deviations**2)
+    factor = max(0.0, 1.0 - noise / energy)
+    along = 4 * (1 - factor) * gradients**2 / energy
+    return np.asarray(deviations * np.sqrt(factor**2 + along))
+
+
 def average_values(sums: Floats, bound: RowBound, floor: float | Floats) -> Floats:
     """Leaf averages (leaf, output): class shares, or the mean scaled label of each leaf.
 
@@ -65,19 +78,21 @@ def average_values(sums: Floats, bound: RowBound, floor: float | Floats) -> Floa
 
 def step_deviations(
     sums: Floats, bound: RowBound, reg_lambda: float, clip: float, floor: float | Floats,
-    deviations: Floats,
+    deviations: Floats, first_deviations: Floats | None = None,
 ) -> Floats:  # fmt: skip
     """Deviations (leaf, output) of `step_values`, first parts having noise of `deviations`.
 
     With D = H + lambda, -G / D has the variance (s^2 + (G / D)^2 s_H^2) / D^2. D is held at one
     deviation of its noise or above; and no value lies farther from another than the clip allows.
+    `first_deviations` (output, leaf) are those of shrunk first parts.
     """
     first, second = sums[: bound.first], sums[bound.first :]
     own = deviations / bound.second_scale
     below = np.maximum(second, np.maximum(floor, own)) + reg_lambda  # (output or 1, leaf)
     below = np.broadcast_to(np.maximum(below, 1e-300), first.shape)
     weights = np.clip(first / below, -clip, clip)
-    found = np.hypot(deviations, weights * own) / below
+    first_noise = deviations if first_deviations is None else first_deviations
+    found = np.hypot(first_noise, weights * own) / below
     return np.asarray(np.minimum(found, clip).T)
 
 
