@@ -269,14 +269,15 @@ def test_cuts_are_put_in_order_and_rows_between_them() -> None:
 
 
 def test_cuts_of_different_nodes_are_compared_through_others() -> None:
+    """No row has been at 60 and at one of the lowest cuts; that at 45 lies between."""
     values = np.arange(90.0)
-    even = np.arange(0, 90, 2)
+    even, odd = np.arange(0, 90, 2), np.arange(1, 90, 2)
     splits = [
-        SeenSplit(even, values[even] < 60),
+        SeenSplit(odd, values[odd] < 60),
         SeenSplit(np.arange(90), values < 45),
-        SeenSplit(even + 1, values[even + 1] < 30),
+        *(SeenSplit(even, values[even] < cut) for cut in (10, 30, 20)),
     ]
-    assert order_of_cuts(splits, 90).tolist() == [2, 1, 0]
+    assert order_of_cuts(splits, 90).tolist() == [4, 3, 0, 2, 1]
 
 
 def test_a_few_missing_values_do_not_spoil_the_order() -> None:
