@@ -106,11 +106,12 @@ def train(
     settings: dict[str, Any],
     ledger: Ledger | None = None,
     seed: int = 7,
+    method: str = "random-trees",
 ) -> tuple[Ensemble, Plan, Federation]:
     """Grow a model through a gate, with everything in sight."""
     ledger = ledger or Ledger.in_memory()
     federation = federation_of(parts, schema, privacy, ledger)
-    plan = plan_for(schema, privacy, "random-trees", settings=settings, seed=seed)
+    plan = plan_for(schema, privacy, method, settings=settings, seed=seed)
     model = method_named(plan.method).grow(Gate(federation, plan, ledger))
     return model, plan, federation
 

@@ -244,6 +244,14 @@ MISTAKES = [
     Mistake("label column missing in evaluation", ("evaluate", "m.hedge", "--data", "b.csv"),
             ("b.csv needs the label column 'sick'", "hedgerow predict"),
             swap("b.csv", "sick", "ill", 1), trained=True),
+    Mistake("private result without an epsilon",
+            ("evaluate", "m.hedge", *TABLES, "--out", "e.json"),
+            ("--out belongs to a private evaluation", "no --epsilon", SPENT), trained=True),
+    Mistake("two parties for a masked evaluation",
+            ("evaluate", "m.hedge", *TABLES[:4], "--epsilon", "1"),
+            ("at least 3 parties and there are 2", "othing was asked"), trained=True),
+    Mistake("exact numbers from other houses", ("evaluate", "m.hedge", "--engine", "nvflare"),
+            ("exact numbers need the rows here", "Give --epsilon", SPENT), trained=True),
 ]  # fmt: skip
 
 

@@ -44,7 +44,7 @@ MODEL = small_model()
 DATA = model_bytes(MODEL)
 
 
-def resealed(body: bytes, version: int = 1) -> bytes:
+def resealed(body: bytes, version: int = 2) -> bytes:
     """A file with a correct hash around any body: what someone with bad intent would write."""
     whole = struct.pack("<8sIQ", b"HEDGEROW", version, len(body)) + body
     return whole + hashlib.sha256(whole).digest()
@@ -96,6 +96,11 @@ def test_a_changed_body_under_a_new_hash_is_a_format_error_or_a_model(
 def test_a_newer_format_names_the_version_needed() -> None:
     with pytest.raises(FormatError, match="writes model format 7"):
         model_from_bytes(resealed(DATA[HEAD:-32], version=7))
+
+
+def test_an_older_format_says_what_to_do() -> None:
+    with pytest.raises(FormatError, match=r"model format 1, older than .* train again"):
+        model_from_bytes(resealed(DATA[HEAD:-32], version=1))
 
 
 def test_files_that_are_no_model_say_so(tmp_path: Path) -> None:

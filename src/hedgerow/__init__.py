@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 _HOMES = {
     "Ensemble": "hedgerow.model.ensemble",
+    "Evaluation": "hedgerow.evaluation",
     "Federation": "hedgerow.federation.base",
     "Ledger": "hedgerow.privacy.ledger",
     "Plan": "hedgerow.privacy.plan",
@@ -22,6 +23,9 @@ _HOMES = {
     "SimilarityBoostingClassifier": "hedgerow.similarity_estimators",
     "SimilarityBoostingRegressor": "hedgerow.similarity_estimators",
     "Statement": "hedgerow.statement",
+    "VerticalBoostingClassifier": "hedgerow.vertical_estimators",
+    "VerticalBoostingRegressor": "hedgerow.vertical_estimators",
+    "evaluate_privately": "hedgerow.private_evaluation",
     "local_federation": "hedgerow.federation.local",
     "export_text": "hedgerow.readable",
     "plan_for": "hedgerow.presets",
@@ -32,12 +36,14 @@ __all__ = [*sorted(_HOMES), "__version__"]
 if TYPE_CHECKING:
     from hedgerow.estimators import PrivateBoostingClassifier as PrivateBoostingClassifier
     from hedgerow.estimators import PrivateBoostingRegressor as PrivateBoostingRegressor
+    from hedgerow.evaluation import Evaluation as Evaluation
     from hedgerow.federation.base import Federation as Federation
     from hedgerow.federation.local import local_federation as local_federation
     from hedgerow.model.ensemble import Ensemble as Ensemble
     from hedgerow.presets import plan_for as plan_for
     from hedgerow.privacy.ledger import Ledger as Ledger
     from hedgerow.privacy.plan import Plan as Plan
+    from hedgerow.private_evaluation import evaluate_privately as evaluate_privately
     from hedgerow.readable import export_text as export_text
     from hedgerow.readable import plot_tree as plot_tree
     from hedgerow.schema import Schema as Schema
@@ -50,6 +56,12 @@ if TYPE_CHECKING:
     )
     from hedgerow.statement import Statement as Statement
     from hedgerow.tree_estimator import PrivateTreeClassifier as PrivateTreeClassifier
+    from hedgerow.vertical_estimators import (
+        VerticalBoostingClassifier as VerticalBoostingClassifier,
+    )
+    from hedgerow.vertical_estimators import (
+        VerticalBoostingRegressor as VerticalBoostingRegressor,
+    )
 
 
 def __getattr__(name: str) -> Any:

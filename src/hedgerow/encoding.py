@@ -135,8 +135,8 @@ class Ids:
             column = column.cast(column.type.value_type)
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
             raise TableError(
-                f"{self._place} holds {column.type}, and ids are text. Write them as text, the same "
-                "way in every party (007 and 7 are two ids)."
+                f"{self._place} holds {column.type}, and ids are text. Write them as text, the "
+                "same way in every party (007 and 7 are two ids)."
             )
         texts = column.to_pylist()
         known = [text for text in texts if text is not None and text.strip()]
@@ -147,7 +147,9 @@ class Ids:
 
     def check(self) -> None:
         if self._absent:
-            raise TableError(f"{self._place} is empty in {self._absent} rows; every row needs an id.")
+            raise TableError(
+                f"{self._place} is empty in {self._absent} rows; every row needs an id."
+            )
         if repeated := self._rows - len(self._seen):
             raise TableError(
                 f"{self._place} has {repeated} rows whose id occurs before; an id stands for one "

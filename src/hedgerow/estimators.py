@@ -13,6 +13,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hedgerow.errors import SchemaError, SettingsError
+from hedgerow.explain import Explanation, explain
+from hedgerow.export.methods import Exports
 from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate, Progress
@@ -39,7 +41,7 @@ _PRIVACY = {f.name for f in fields(Privacy)} - {"epsilon", "delta", "trust"}
 _SETTINGS = {f.name for f in fields(Settings)}
 
 
-class _PrivateBoosting(BaseEstimator):
+class _PrivateBoosting(Exports, BaseEstimator):
     """What classifier and regressor share: the schema, the plan, the gate."""
 
     schema: Schema | str | None
@@ -183,6 +185,11 @@ class _PrivateBoosting(BaseEstimator):
         check_is_fitted(self)
         check_width(X, self.n_features_in_, type(self).__name__)
         return self.model_
+
+    def explain(self) -> Explanation:
+        """Shapes with error bands, importances, contributions of rows; costs no budget."""
+        check_is_fitted(self)
+        return explain(self.model_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

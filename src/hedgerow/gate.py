@@ -46,7 +46,7 @@ class Gate:
     ledger : the coordinator's; the plan is checked against it at once and reserved there when
         every party has accepted it, before any party is asked about rows
     observe : called with a `Progress` after every slot
-    start : a public or already paid-for model that the run builds on, if the plan names one
+    start : the model that the plan names, if it does: one to build on, or to measure
     """
 
     def __init__(
@@ -70,7 +70,8 @@ class Gate:
         self._expected = plan.n_slots
         self.start = start_trees(start, plan, federation.schema)
         # What the model that we build on has shown stays shown.
-        self._shown_before = start.statement.disclosures if start is not None else ()
+        before = None if plan.measures else start
+        self._shown_before = before.statement.disclosures if before is not None else ()
         for tree in self.start:
             federation.publish(tree)
 
@@ -151,7 +152,7 @@ class Gate:
                 "Where columns may be cut was read from the rows without noise "
                 '(candidates = "quantiles-not-private"), for comparison only.'
             )
-        if plan.settings.warm_start_says == "not private":
+        if plan.settings.warm_start_says == "not private" and not plan.measures:
             reasons.append("It builds on a model that is not private.")
         return Statement(
             guarantee="not private" if reasons else plan.guarantee,
@@ -315,7 +316,7 @@ def start_trees(start: Ensemble | None, plan: Plan, schema: Schema) -> tuple[Tre
             f"{plan.settings.warm_start_says!r}, and the model says {start.statement.promise()!r}. "
             "Nothing was asked. Make a new plan."
         )
-    if start.schema.hash != schema.hash or start.averaged:
+    if start.schema.hash != schema.hash or (start.averaged and not plan.measures):
         raise PlanError(
             "a run can build on a boosted model of the same schema only, and this one has another "
             "schema, or is a forest. Nothing was asked. Leave out warm_start_from."

@@ -69,6 +69,10 @@ class Loss(Protocol):
         """Scores of a constant model from noisy label sums, counts held above `floor`."""
         ...
 
+    def start_deviation(self, counts: Floats, floor: float, noise: float) -> Floats:
+        """Deviation of `start` by noise of that deviation in each sum, to first order: (output,)"""
+        ...
+
     def predictions(self, scores: Floats, averaged: bool) -> Floats:
         """Class probabilities (row, class), or numbers (row, 1) between 0 and 1."""
         ...
@@ -116,6 +120,9 @@ class Logistic:
     def start(self, counts: Floats, floor: float) -> Floats:
         negative, positive = np.maximum(counts, floor)
         return np.array([math.log(positive / negative)])
+
+    def start_deviation(self, counts: Floats, floor: float, noise: float) -> Floats:
+        return np.array([noise * math.sqrt(float(np.sum(np.maximum(counts, floor) ** -2.0)))])
 
     def predictions(self, scores: Floats, averaged: bool) -> Floats:
         if averaged:
@@ -183,6 +190,9 @@ class Softmax:
         # Subtracting the largest keeps the result independent of the order of the classes.
         return np.asarray(logs - logs.max())
 
+    def start_deviation(self, counts: Floats, floor: float, noise: float) -> Floats:
+        return np.asarray(noise / np.maximum(counts, floor))
+
     def predictions(self, scores: Floats, averaged: bool) -> Floats:
         if averaged:
             shares = np.clip(scores, 0.0, None) + 1e-12
@@ -224,6 +234,10 @@ class Squared:
         # `floor` rows in the middle of the bounds are a weak, public prior.
         share = (total + 0.5 * floor) / (max(n_rows, 0.0) + floor)
         return np.array([min(max(share, 0.0), 1.0)])
+
+    def start_deviation(self, counts: Floats, floor: float, noise: float) -> Floats:
+        share = float(self.start(counts, floor)[0])
+        return np.array([noise * math.hypot(1.0, share) / (max(counts[0], 0.0) + floor)])
 
     def predictions(self, scores: Floats, averaged: bool) -> Floats:
         return np.clip(scores, 0.0, 1.0)

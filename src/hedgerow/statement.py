@@ -46,33 +46,36 @@ class Statement:
     builds_on: str = ""  # hash of a model that was there before
     builds_on_promise: str = ""  # what that one promises, or "public"
     sampled: bool = False  # whether secret coins said which rows took part
+    edits: int = 0  # shapes changed by hand after training
     format: int = field(default=FORMAT)
 
-    def words(self) -> str:
-        """The guarantee in plain sentences."""
+    def words(self, of: str = "model") -> str:
+        """The guarantee in plain sentences, as that of a "model" or of an "evaluation"."""
         if self.guarantee == "label":
             return "\n".join([self._label_promise(), *(self._shown(d) for d in self.disclosures)])
         if self.guarantee not in PRIVATE:
             text = (
-                f"NOT PRIVATE. {self.reason or 'This model carries no guarantee.'} "
-                "Do not publish it as a private model."
+                f"NOT PRIVATE. {self.reason or f'This {of} carries no guarantee.'} "
+                f"Do not publish it as a private {of}."
             )
             return "\n".join([text, *(self._shown(d) for d in self.disclosures)])
-        parts = [self._promise(), self._assumptions(), self._limits()]
+        parts = [self._promise(of), self._assumptions(), self._limits()]
         if self.builds_on:
-            parts.append(self._beginning())
+            parts.append(self._measured() if of == "evaluation" else self._beginning())
+        if self.edits:
+            parts.append(self._edited())
         parts += [self._shown(d) for d in self.disclosures]
         return "\n".join(parts)
 
     def _shown(self, disclosure: Disclosure) -> str:
         return f"Shown without an epsilon: {disclosure.what} (to {disclosure.seen_by})."
 
-    def _promise(self) -> str:
+    def _promise(self, of: str) -> str:
         numbers = self._numbers()
         counted = f"counted for {self.scope}, over {self.releases} releases ({self.accounting})"
         if self.trust == "coordinator":
             return (
-                f"Whoever sees this model learns about one {self.unit} no more than {numbers} "
+                f"Whoever sees this {of} learns about one {self.unit} no more than {numbers} "
                 f"allows ({self.neighbours}), {counted}. The coordinator is trusted: it sees exact "
                 "sums and adds the noise."
             )
@@ -111,6 +114,23 @@ class Statement:
         return (
             f"{before}, which promises {self.builds_on_promise} for itself. What is above comes on "
             "top: about rows that both have seen, the two promises add up."
+        )
+
+    def _edited(self) -> str:
+        times = "once" if self.edits == 1 else f"{self.edits} times"
+        return (
+            f"Changed by hand {times} after training, which asks nothing of any row: the promise "
+            "holds, unless whoever did it looked at the rows."
+        )
+
+    def _measured(self) -> str:
+        told = f"It measures the model {self.builds_on[:12]}"
+        if self.builds_on_promise == "not private":
+            return f"{told}, which is not private: about rows that it has seen nothing is promised."
+        return (
+            f"{told}, which promises {self.builds_on_promise} for itself. About rows that the "
+            "model was trained on the two add up, and so does every further evaluation; a ledger "
+            "shared with training counts all of them."
         )
 
     def promise(self) -> str:

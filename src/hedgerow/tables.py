@@ -183,6 +183,8 @@ class _Room:
         return self.codes.column(j) if j < n else self.further[j - n]
 
 
-def _room(grid: Sequence[ColumnGrid], further: Sequence[Ids | Persons | Targets], n_rows: int) -> _Room:
+def _room(
+    grid: Sequence[ColumnGrid], further: Sequence[Ids | Persons | Targets], n_rows: int
+) -> _Room:
     kinds = [reader.dtype for reader in further]
     return _Room(empty_codes(grid, n_rows), [np.empty(n_rows, kind) for kind in kinds])

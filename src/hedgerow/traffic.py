@@ -44,8 +44,10 @@ from hedgerow.queries.stand_ins import (
     KINDS,
     LONGEST_MECHANISM,
     LONGEST_NUMBER,
+    OUTCOMES,
     choice_stand_in,
     gradients_stand_in,
+    outcomes_stand_in,
     tree_stand_in,
 )
 from hedgerow.schema import Categorical, Numeric, Ordinal, Schema
@@ -189,7 +191,7 @@ def _walk(plan: Plan, schema: Schema) -> Iterator[tuple[int, Slot, _Asked]]:
     length = fresh.n_trees
     asked = 0  # questions about the trees of this batch so far
     for index, slot in enumerate(plan.slots):
-        if slot.kind in (LabelSums.kind, ColumnCounts.kind, *KINDS):
+        if slot.kind in (LabelSums.kind, ColumnCounts.kind, *KINDS, *OUTCOMES):
             yield index, slot, _Asked()
             continue
         first = length - fresh.n_trees
@@ -312,6 +314,8 @@ class _Sizes:
             return query, {"cuts": (max(0, slot.coordinates - m),)}
         if slot.kind == ScoreCounts.kind:
             return ScoreCounts(2, (), ensemble), {"edges": (max(0, slot.coordinates // 2 - 1),)}
+        if slot.kind in OUTCOMES:
+            return outcomes_stand_in(slot.kind, len(self._schema.label.classes), ensemble)
         if slot.kind in KINDS:
             return self._about_a_tree(slot)
         if slot.kind in CHOICES:

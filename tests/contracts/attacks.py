@@ -19,10 +19,13 @@ from hedgerow.losses import UPDATES, loss_for
 from hedgerow.queries import (
     NO_TREES,
     ClassHistograms,
+    ClassOutcomes,
     ColumnCounts,
     ColumnHessians,
     ColumnSums,
     EnsembleRef,
+    ErrorCounts,
+    ErrorSums,
     ImpurityBounds,
     LabelSums,
     LeafAverages,
@@ -245,6 +248,43 @@ def leaf_averages(schema: Schema) -> list[LeafAverages]:
     ]  # fmt: skip
 
 
+def class_outcomes(schema: Schema) -> list[ClassOutcomes]:
+    """Boosted and averaged models, few bins, none and many; questions that classes have."""
+    k, many = len(schema.label.classes), tuple(np.linspace(0.001, 0.999, 200).tolist())
+    if not k:
+        return []
+    even = (1.0, 1.0, 1.0)
+    return [
+        ClassOutcomes(k, (0.1, 0.5, 0.9), 0.01, (2.0, 1.2, 0.5), NO_TREES),
+        ClassOutcomes(k, (), 0.5, even, NO_TREES, averaged=True),
+        ClassOutcomes(k, many, 1e-9, even, NO_TREES),
+    ]
+
+
+def error_counts(schema: Schema) -> list[ErrorCounts]:
+    """Few sizes and cells, and many; questions that numbers have."""
+    if schema.label.classes:
+        return []
+    many = tuple(2.0**-j for j in range(40, 0, -1))
+    return [
+        ErrorCounts((), 1, NO_TREES),
+        ErrorCounts((0.25, 0.5), 7, NO_TREES, averaged=True),
+        ErrorCounts(many, 64, NO_TREES),
+    ]
+
+
+def error_sums(schema: Schema) -> list[ErrorSums]:
+    """Tight clips and none, labels far from the centre, bins of uneven noise."""
+    if schema.label.classes:
+        return []
+    even, uneven = (1.0,) * 4, (0.5, 2.0, 1.5, 3.0)
+    return [
+        ErrorSums((), 1.0, 0.5, 0.5, even, NO_TREES),
+        ErrorSums((0.2, 0.5), 2.0**-7, 0.0, 1.0, uneven, NO_TREES),
+        ErrorSums((0.5,), 0.3, 1.0, 2.0**-20, even, NO_TREES, averaged=True),
+    ]
+
+
 # A kind of query and the questions it is attacked with.
 ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
     LabelSums.kind: lambda schema: [
@@ -275,6 +315,9 @@ ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
     ImpurityBounds.kind: impurity_bounds,
     SplitChoices.kind: split_choices,
     LeafAverages.kind: leaf_averages,
+    ClassOutcomes.kind: class_outcomes,
+    ErrorCounts.kind: error_counts,
+    ErrorSums.kind: error_sums,
 }
 
 

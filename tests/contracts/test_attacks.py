@@ -161,3 +161,28 @@ def test_adding_too_much_is_found(kind: str, task: str, monkeypatch: pytest.Monk
     rows, scores = saturated(schema)
     with pytest.raises(AssertionError, match=r"a row moves the answer|not the sum"):
         check_query(ATTACKS[kind](schema)[0], schema, rows, scores, bits=20)
+
+
+@pytest.mark.parametrize(
+    ("kind", "task"),
+    [
+        ("class-outcomes", "binary"),
+        ("class-outcomes", "softmax-7"),
+        ("error-counts", "number"),
+        ("error-sums", "number"),
+    ],
+)
+def test_a_bound_of_outcomes_that_is_a_little_too_small_is_found(
+    kind: str, task: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attacks reach the bounds of evaluations to one part in a thousand."""
+    cls = QUERIES[kind]
+    right = cls.sensitivity.fget
+
+    def smaller(self: Any) -> Sensitivity:
+        stated = right(self)
+        return Sensitivity(stated.l1, stated.l2 * 0.999)
+
+    monkeypatch.setattr(cls, "sensitivity", property(smaller))
+    with pytest.raises(AssertionError, match="a row moves the answer"):
+        attack_all(ATTACKS[kind](SCHEMAS[task]), task)

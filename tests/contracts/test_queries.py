@@ -16,9 +16,12 @@ from hedgerow.errors import FormatError
 from hedgerow.queries import (
     NO_TREES,
     QUERIES,
+    ClassOutcomes,
     ColumnHessians,
     ColumnSums,
     EnsembleRef,
+    ErrorCounts,
+    ErrorSums,
     LabelSums,
     LeafSums,
     ScoreCounts,
@@ -97,7 +100,7 @@ def test_a_query_survives_its_own_bytes(kind: str, task: str) -> None:
 
 @pytest.mark.parametrize("kind", QUERIES)
 def test_cut_or_foreign_bytes_are_not_a_query(kind: str) -> None:
-    data = query_bytes(ATTACKS[kind](SCHEMAS["binary"])[0])
+    data = query_bytes(next(q for schema in SCHEMAS.values() for q in ATTACKS[kind](schema)))
     for broken in (
         data[:-1],
         data[1:],
@@ -239,3 +242,64 @@ for clip in (2**63 + 1, 2**62):
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("task", "changes"),
+    [
+        ("binary", {"edges": (0.5, 0.5)}),
+        ("binary", {"edges": (0.0, 0.5)}),
+        ("binary", {"edges": (0.5, 1.0)}),
+        ("binary", {"edges": (math.nan,)}),
+        ("binary", {"edges": tuple(np.linspace(0.001, 0.999, 2000).tolist())}),
+        ("binary", {"least": 0.0}),
+        ("binary", {"least": 0.6}),
+        ("binary", {"least": math.nan}),
+        ("binary", {"weights": (1.0, 0.0, 1.0)}),
+        ("binary", {"weights": (1.0, math.inf, 1.0)}),
+        ("binary", {"weights": (1.0, 1.0)}),
+        ("binary", {"n_classes": 3}),
+        ("softmax-3", {"n_classes": 2}),
+        ("number", {}),
+    ],
+    ids=str,
+)
+def test_class_outcomes_that_make_no_sense_are_refused(task: str, changes: dict[str, Any]) -> None:
+    right = ClassOutcomes(2, (0.2, 0.5), 0.01, (1.0, 2.0, 0.5), NO_TREES)
+    right.check(SCHEMAS["binary"])
+    with pytest.raises(FormatError):
+        replace(right, **changes).check(SCHEMAS[task])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"edges": (0.5, 0.2)},
+        {"clip": 0.0},
+        {"clip": 1.5},
+        {"clip": math.nan},
+        {"spread": 0.0},
+        {"spread": 2.0**-40},
+        {"centre": -0.1},
+        {"centre": math.nan},
+        {"weights": (1.0, 1.0, 1.0)},
+        {"weights": (1.0, 1.0, 1.0, -1.0)},
+    ],
+    ids=str,
+)
+def test_error_sums_that_make_no_sense_are_refused(changes: dict[str, Any]) -> None:
+    right = ErrorSums((0.2, 0.5), 0.25, 0.5, 0.5, (1.0, 2.0, 0.5, 1.0), NO_TREES)
+    right.check(SCHEMAS["number"])
+    for schema in (SCHEMAS["number"], SCHEMAS["binary"]):
+        with pytest.raises(FormatError):
+            replace(right, **changes).check(schema)
+
+
+def test_error_counts_that_make_no_sense_are_refused() -> None:
+    right = ErrorCounts((0.2, 0.5), 7, NO_TREES)
+    right.check(SCHEMAS["number"])
+    for changes in ({"edges": (0.5, 0.5)}, {"n_cells": 0}, {"n_cells": 10**6}):
+        with pytest.raises(FormatError):
+            replace(right, **changes).check(SCHEMAS["number"])
+    with pytest.raises(FormatError):
+        right.check(SCHEMAS["softmax-3"])

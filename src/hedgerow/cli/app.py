@@ -17,6 +17,8 @@ from hedgerow.cli import (
     demo,
     draft,
     evaluate,
+    explain,
+    export,
     federation,
     ledger,
     methods,
@@ -29,6 +31,7 @@ from hedgerow.cli import (
     statement,
     train,
     tree,
+    vertical,
 )
 from hedgerow.cli import schema as schema_commands
 from hedgerow.cli.screen import start_logging
@@ -62,6 +65,10 @@ _TRAIN = (
 _SIMILARITY = (
     "hedgerow similarity --schema schema.toml --data north.csv --data south.csv --out model.hedge"
 )
+_EVALUATE = (
+    "hedgerow evaluate model.hedge --data north.csv --data south.csv --data west.parquet "
+    "--epsilon 0.1; exact, not private: hedgerow evaluate model.hedge --data test.csv"
+)
 _PLAN = "hedgerow plan --schema schema.toml --epsilon 1 --delta 1e-6 --parties 3 --out plan.toml"
 for group, name, command, example in (
     (app, "demo", demo.demo, "hedgerow demo --out demo-output --epsilon 1"),
@@ -73,8 +80,10 @@ for group, name, command, example in (
         predict.predict,
         "hedgerow predict model.hedge --data new.csv --out predictions.csv",
     ),
-    (app, "evaluate", evaluate.evaluate, "hedgerow evaluate model.hedge --data test.csv"),
+    (app, "evaluate", evaluate.evaluate, _EVALUATE),
+    (app, "export", export.export, "hedgerow export model.hedge --to xgboost --out model.json"),
     (app, "similarity", similarity.similarity, _SIMILARITY),
+    (app, "explain", explain.explain, "hedgerow explain model.hedge --column age"),
     (app, "tree", tree.tree, "hedgerow tree model.hedge --svg tree.svg"),
     (app, "statement", statement.statement, "hedgerow statement model.hedge"),
     (app, "methods", methods.methods, "hedgerow methods --json"),
@@ -101,6 +110,7 @@ app.add_typer(ledger_app, name="ledger")
 app.add_typer(federation.federation_app, name="federation")
 app.add_typer(coordinator.coordinator_app, name="coordinator")
 app.add_typer(party.party_app, name="party")
+app.add_typer(vertical.vertical_app, name="vertical")
 
 
 def _version(value: bool) -> None:

@@ -1,37 +1,131 @@
-"""`hedgerow evaluate`: how good a model is on a table with labels. The numbers are not private."""
+"""`hedgerow evaluate`: how good a model is; private with an epsilon, exact without one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hedgerow.cli import options
+from hedgerow.cli import cluster, options
+from hedgerow.cli.parties import Patience, parties_of, party_sources
 from hedgerow.cli.screen import print_json, results, show, table
+from hedgerow.cli.train import (
+    BudgetDelta,
+    BudgetEpsilon,
+    DataFiles,
+    EngineName,
+    GoneSeconds,
+    KitFolder,
+    ReplySeconds,
+    nothing_spent,
+)
+from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from hedgerow.model.ensemble import Ensemble
+
 _TITLES = {"auc": "AUC", "rmse": "RMSE", "mae": "mean absolute error"}
 WARNING = (
     "These numbers are computed from exact rows and are NOT private: the model's guarantee does "
-    "not cover them. Treat them like the rows themselves."
+    "not cover them. Treat them like the rows themselves. With --epsilon the parties answer "
+    "privately instead."
 )
+# Not from the environment: whoever has set an epsilon for training has not paid for this.
+Epsilon = Annotated[
+    float | None,
+    typer.Option("--epsilon", help="Evaluate privately, and spend so much. Without: exact."),
+]
+Delta = Annotated[
+    float | None, typer.Option("--delta", help="Its slack; by default that of the model, or 1e-6.")
+]
+ResultOut = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", help="With --epsilon: where the result goes (JSON); else MODEL.evaluation.json."
+    ),
+]
+LedgerIn = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="By default that of the model: what training spent is there."),
+]
 
 
 def evaluate(
+    context: typer.Context,
     model: options.ModelFile,
-    data: Annotated[Path, typer.Option("--data", help="A table with the label column.")],
+    data: DataFiles = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    out: ResultOut = None,
+    ledger: LedgerIn = None,
+    budget_epsilon: BudgetEpsilon = None,
+    budget_delta: BudgetDelta = None,
+    engine: EngineName = "local",
+    kit: KitFolder = None,
+    timeout_seconds: ReplySeconds = 60.0,
+    wait_seconds: GoneSeconds = 0.0,
+    scheduler: cluster.SchedulerAddress = None,
+    workers: cluster.Workers = None,
+    tls_ca: cluster.TlsCa = None,
+    tls_cert: cluster.TlsCert = None,
+    tls_key: cluster.TlsKey = None,
+    trust: options.Trust = None,
+    colluding: options.Colluding = None,
+    minimum_parties: options.MinimumParties = None,
+    spare: options.Spare = None,
+    accounting: options.Accounting = None,
     json: options.Json = False,
+    verbose: options.Verbose = False,
 ) -> None:
-    """Measure a model on a table with labels. These numbers are NOT private."""
-    measured = measure(model, data)
+    """Measure a model on tables with labels: privately with --epsilon, else NOT private.
+
+    Running the same command again gives the stored result, and spends nothing.
+    """
+    if epsilon is None:
+        _refuse_without_epsilon(context.params)
+        _exact(model, data, json)
+        return
+    from hedgerow.cli.private_evaluation import run_and_show
+
+    with nothing_spent():
+        reached = cluster.ClusterOptions(scheduler, workers, tls_ca, tls_cert, tls_key)
+        parties = parties_of(engine, data, kit, Patience(timeout_seconds, wait_seconds), reached)
+        given = options.given_values(context.params)
+    budget = (budget_epsilon, budget_delta)
+    run_and_show(model, parties, given, out, ledger, budget, json)
+
+
+def _refuse_without_epsilon(parameters: dict[str, Any]) -> None:
+    """What only a private evaluation uses would be ignored in silence."""
+    for name in ("out", "ledger", "kit", "delta", "budget_epsilon", "budget_delta", "scheduler"):
+        if parameters.get(name) is not None:
+            flag = "--" + name.replace("_", "-")
+            raise SettingsError(
+                f"{flag} belongs to a private evaluation, and there is no --epsilon. Nothing was "
+                "asked and nothing was spent. Give --epsilon, or leave it out for exact numbers."
+            )
+    if parameters.get("engine") != "local":
+        raise SettingsError(
+            f"exact numbers need the rows here, and --engine {parameters['engine']} has them "
+            "elsewhere. Nothing was asked and nothing was spent. Give --epsilon."
+        )
+
+
+def _exact(model: Path, data: Sequence[str] | None, json: bool) -> None:
+    if not data:
+        raise SettingsError("no table: give --data, once for each party")
+    sources = list(party_sources(data).values())
+    measured = measure(model, sources)
     if json:
         print_json({**measured, "private": False, "warning": WARNING})
         return
-    shown = table(f"{model} on {data}", "what", "value", right=("value",))
+    names = ", ".join(str(path) for path in sources)
+    shown = table(f"{model} on {names}", "what", "value", right=("value",))
     shown.add_row("rows", f"{measured['rows']:,}")
     for name, value in measured.items():
         if name == "rows":
@@ -42,31 +136,19 @@ def evaluate(
     show(WARNING, style="yellow")
 
 
-def measure(model: Path, data: Path) -> dict[str, Any]:
-    """Exact measures of a model on a table: AUC for two classes, errors for numbers.
+def measure(model: Path, data: Sequence[Path]) -> dict[str, Any]:
+    """Exact measures of a model on tables together: AUC for two classes, errors for numbers.
 
     Numbers outside the label's bounds count as the nearer bound, as they do in training.
     """
     import numpy as np
 
-    from hedgerow.errors import TableError
     from hedgerow.model.io import read_model
-    from hedgerow.tables import read_table, target_of
 
     trained = read_model(model)
-    label, rows = trained.schema.label, read_table(data)
-    if rows.column_names.count(label.name) != 1:
-        found = rows.column_names.count(label.name)
-        raise TableError(
-            f"{data} needs the label column {label.name!r} once to be measured on, and has it "
-            f"{found} times; add it, or use `hedgerow predict` for rows without labels."
-        )
-    if rows.num_rows == 0:
-        raise TableError(
-            f"{data} has 0 rows, so there is nothing to measure; give a table with rows."
-        )
-    target = target_of(rows.column(label.name), label, str(data))
-    predicted = trained.predict(rows)  # (row, class), or (row,) for numbers
+    label, seen = trained.schema.label, [_seen(trained, path) for path in data]
+    target = np.concatenate([true for true, _ in seen])
+    predicted = np.concatenate([made for _, made in seen])  # (row, class), or (row,) for numbers
     if label.lower is not None and label.upper is not None:
         errors = predicted - (label.lower + (label.upper - label.lower) * target)
         return {
@@ -75,6 +157,25 @@ def measure(model: Path, data: Path) -> dict[str, Any]:
             "mae": float(np.mean(np.abs(errors))),
         }
     return {"rows": len(target), **_class_measures(target.astype(np.int64), predicted)}
+
+
+def _seen(trained: Ensemble, path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Labels and predictions of one table."""
+    from hedgerow.errors import TableError
+    from hedgerow.tables import read_table, target_of
+
+    label, rows = trained.schema.label, read_table(path)
+    if rows.column_names.count(label.name) != 1:
+        found = rows.column_names.count(label.name)
+        raise TableError(
+            f"{path} needs the label column {label.name!r} once to be measured on, and has it "
+            f"{found} times; add it, or use `hedgerow predict` for rows without labels."
+        )
+    if rows.num_rows == 0:
+        raise TableError(
+            f"{path} has 0 rows, so there is nothing to measure; give a table with rows."
+        )
+    return target_of(rows.column(label.name), label, str(path)), trained.predict(rows)
 
 
 def _class_measures(

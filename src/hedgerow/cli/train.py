@@ -156,8 +156,8 @@ def _run(
     from hedgerow.schema import Schema
 
     with nothing_spent():
-        beside = _beside(out, ".plan.toml")
-        stored_in = ledger or parties.ledger_path(_beside(out, ".ledger"))
+        beside = beside_of(out, ".plan.toml")
+        stored_in = ledger or parties.ledger_path(beside_of(out, ".ledger"))
         public = Schema.read(schema)
         if resume:
             _check_exists(beside, stored_in)
@@ -167,10 +167,10 @@ def _run(
         parties.check(public)
         check_writable(out)
         opened = Ledger.open(stored_in)
-    with opened, _plan_file(beside, agreed, opened):
+    with opened, plan_file(beside, agreed, opened):
         with nothing_spent():
-            _check_parties(opened, agreed, parties.names, beside, resume)
-            _record_budget(opened, *budget, agreed, parties.owners)
+            check_parties(opened, agreed, parties.names, beside, resume)
+            record_budget(opened, *budget, agreed, parties.owners)
         model, facts = _grow(public, parties, agreed, opened, out, start)
     return model, {**facts, "plan": str(beside)}
 
@@ -202,7 +202,7 @@ def nothing_spent() -> Iterator[None]:
 
 
 @contextmanager
-def _plan_file(beside: Path, plan: Plan, ledger: Ledger) -> Iterator[None]:
+def plan_file(beside: Path, plan: Plan, ledger: Ledger) -> Iterator[None]:
     """The plan lies beside the model before it is reserved; one never reserved does not stay."""
     from hedgerow.cli.files import write_text
     from hedgerow.cli.plan import plan_text
@@ -218,7 +218,7 @@ def _plan_file(beside: Path, plan: Plan, ledger: Ledger) -> Iterator[None]:
         raise
 
 
-def _beside(out: Path, suffix: str) -> Path:
+def beside_of(out: Path, suffix: str) -> Path:
     if out.is_dir():
         raise SettingsError(f"{out} is a folder; name a file for the model in it")
     return out.with_name(out.name + suffix)
@@ -234,7 +234,7 @@ def _check_exists(beside: Path, stored_in: Path) -> None:
             )
 
 
-def _check_parties(
+def check_parties(
     ledger: Ledger, plan: Plan, names: tuple[str, ...], beside: Path, resume: bool
 ) -> None:
     """A resumed run has the parties it was started with."""
@@ -255,7 +255,7 @@ def _check_parties(
         )
 
 
-def _record_budget(
+def record_budget(
     ledger: Ledger, epsilon: float | None, delta: float | None, plan: Plan, parties: Iterable[str]
 ) -> None:
     """One ceiling for everybody who writes to this ledger."""
@@ -297,7 +297,7 @@ def _grow(
     facts = {
         "model": str(out),
         "ledger": str(ledger.path),
-        **_facts(plan, ledger, federation),
+        **facts_of(plan, ledger, federation),
         "releases_asked": watch.asked,
         "releases_replayed": watch.replayed,
         "slots_lost": gate.lost,
@@ -305,7 +305,7 @@ def _grow(
     return model, facts
 
 
-def _facts(plan: Plan, ledger: Ledger, federation: Federation) -> dict[str, Any]:
+def facts_of(plan: Plan, ledger: Ledger, federation: Federation) -> dict[str, Any]:
     from hedgerow.privacy.spending import spending
 
     total, delta = spending(ledger), plan.privacy.delta

@@ -17,6 +17,7 @@ from hedgerow.packing import digest
 from hedgerow.presets import METHODS
 from hedgerow.privacy.identity import check_names
 from hedgerow.privacy.ledger import Budget
+from hedgerow.privacy.plan import EVALUATION
 from hedgerow.queries import QUERIES
 
 FORMAT = 1
@@ -99,7 +100,7 @@ def _limits(document: Mapping[str, Any], name: str) -> Limits:
         per_month=ceilings.get("per_month"),
         least_parties=_count(document.get("least_parties", 1)),
         kinds=_choice(document, "kinds", QUERIES),
-        methods=_choice(document, "methods", METHODS),
+        methods=_choice(document, "methods", (*METHODS, EVALUATION)),
         programs=_choice(document, "programs", PROGRAMS) or frozenset(),
         coordinator=_fingerprint(document.get("coordinator", ""), "coordinator"),
         parties=_parties(document["party"], name) if "party" in document else None,
@@ -194,6 +195,7 @@ approve = "none"
 # Without these lines every method, kind of query, coordinator and party of the roster may be used.
 # A listed method is what a plan may call itself, if a method of that name can ask such kinds of
 # queries. Its settings are not limited by this; kinds and epsilon say what is asked and spent.
+# Evaluations of a finished model are the method "evaluation".
 # methods = ["auto"]
 # kinds = [{", ".join(f'"{kind}"' for kind in QUERIES)}]
 # coordinator = "0000 0000 0000 0000 0000 0000 0000 0000"

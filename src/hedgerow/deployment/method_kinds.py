@@ -5,10 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cache
 from itertools import product
+from typing import Any
 
 from hedgerow.errors import HedgerowError
+from hedgerow.evaluation.program import wishes
 from hedgerow.limits import Kinds
 from hedgerow.presets import METHODS, Method
+from hedgerow.privacy.plan import EVALUATION
 from hedgerow.schema import Schema
 from hedgerow.settings import CANDIDATE_METHODS
 
@@ -26,7 +29,16 @@ _CHOICES = {
 @cache
 def method_kinds() -> dict[str, Kinds]:
     """Of every method, over all settings that it has; found by asking it for its wishes."""
-    return {name: _kinds(method) for name, method in METHODS.items()}
+    return {**{name: _kinds(method) for name, method in METHODS.items()}, EVALUATION: _measuring()}
+
+
+def _measuring() -> Kinds:
+    """Of evaluations, whatever the label is."""
+    facts: tuple[dict[str, Any], ...] = (
+        {"classes": [0, 1]}, {"classes": [0, 1, 2]}, {"label_bounds": (0, 1)},
+    )  # fmt: skip
+    schemas = [Schema.from_bounds({"x": (0, 100)}, **label) for label in facts]
+    return frozenset(wish.kind for schema in schemas for wish in wishes(schema)), frozenset()
 
 
 def _kinds(method: Method) -> Kinds:

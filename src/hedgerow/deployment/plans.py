@@ -143,8 +143,14 @@ def _price_of(group: dict[str, Any], plan: Plan) -> str:
 def _public_facts(plan: Plan) -> list[str]:
     """What a plan takes for granted: a model to build on, and the number of rows."""
     given, lines = plan.settings, []
-    if given.warm_start or given.warm_start_says:
-        says = printable(given.warm_start_says, 300) or "nothing"
+    says = printable(given.warm_start_says, 300) or "nothing"
+    if plan.measures:
+        lines.append(
+            f"It measures the model {printable(given.warm_start, 64) or 'without a hash'}: how its "
+            "predictions turn out on these rows. What the coordinator says that model promises: "
+            f"{says}. If it was trained on rows of this party, that cost comes on top."
+        )
+    elif given.warm_start or given.warm_start_says:
         lines.append(
             f"It builds on the model {printable(given.warm_start, 64) or 'without a hash'}. What "
             f"the coordinator says that model promises: {says}. If it was trained on rows of this "
@@ -158,14 +164,14 @@ def _public_facts(plan: Plan) -> list[str]:
     return lines
 
 
-def write_private(file: Path, text: str) -> None:
+def write_private(file: Path, content: str | bytes) -> None:
     """Write by rename a file that only its owner may read."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     partial = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content.encode("utf-8") if isinstance(content, str) else content)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(partial, file)

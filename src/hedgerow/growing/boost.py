@@ -13,7 +13,15 @@ from hedgerow.gate import Gate
 from hedgerow.growing.candidates import Cuts, first_cuts, refine
 from hedgerow.growing.candidates.iterative_hessian import refined, refined_columns
 from hedgerow.growing.candidates.quantiles import quantiles
-from hedgerow.growing.leaves import average_values, shrunk, step_values
+from hedgerow.growing.leaves import (
+    average_deviations,
+    average_values,
+    covers,
+    shrunk,
+    shrunk_deviations,
+    step_deviations,
+    step_values,
+)
 from hedgerow.growing.splits.growth import LearnedTree
 from hedgerow.growing.splits.learned import grow_tree, levels_of
 from hedgerow.growing.splits.totally_random import (
@@ -24,7 +32,7 @@ from hedgerow.growing.splits.totally_random import (
 from hedgerow.losses import Loss, RowBound, loss_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Structure, Tree, single_leaf
-from hedgerow.privacy.plan import Later, Plan, Wish
+from hedgerow.privacy.plan import Plan, Wish
 from hedgerow.queries import (
     ColumnCounts,
     ColumnHessians,
@@ -70,9 +78,8 @@ def wishes(schema: Schema, settings: Settings) -> list[Wish]:
     return [replace(wish, share=wish.share / total) for wish in wanted]
 
 
-def later(schema: Schema, settings: Settings) -> Later | None:
+def later(schema: Schema, settings: Settings) -> None:
     """Nothing is priced during the run: every slot is listed."""
-    return None
 
 
 def _cut_question(schema: Schema, settings: Settings) -> tuple[Wish, int]:
@@ -145,8 +152,7 @@ def grow(gate: Gate) -> Ensemble:
             fresh, cuts = _learned_tree(gate, settings, cuts, batch[0])
             trees += fresh
     if averaged:
-        scale = np.float32(1 / max(1, len(trees)))
-        trees = [Tree(tree.structure, tree.values * scale) for tree in trees]
+        trees = [tree.scaled(1 / max(1, len(trees))) for tree in trees]
     return Ensemble(tuple(trees), schema, gate.statement(), averaged, plan.record())
 
 
@@ -165,11 +171,14 @@ def _start(gate: Gate, loss: Loss) -> list[Tree]:
     if gate.plan.settings.start_share > 0:
         try:
             release = gate.release(query)
-            # A count below its own noise says nothing; two deviations keep the start sensible.
-            values = loss.start(release.values, floor=max(1.0, 2 * release.unit))
         except SlotSpent:
-            pass
-    return [single_leaf(values)] if np.any(values) or gate.plan.settings.start_share > 0 else []
+            return [single_leaf(values)]
+        # A count below its own noise says nothing; two deviations keep the start sensible.
+        floor, counts = max(1.0, 2 * release.unit), release.values
+        noise = loss.start_deviation(counts, floor, release.unit)
+        rows = max(float(counts.sum() if query.n_classes else counts[0]), floor)
+        return [single_leaf(loss.start(counts, floor), noise, rows)]
+    return [single_leaf(values)] if np.any(values) else []
 
 
 def _asks_cuts(settings: Settings, schema: Schema) -> bool:
@@ -273,12 +282,18 @@ def _tree(
     batch: int,
 ) -> Tree:
     """Leaf values from sums (number, leaf) and their noise deviations (leaf,)."""
+    cover = covers(sums, bound, deviations).astype(np.float32)
     if settings.update == "averaging":
         floors = np.maximum(1.0, 2 * deviations)
-        return Tree(structure, average_values(sums, bound, floors).astype(np.float32))
-    sums = sums.copy()
+        noise = average_deviations(sums, bound, floors, deviations).astype(np.float32)
+        values = average_values(sums, bound, floors).astype(np.float32)
+        return Tree(structure, values, noise, cover)
+    sums, left = sums.copy(), None
     if settings.shrinkage == "stein":
+        left = shrunk_deviations(sums[: bound.first], deviations)
         sums[: bound.first] = shrunk(sums[: bound.first], deviations)
     floors = settings.floor_deviations * deviations / bound.second_scale
-    steps = step_values(sums, bound, settings.reg_lambda, settings.leaf_clip, floors)
-    return Tree(structure, (settings.learning_rate / batch * steps).astype(np.float32))
+    rate, rule = settings.learning_rate / batch, (bound, settings.reg_lambda, settings.leaf_clip)
+    values = (rate * step_values(sums, *rule, floors)).astype(np.float32)
+    noise = (rate * step_deviations(sums, *rule, floors, deviations, left)).astype(np.float32)
+    return Tree(structure, values, noise, cover)

@@ -34,7 +34,8 @@ __all__ = [
     "NEWTON", "NO_CLIP", "PER_WORD", "SLOPE", "SOFTMAX",
     "SQUARED", "add_kept", "add_scores", "band_keys", "best_splits", "column_hessians",
     "column_sums", "encode", "go_right", "grow_tree", "hash_rows", "leaf_counts", "leaf_sums",
-    "level_histograms", "node_histograms", "row_numbers", "search_all", "search_window", "step_sums", "sums_by_place", "use_threads",
+    "level_histograms", "node_histograms", "row_numbers", "search_all",
+    "search_window", "step_sums", "sums_by_place", "use_threads",
 ]  # fmt: skip
 
 _STRETCHES = 1024  # of a column's range, for the guess where a value lies

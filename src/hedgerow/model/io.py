@@ -11,13 +11,14 @@ from pathlib import Path
 from hedgerow.errors import FormatError
 from hedgerow.failpoints import fail_point
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.known import stack_known, with_known
 from hedgerow.model.tree import stack_trees, unstack_trees
 from hedgerow.packing import pack, unpack
 from hedgerow.schema import Schema
 from hedgerow.statement import Statement
 
 MAGIC = b"HEDGEROW"
-FORMAT = 1
+FORMAT = 2  # 2: deviations and covers of leaves
 MAX_SIZE = 1 << 32
 _HEAD = struct.Struct("<8sIQ")
 
@@ -30,7 +31,7 @@ def model_bytes(model: Ensemble) -> bytes:
         "averaged": model.averaged,
         "record": model.record,
     }
-    body = pack(values, stack_trees(model.trees))
+    body = pack(values, {**stack_trees(model.trees), **stack_known(model.trees)})
     head = _HEAD.pack(MAGIC, FORMAT, len(body))
     return head + body + hashlib.sha256(head + body).digest()
 
@@ -45,7 +46,12 @@ def model_from_bytes(data: bytes, source: str = "model") -> Ensemble:
             f"{source} has model format {version}, newer than this hedgerow reads ({FORMAT}); "
             f"install the hedgerow version that writes model format {version}"
         )
-    if version < 1 or length > MAX_SIZE or len(data) != _HEAD.size + length + 32:
+    if version < FORMAT:
+        raise FormatError(
+            f"{source} has model format {version}, older than this hedgerow reads ({FORMAT}); "
+            "use the hedgerow version that wrote it, or train again"
+        )
+    if length > MAX_SIZE or len(data) != _HEAD.size + length + 32:
         raise FormatError(f"{source} is cut short or damaged; fetch it again")
     if hashlib.sha256(data[:-32]).digest() != data[-32:]:
         raise FormatError(f"{source} was changed after it was written; fetch it again")
@@ -58,7 +64,8 @@ def model_from_bytes(data: bytes, source: str = "model") -> Ensemble:
             raise FormatError("`averaged` is not true or false")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FormatError(f"{source} is not readable: {error}") from error
-    return Ensemble(tuple(unstack_trees(arrays)), schema, statement, averaged, record)
+    trees = with_known(unstack_trees(arrays), arrays)
+    return Ensemble(trees, schema, statement, averaged, record)
 
 
 def write_model(model: Ensemble, path: str | PathLike[str]) -> None:

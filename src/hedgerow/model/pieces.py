@@ -80,7 +80,7 @@ class _Splits:
         self.column: list[int] = structure.feature[nodes].tolist()
         # of each split, the codes that go right
         self.right = [
-            _right_codes(structure, node, grid[j])
+            right_codes(structure, node, grid[j])
             for node, j in zip(nodes, self.column, strict=True)
         ]
 
@@ -226,7 +226,7 @@ def _leaf_of_cells(
     return structure.leaf[node]
 
 
-def _right_codes(structure: Structure, node: int, grid: ColumnGrid) -> Bools:
+def right_codes(structure: Structure, node: int, grid: ColumnGrid) -> Bools:
     right = np.zeros(grid.n_codes, np.bool_)
     if grid.column.kind == "categorical":
         words = structure.members[structure.member_start[node] : structure.member_start[node + 1]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -126,6 +126,19 @@ class Tree:
 
     structure: Structure
     values: NDArray[np.float32]  # (leaf, output)
+    # What is known of the noise in the values, for people: it moves no prediction, has no part in
+    # what makes two trees equal, and does not travel. NaN, or no array: not known.
+    deviation: NDArray[np.float32] | None = None  # (leaf, output) of the noise in a value
+    cover: NDArray[np.float32] | None = None  # (leaf,) released Hessians or rows of a leaf
+    # Whether a release has noise of its own for every leaf; if not, leaves were made from each
+    # other's sums, and deviations are those of values around their common level.
+    independent: bool = True
+
+    def scaled(self, factor: float) -> Tree:
+        """The tree with all values times a number."""
+        scale = np.float32(factor)
+        noise = None if self.deviation is None else self.deviation * np.abs(scale)
+        return replace(self, values=self.values * scale, deviation=noise)
 
     def check(self, schema: Schema, n_outputs: int) -> None:
         """Raise FormatError unless this is a tree over the schema with finite values."""
@@ -143,6 +156,12 @@ class Tree:
             raise FormatError("a tree's values do not match its leaves")
         if not bool(np.isfinite(self.values).all()):
             raise FormatError("a tree's leaf value is not finite")
+        shapes = ((self.deviation, self.values.shape), (self.cover, self.values.shape[:1]))
+        for array, shape in shapes:
+            if array is not None and (
+                array.shape != shape or bool((array < 0).any() or np.isinf(array).any())
+            ):
+                raise FormatError("what a tree says of its noise does not match its leaves")
 
     def to_bytes(self) -> bytes:
         return self._bytes
@@ -158,7 +177,11 @@ class Tree:
         return hash(self._bytes)
 
 
-def single_leaf(values: NDArray[np.floating[Any]]) -> Tree:
+def single_leaf(
+    values: NDArray[np.floating[Any]],
+    deviation: NDArray[np.floating[Any]] | None = None,
+    cover: float | None = None,
+) -> Tree:
     """A tree of one leaf: a constant added to every row's score, such as the base rate."""
     return Tree(
         Structure(
@@ -171,6 +194,8 @@ def single_leaf(values: NDArray[np.floating[Any]]) -> Tree:
             members=np.zeros(0, np.uint64),
         ),
         np.asarray(values, np.float32).reshape(1, -1),
+        None if deviation is None else np.asarray(deviation, np.float32).reshape(1, -1),
+        None if cover is None else np.array([cover], np.float32),
     )
 
 

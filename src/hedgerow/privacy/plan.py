@@ -27,6 +27,7 @@ FORMAT = 1
 MAX_SLOTS = 1_000_000
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 MAX_NUMBERS = 1 << 22  # of one question; a party's memory may not depend on what is asked
+EVALUATION = "evaluation"  # the method of a plan that measures a model and grows none
 LEAST_MU = 1e-9  # of a slot; less is no answer, and noise too wide to draw
 TOP = (
     "format", "run", "schema", "unit", "method", "seed", "privacy", "settings", "slot", "rest",
@@ -147,6 +148,11 @@ class Plan:
             self.branches.check(len(self.slots))
             if self.rest is not None or any(slot.mu != 0 for slot in self.slots):
                 raise PlanError("a slot of pure questions has no mu. Nothing was asked.")
+
+    @property
+    def measures(self) -> bool:
+        """Whether the model that the plan names is measured, not built on."""
+        return self.method == EVALUATION
 
     @property
     def n_slots(self) -> int:

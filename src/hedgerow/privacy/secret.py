@@ -1,4 +1,4 @@
-"""Secret random numbers that are no noise: directions, choices and orders that others must not know.
+"""Secret random numbers that are no noise: directions, choices and orders.
 
 They come from ChaCha20 under a key of the operating system, drawn anew for each call. Nothing here
 is charged and no epsilon rests on it; noise is drawn in `mechanisms.py`.

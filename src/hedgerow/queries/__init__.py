@@ -16,10 +16,13 @@ from hedgerow.queries.base import (
     step_trees,
 )
 from hedgerow.queries.class_histograms import ClassHistograms
+from hedgerow.queries.class_outcomes import ClassOutcomes
 from hedgerow.queries.column_counts import ColumnCounts
 from hedgerow.queries.column_hessians import ColumnHessians
 from hedgerow.queries.column_sums import ColumnSums
 from hedgerow.queries.cuts import n_bins_of
+from hedgerow.queries.error_counts import ErrorCounts
+from hedgerow.queries.error_sums import ErrorSums
 from hedgerow.queries.impurity_bounds import ImpurityBounds
 from hedgerow.queries.label_sums import LabelSums
 from hedgerow.queries.leaf_averages import LeafAverages
@@ -42,6 +45,9 @@ QUERIES: dict[str, Any] = {
         ImpurityBounds,
         SplitChoices,
         LeafAverages,
+        ClassOutcomes,
+        ErrorCounts,
+        ErrorSums,
     )
 }
 
@@ -50,10 +56,13 @@ __all__ = [
     "QUERIES",
     "Block",
     "ClassHistograms",
+    "ClassOutcomes",
     "ColumnCounts",
     "ColumnHessians",
     "ColumnSums",
     "EnsembleRef",
+    "ErrorCounts",
+    "ErrorSums",
     "ImpurityBounds",
     "LabelSums",
     "LeafAverages",

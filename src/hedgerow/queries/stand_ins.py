@@ -10,6 +10,9 @@ from hedgerow.binning import base_grid
 from hedgerow.model.tree import Structure
 from hedgerow.queries.base import EnsembleRef, SumQuery
 from hedgerow.queries.class_histograms import ClassHistograms
+from hedgerow.queries.class_outcomes import ClassOutcomes
+from hedgerow.queries.error_counts import ErrorCounts
+from hedgerow.queries.error_sums import N_BLOCKS, ErrorSums
 from hedgerow.queries.gradients import Gradients
 from hedgerow.queries.impurity_bounds import ImpurityBounds
 from hedgerow.queries.leaf_averages import LEAF_RULES, LeafAverages
@@ -19,6 +22,7 @@ from hedgerow.schema import Schema
 
 KINDS = (ClassHistograms.kind, ImpurityBounds.kind)
 CHOICES = (SplitChoices.kind, LeafAverages.kind)
+OUTCOMES = (ClassOutcomes.kind, ErrorCounts.kind, ErrorSums.kind)
 LONGEST_NUMBER = sys.float_info.max  # 23 letters as JSON, as long as a positive number gets
 LONGEST_MECHANISM = "permute-and-flip"
 Shapes = dict[str, tuple[int, ...]]
@@ -72,3 +76,14 @@ def choice_stand_in(
 def gradients_stand_in(loss: str, ensemble: EnsembleRef) -> Gradients:
     """With the longest numbers that can be written."""
     return Gradients(loss, ensemble, LONGEST_NUMBER)
+
+
+def outcomes_stand_in(kind: str, n_classes: int, ensemble: EnsembleRef) -> tuple[SumQuery, Shapes]:
+    """Questions about finished predictions, with more edges than any evaluation has."""
+    edges: Shapes = {"edges": (64,)}
+    if kind == ErrorCounts.kind:
+        return ErrorCounts((), 999, ensemble), edges
+    if kind == ErrorSums.kind:
+        numbers = (LONGEST_NUMBER,) * 3
+        return ErrorSums((), *numbers, (1.0,) * N_BLOCKS, ensemble), edges
+    return ClassOutcomes(n_classes, (), LONGEST_NUMBER, (1.0, 1.0, 1.0), ensemble), edges

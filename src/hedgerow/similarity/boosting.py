@@ -19,7 +19,6 @@ from hedgerow.schema import Schema
 from hedgerow.tables import Rows
 
 
-
 @dataclass(frozen=True)
 class TreeRule:
     """How large a tree grows and how far it steps."""
@@ -64,7 +63,9 @@ class Grower:
         )  # fmt: skip
         structure = self._structure(nodes[:n], rights[:n])
         is_leaf = structure.feature < 0
-        return Tree(structure, leaf_values(sums[:n][is_leaf], rule.learning_rate, rule.reg_lambda)), structure.leaf[end]
+        return Tree(
+            structure, leaf_values(sums[:n][is_leaf], rule.learning_rate, rule.reg_lambda)
+        ), structure.leaf[end]
 
     def _structure(self, nodes: Ints, rights: NDArray[np.bool_]) -> Structure:
         feature = nodes[:, 0].astype(np.int32)

@@ -42,7 +42,9 @@ class ActiveRows:
         own, others = _row_seal(self._rows, salt), {}
         for name, answer in answers.items():
             count = answer.whole("count", 0, 1 << 40)
-            seal = IdsSeal(count, str(answer.values.get("ordered")), str(answer.values.get("unordered")))
+            seal = IdsSeal(
+                count, str(answer.values.get("ordered")), str(answer.values.get("unordered"))
+            )
             if (not seal.ordered) != (not own.ordered):
                 raise TableError(
                     f"ids are known to {self._settings.active if own.ordered else name} alone, so "
@@ -88,7 +90,9 @@ class PassiveRows:
         if kind == "ids-common" and self._alignment is not None:
             self._index = self._alignment.rows(letter.array("told", np.uint8, (-1,)).tobytes())
             return DONE
-        raise FormatError(f"the active party asked {kind!r}, which was not agreed on. Nothing was sent.")
+        raise FormatError(
+            f"the active party asked {kind!r}, which was not agreed on. Nothing was sent."
+        )
 
     def _seal(self, letter: Letter) -> bytes:
         try:

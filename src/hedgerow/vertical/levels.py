@@ -120,9 +120,7 @@ def search(
     histograms: Ints, starts: Ints, categorical: Bools, totals: Ints, lam: float, least: float
 ) -> Found:
     """The best splits from histograms (node, bin, number) and totals (node, number)."""
-    return Found(
-        *kernels.best_splits(histograms, starts, categorical, totals, BITS, lam, least)
-    )
+    return Found(*kernels.best_splits(histograms, starts, categorical, totals, BITS, lam, least))
 
 
 def totals_of(level: Level, numbers: Ints) -> Ints:

@@ -1,7 +1,8 @@
 """A model split over parties: the active party's trees, and each party's own questions.
 
 An inner node names an owner and the number of one of its splits. Thresholds and category sets stay
-with their owner; leaf values stay with the active party. With all parts `merged` makes one ensemble.
+with their owner; leaf values stay with the active party. With all parts
+`merged` makes one ensemble.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Joint prediction: the active party walks all rows down all trees, asking owners level by level.
 
 At each depth it asks every passive party once, for all rows and trees together: which way go these
-rows at these splits? The number of messages depends on the depth of the trees, not on rows or trees.
+rows at these splits? The number of messages depends on the depth of the trees, not on rows
+or trees.
 """
 
 from __future__ import annotations
@@ -72,9 +73,7 @@ class PredictionProgram:
             wanted = {name: _wanted(trees, at, place) for place, name in enumerate(parties)}
             if not any(wanted.values()):
                 break
-            letters = {
-                name: _question(wanted[name], n) for name in asking.passive if wanted[name]
-            }
+            letters = {name: _question(wanted[name], n) for name in asking.passive if wanted[name]}
             answers = (yield from asking.ask(letters, "sides")) if letters else {}
             for place, name in enumerate(parties):
                 if not wanted[name]:
@@ -97,7 +96,8 @@ class PredictionProgram:
 
     def _keep(self) -> None:
         """The scores on the active party's shelf, with the ids they belong to."""
-        assert self.scores is not None and self.index is not None
+        assert self.scores is not None
+        assert self.index is not None
         ids = None if self._rows.ids is None else [self._rows.ids[i] for i in self.index]
         values = {"ids": ids, "schema": self._schema.to_dict()}
         arrays = {"scores": self.scores, "index": self.index}

@@ -66,7 +66,10 @@ class VerticalProgram:
         if isinstance(side, ScoredHere):
             side.shapes = {name: Shape.read(letter) for name, letter in ready.items()}
         booster = Booster(bins, settings, loss, side, self.asking)
-        yield from booster.grow()
+        try:
+            yield from booster.grow()
+        finally:
+            side.close()
         end = pack({"kind": "end"})
         yield from self.asking.ask(dict.fromkeys(settings.passive, end), "done")
         part = self._kept(tuple(booster.splits), booster)
@@ -106,6 +109,7 @@ class VerticalProgram:
             if side is None:
                 raise letter.wrong("it comes before the run has begun")
             if kind == "end":
+                side.close()
                 part = self._kept(tuple(held))
                 return DONE, part.to_bytes() if settings.merge else b""
             if kind == "split":
@@ -118,7 +122,11 @@ class VerticalProgram:
                 return pack({"kind": "sides"}, arrays), b""
             return side.answer(kind, letter), b""
 
-        yield from answering(settings.active, answer)
+        try:
+            yield from answering(settings.active, answer)
+        finally:
+            if side is not None:
+                side.close()
 
     def _binned(self, rows: Rows) -> Bins:
         grid = base_grid(self._schema)
@@ -156,7 +164,9 @@ def check_share(name: str, rows: Rows, schema: Schema, settings: VerticalSetting
             "Nothing was sent. Correct owners, or start the party with another table."
         )
     if name == settings.active and len(rows.target) != rows.n_rows:
-        raise TableError(f"{name} is the active party and its table has no labels. Nothing was sent.")
+        raise TableError(
+            f"{name} is the active party and its table has no labels. Nothing was sent."
+        )
     if settings.ids == "psi" and rows.ids is None:
         raise TableError(
             f"the rows of {name} have no ids to compare. Nothing was sent. Name the id column, or "

@@ -130,7 +130,8 @@ def predict_jointly(
         programs[name] = prediction_program(name, tables[name], active.schema, agreement, shelf)
     talk(programs)
     done = programs[active.party]
-    assert done.scores is not None and done.index is not None
+    assert done.scores is not None
+    assert done.index is not None
     return done.scores, done.index, done
 
 

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from hedgerow.errors import SettingsError
+from hedgerow.losses import loss_for
+from hedgerow.privacy.local import LEAST_EPSILON, MOST_EPSILON
 from hedgerow.schema import Schema
 
 PROTECTIONS = ("none", "smm-1", "smm-2", "ldp", "paillier")
@@ -30,7 +32,7 @@ _RANGES: dict[str, tuple[float, float, bool]] = {  # name: low, high, whole numb
     "gamma": (0.0, 1e12, False),
     "min_child_weight": (0.0, 1e12, False),
     "kernel_share": (0.01, 1.0, False),
-    "epsilon": (1e-4, 1e3, False),
+    "epsilon": (LEAST_EPSILON, 1e6, False),
 }
 
 
@@ -125,16 +127,36 @@ class VerticalSettings:
                 "column of the schema, or take the column out of it."
             )
         if unknown := sorted(set(self.owners) - set(schema.names)):
-            raise SettingsError(f"owners name the column {unknown[0]!r}, which is not in the schema")
+            raise SettingsError(
+                f"owners name the column {unknown[0]!r}, which is not in the schema"
+            )
         if not self.active:
-            raise SettingsError("no active party: say which party has the labels. Nothing was sent.")
+            raise SettingsError(
+                "no active party: say which party has the labels. Nothing was sent."
+            )
         if not self.passive:
             raise SettingsError(
                 f"all columns belong to {self.active!r}; a vertical run needs a passive party too. "
                 "Nothing was sent. Use `hedgerow train` for one table."
             )
+        if self.protection == "ldp":
+            self._check_epsilon(loss_for(schema.label).n_outputs)
         if schema.unit.kind != "row":
-            raise SettingsError("a vertical run knows one row a person; the schema's unit is a person")
+            raise SettingsError(
+                "a vertical run knows one row a person; the schema's unit is a person"
+            )
+
+    def share(self, n_outputs: int) -> float:
+        """The epsilon of one draw of noise: of a label, or of one output of one tree."""
+        return self.epsilon / (1 if self.mechanism == "labels-once" else self.n_trees * n_outputs)
+
+    def _check_epsilon(self, n_outputs: int) -> None:
+        if not LEAST_EPSILON <= (share := self.share(n_outputs)) <= MOST_EPSILON:
+            raise SettingsError(
+                f"epsilon = {self.epsilon:g} leaves {share:g} for one draw of noise; it must be "
+                f"{LEAST_EPSILON:g} to {MOST_EPSILON:g}. Nothing was sent. Change epsilon, or "
+                "choose fewer trees or mechanism = labels-once."
+            )
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

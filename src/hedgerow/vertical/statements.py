@@ -6,7 +6,7 @@ from hedgerow.exchange import Agreement
 from hedgerow.statement import Disclosure, Statement
 from hedgerow.vertical.settings import VerticalSettings
 
-AUDIT = "hedgerow.vertical.audit"
+_AUDITS = "hedgerow.vertical.audit_"
 _ACTIVE, _PASSIVE = "the active party", "passive parties"
 
 
@@ -17,12 +17,12 @@ def disclosures(settings: VerticalSettings) -> tuple[Disclosure, ...]:
         Disclosure(
             _ACTIVE, "columns of passive parties",
             "which rows go left and right at every split it uses, never a value or a threshold",
-            f"{AUDIT}.instance_spaces",
+            f"{_AUDITS}columns.instance_spaces",
         ),
         Disclosure(
             _PASSIVE, "all columns",
             "which rows are together in a node, hence which way they went at others' splits",
-            f"{AUDIT}.instance_spaces",
+            f"{_AUDITS}columns.instance_spaces",
         ),
         Disclosure(
             "the coordinator", "the run",
@@ -62,8 +62,8 @@ def _statistics(settings: VerticalSettings) -> list[Disclosure]:
     )  # fmt: skip
     if settings.protection == "none":
         seen = Disclosure(
-            _PASSIVE, "labels", "the gradient of every row: the label itself, from the first tree on",
-            f"{AUDIT}.labels_from_gradients",
+            _PASSIVE, "labels", "the gradient of every row: its label, from the first tree on",
+            f"{_AUDITS}labels.labels_from_gradients",
         )  # fmt: skip
         return [seen, gains]
     if settings.protection == "ldp":
@@ -83,13 +83,13 @@ def _statistics(settings: VerticalSettings) -> list[Disclosure]:
                 _ACTIVE, "columns of passive parties",
                 f"the split matrix less what lies along r' of r = {share} n vectors: below about "
                 "0.9 n projections find nearly all of its 0 and 1",
-                f"{AUDIT}.recover_splits",
+                f"{_AUDITS}matrices.recover_splits",
             ),
             Disclosure(
                 _PASSIVE, "labels",
                 f"r = {share} n vectors orthogonal to the gradients: from about half of the rows "
                 "upward they show the labels of the first tree",
-                f"{AUDIT}.labels_from_kernel",
+                f"{_AUDITS}kernels.labels_from_kernel",
             ),
         ]  # fmt: skip
     return [
@@ -98,12 +98,12 @@ def _statistics(settings: VerticalSettings) -> list[Disclosure]:
             _PASSIVE, "labels",
             f"gradients less what lies along r' of the vectors they sent (r = {share} of the null "
             "space): labels of the first tree follow by projection",
-            f"{AUDIT}.labels_from_answers",
+            f"{_AUDITS}matrices.labels_from_answers",
         ),
         Disclosure(
             _ACTIVE, "columns of passive parties",
             "vectors of the null space of each block's split matrix and random columns",
-            f"{AUDIT}.recover_splits",
+            f"{_AUDITS}matrices.recover_splits",
         ),
     ]  # fmt: skip
 

@@ -26,6 +26,7 @@ class Asking:
         self.passive = tuple(passive)
         self.sent = 0  # bytes of letters, and of their answers
         self.received = 0
+        self.questions = 0  # how often it asked
         self._report = b""
 
     def report(self, values: Mapping[str, Any]) -> None:
@@ -35,6 +36,7 @@ class Asking:
     def ask(self, letters: Mapping[str, bytes], kind: str) -> Talk[dict[str, Letter]]:
         """Send letters; the answers by party, all of one kind."""
         self.sent += sum(len(letter) for letter in letters.values())
+        self.questions += 1
         report, self._report = self._report, b""
         got = yield Step(letters, report)
         by_writer(got, set(), "none")

@@ -25,7 +25,7 @@ from hedgerow.growing.auto.start import (
 from hedgerow.growing.auto.state import Run, mu_of_a_row
 from hedgerow.growing.auto.table_rounds import table_rounds
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.model.tree import Tree, single_leaf
+from hedgerow.model.tree import single_leaf
 from hedgerow.privacy.plan import Later, Plan, Wish
 from hedgerow.queries import ColumnSums, LabelSums, LeafSums, ScoreCounts, n_bins_of
 from hedgerow.schema import Schema
@@ -195,13 +195,12 @@ def _recalibrate(run: Run) -> None:
 
 def _ensemble(run: Run) -> Ensemble:
     """What the run builds on, one constant, one tree a column, and the tables."""
-    slope = np.float32(run.slope)
-    trees = [Tree(tree.structure, tree.values * slope) for tree in run.gate.start]
+    trees = [tree.scaled(run.slope) for tree in run.gate.start]
     trees.append(single_leaf(run.intercept))
     for j, scores in enumerate(run.theta):
         if np.any(scores):
-            trees.append(run.step_tree(j, run.slope * scores))
-    trees += [Tree(tree.structure, tree.values * slope) for tree in run.tables]
+            trees.append(run.column_tree(j))
+    trees += [tree.scaled(run.slope) for tree in run.tables]
     plan, statement = run.gate.plan, run.gate.statement()
     record = {
         "method": plan.method,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from hedgerow.growing.auto.deviations import smooth_deviation
 from hedgerow.growing.auto.smoothing import centred, column_weights, directed, smooth
 from hedgerow.growing.auto.state import Run
 
@@ -28,6 +29,7 @@ class _Average:
         weight = run.rule.start_weight
         self.precision = [weight / (known.z_noise[:, None] * b.n_cells) for b in run.bins]
         self.mean = [np.zeros_like(z) for z in known.z]
+        self.variance = [known.z_noise[:, None] * b.n_cells for b in run.bins]  # of the mean
         self.empty = not bool(np.isfinite(known.z_noise).all())
         self.level = 0.0  # precision of the intercept of numbers
         if not self.empty:
@@ -46,6 +48,8 @@ class _Average:
             z = fresh + run.known.hessians[j] * run.theta[j] / run.spread
             old, new = run.rule.memory * self.precision[j], 1.0 / noise[j]
             self.mean[j] = (old * self.mean[j] + new * z) / (old + new)
+            known = np.where(old > 0, self.variance[j], 0.0)
+            self.variance[j] = (old**2 * known + new**2 * noise[j]) / (old + new) ** 2
             self.precision[j] = old + new
         self.empty = False
         self._shift(shift, [n * b.n_bins for n, b in zip(noise, run.bins, strict=True)])
@@ -84,6 +88,30 @@ class _Average:
                 for mean, precision, hessians, grid, sign in columns
             ]
 
+    def deviations(self) -> list[Floats] | None:
+        """Deviations (output, bin) of the target by the noise of all rounds; None if none came.
+
+        Sums are taken at scores that earlier noise has moved; to first order a column's own scores
+        cancel, and what other columns add is left out.
+        """
+        run, caution = self._run, self._run.rule.caution
+        if self.empty:
+            return None
+        columns = zip(
+            self.mean, self.precision, self.variance, run.known.hessians, run.grid, strict=True
+        )
+        with _blas().limit(limits=1):
+            return [
+                run.spread
+                * np.stack(
+                    [
+                        smooth_deviation(z, 1 / p, h, grid.ordered, caution, v)
+                        for z, p, v, h in zip(mean, precision, variance, hessians, strict=True)
+                    ]
+                )
+                for mean, precision, variance, hessians, grid in columns
+            ]
+
     def _centred(self, sums: list[Floats], noise: Floats) -> tuple[list[Floats], Floats]:
         """`centred` for every output; noise is (output, column)."""
         moved, shift = [np.zeros_like(s) for s in sums], np.zeros(len(noise))
@@ -116,6 +144,7 @@ def main_rounds(run: Run) -> None:
         target = average.target()
         step = [rule.eta * (t - now) for t, now in zip(target, run.theta, strict=True)]
     run.move(step)
+    run.deviations = average.deviations()
 
 
 def _weights(run: Run, target: list[Floats]) -> Floats:

@@ -50,7 +50,7 @@ def _with_missing(kernel: Floats) -> Floats:
     return full
 
 
-def _prior(caution: float, n_kernels: int = 1) -> Floats:
+def prior(caution: float, n_kernels: int = 1) -> Floats:
     """Log weights of TAUS beforehand: `caution` speaks for tau = 0.
 
     tau = 0 is the same under every kernel, so all of them together count it once.
@@ -74,14 +74,14 @@ def smoothed(
     level = a / np.linalg.norm(a)
     white = z * root
     white = white - level * (level @ white)
-    means, logs, prior = [], [], _prior(caution, len(kernels))
+    means, logs, first = [], [], prior(caution, len(kernels))
     for kernel in kernels:
-        values, vectors = np.linalg.eigh(_without(a[:, None] * kernel * a, level))
+        values, vectors = np.linalg.eigh(without(a[:, None] * kernel * a, level))
         spread = TAUS[:, None] ** 2 * np.maximum(values, 0.0) + 1.0  # (tau, eigenvector)
         along = vectors.T @ white
         back = (along / spread) @ vectors.T  # (tau, bin)
         means.append(TAUS[:, None] ** 2 * ((back * a) @ kernel))
-        logs.append(prior - 0.5 * np.sum(np.log(spread) + along**2 / spread, axis=1))
+        logs.append(first - 0.5 * np.sum(np.log(spread) + along**2 / spread, axis=1))
     return _around_zero(np.concatenate(means), np.concatenate(logs), hessian)
 
 
@@ -92,13 +92,13 @@ def smoothed_levels(z: Floats, noise: Floats, hessian: Floats, caution: float = 
     trust = square / spread  # precision of a bin's own estimate of the level, under tau
     level = trust @ (z / hessian) / trust.sum(axis=1)
     off = z / hessian - level[:, None]
-    log_evidence = _prior(caution) - 0.5 * (
+    log_evidence = prior(caution) - 0.5 * (
         np.log(spread).sum(axis=1) + np.log(trust.sum(axis=1)) + np.sum(trust * off**2, axis=1)
     )
     return _around_zero(TAUS[:, None] ** 2 * trust * off, log_evidence, hessian)
 
 
-def _without(matrix: Floats, unit: Floats) -> Floats:
+def without(matrix: Floats, unit: Floats) -> Floats:
     """A symmetric matrix with a direction projected out on both sides."""
     along = matrix @ unit
     crossed = np.outer(unit, along)

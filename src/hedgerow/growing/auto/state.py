@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ class Run:
     known: Known = field(init=False)
     bins: list[Bins] = field(init=False)
     theta: list[Floats] = field(init=False)  # scores of a column: (output, bin)
+    deviations: list[Floats] | None = None  # of the noise in them, once they are learned
     intercept: Floats = field(init=False)  # (output,)
     spread: float = 1.0  # of the label, for numbers: the unit of every score
     tables: list[Tree] = field(default_factory=list)
@@ -111,3 +112,14 @@ class Run:
             self._steps[column] = structure_of(self.schema, self.grid, [parts])
         structure, of_leaf = self._steps[column]
         return Tree(structure, scores.T[of_leaf].astype(np.float32))
+
+    def column_tree(self, column: int) -> Tree:
+        """A column's scores after recalibration, with what is known of their noise and rows."""
+        tree = self.step_tree(column, self.slope * self.theta[column])
+        of_leaf = self._steps[column][1]
+        rows = self.known.counts[column] / np.bincount(of_leaf, minlength=self.bins[column].n_bins)
+        noise = None
+        if self.deviations is not None:
+            noise = (self.slope * self.deviations[column]).T[of_leaf].astype(np.float32)
+        cover = rows[of_leaf].astype(np.float32)
+        return replace(tree, deviation=noise, cover=cover, independent=False)

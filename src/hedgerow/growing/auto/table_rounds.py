@@ -11,6 +11,7 @@ from hedgerow.growing.auto.parts import Parts, structure_of
 from hedgerow.growing.auto.state import Run
 from hedgerow.growing.auto.tables import (
     TAUS,
+    cell_deviations,
     cell_weights,
     chances,
     cut_parts,
@@ -90,16 +91,19 @@ def _add_round(run: Run, query: LeafSums, release: Release, steps: _Steps, share
     log_tau = np.log(steps.votes / steps.votes.sum())
     ends = np.cumsum([table.n_leaves for table in query.structures])
     sums = values.reshape(bound.width, -1)  # (number, leaf of all tables)
-    weights = []
+    weights, noises, rows = [], [], []
     for part in np.split(sums, ends[:-1], axis=1):
         g, h = -part[0] / run.spread, part[1]
         found, likely = cell_weights(g, h, noise, damping, log_tau, floor)
         steps.votes += likely
         weights.append(damping * found)
+        noises.append(damping * cell_deviations(h, noise, damping, likely, floor))
+        rows.append(np.maximum(h, floor).astype(np.float32))
     most = sum(float(np.abs(w).max()) for w in weights)
     scale = run.spread * min(1.0, MOST_STEP / most if most > 0 else 1.0)
-    for table, found in zip(query.structures, weights, strict=True):
-        tree = Tree(table, (scale * found)[:, None].astype(np.float32))
+    for table, found, own, cover in zip(query.structures, weights, noises, rows, strict=True):
+        cells, deviation = ((scale * part)[:, None].astype(np.float32) for part in (found, own))
+        tree = Tree(table, cells, deviation, cover)
         run.tables.append(tree)
         run.gate.publish(tree)
     steps.last = len(query.structures)

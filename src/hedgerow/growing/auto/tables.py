@@ -87,3 +87,10 @@ def cell_weights(
     weight /= weight.sum()
     means = TAUS[:, None] ** 2 * held * g / (share * noise**2 + held + square)
     return np.asarray(weight @ means), np.asarray(weight)
+
+
+def cell_deviations(h: Floats, noise: float, share: float, likely: Floats, floor: float) -> Floats:
+    """Deviations of `cell_weights` by the noise in g, `likely` the weights of tau it returned."""
+    held = np.maximum(h, floor)
+    square = TAUS[:, None] ** 2 * held
+    return np.asarray(noise * (likely @ (square / (share * noise**2 + held + square * held))))

@@ -13,7 +13,7 @@ from hedgerow.gate import Gate
 from hedgerow.growing.candidates import Cuts
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.growing.dp_xgboost.rule import Shares, price_of
-from hedgerow.growing.leaves import step_values
+from hedgerow.growing.leaves import covers, step_deviations, step_values
 from hedgerow.growing.splits.growth import Bools, cut_of, possible_bins
 from hedgerow.model.tree import Tree
 from hedgerow.queries import LeafAverages, SplitChoices, n_bins_of
@@ -95,18 +95,27 @@ class TreeOfChoices:
         query = LeafAverages(
             structure, self.gradients, price, settings.leaf_rule, least, reg_lambda
         )
-        released = self.gate.release(query).values.reshape(-1, structure.n_leaves)
+        release = self.gate.release(query)
+        released = release.values.reshape(-1, structure.n_leaves)
+        noise = np.full(structure.n_leaves, release.sigmas[0])
+        cover = None
         if query.finishes:
-            steps = released.T
+            steps, noise = released.T, np.repeat(noise[:, None], len(released), axis=1)
         else:
             # What is below the least number of rows, or below its own noise, does not step far.
             bound = query.sums.bound
             floor = max(float(least), 2 * math.sqrt(2) * query.blocks[1].weight)
             steps = step_values(released, bound, reg_lambda, math.inf, floor)
+            cover = covers(released, bound, noise).astype(np.float32)
+            noise = step_deviations(released, bound, reg_lambda, math.inf, floor, noise)
         # An average of gradients is no longer than they are. A step divides it by the most that a
         # Hessian can be, 1 of numbers and 1/4 of a class's log loss, because counts stand for them.
         most = self.gradients.l2
         curvature = 1.0 if self.gradients.loss == "squared" else 0.25
         steps = np.clip(steps, -most, most) / curvature
         steps = np.clip(steps, -settings.leaf_clip, settings.leaf_clip)
-        return Tree(structure, (settings.learning_rate * steps).astype(np.float32))
+        noise = np.minimum(noise / curvature, min(most / curvature, settings.leaf_clip))
+        values, deviation = (
+            (settings.learning_rate * part).astype(np.float32) for part in (steps, noise)
+        )
+        return Tree(structure, values, deviation, cover)

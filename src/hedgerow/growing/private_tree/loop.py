@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hedgerow.binning import base_grid
 from hedgerow.errors import SettingsError
@@ -96,8 +97,9 @@ def _model(gate: Gate, growth: Growth) -> Ensemble:
     nodes = [growth.nodes[number] for number in small.was]
     facts = {**_nodes(nodes, settled, shares), "dearest_path": _dearest(growth)}
     record = {**gate.plan.record(), "tree": facts}
-    trees = (Tree(structure, outputs.astype(np.float32)),)
-    return Ensemble(trees, gate.schema, gate.statement(), averaged=True, record=record)
+    noise, cover = _leaf_noise(settled, shares, structure.feature < 0)
+    tree = Tree(structure, outputs.astype(np.float32), noise[:, -outputs.shape[1] :], cover)
+    return Ensemble((tree,), gate.schema, gate.statement(), averaged=True, record=record)
 
 
 def _shares(settled: Settled, children: list[tuple[int, int]], n_classes: int) -> Floats:
@@ -115,6 +117,23 @@ def _shares(settled: Settled, children: list[tuple[int, int]], n_classes: int) -
         total = float(counts.sum()) + weight
         shares[node] = (counts + weight * prior) / total if total > 0 else prior
     return shares
+
+
+def _leaf_noise(
+    settled: Settled, shares: Floats, leaves: NDArray[np.bool_]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Deviations (leaf, class) of the shares, to first order, and rows; NaN where nothing is known.
+
+    As if a leaf's parent, toward which it leans, had no noise.
+    """
+    counts, noise, share = settled.counts[leaves], settled.deviations[leaves], shares[leaves]
+    noise = np.where(np.isfinite(noise), noise, np.nan)[:, None]
+    n_classes = counts.shape[1]
+    own = np.sqrt(n_classes) * noise[:, 0]
+    rows = np.maximum(counts, 0.0).sum(axis=1)
+    below = np.maximum(rows + SHRINK * own, 1e-12)[:, None]
+    found = noise * np.sqrt((1 - share) ** 2 + (n_classes - 1) * share**2) / below
+    return np.minimum(found, 1.0).astype(np.float32), np.maximum(rows, own).astype(np.float32)
 
 
 def _dearest(growth: Growth) -> float:

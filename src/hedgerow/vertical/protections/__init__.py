@@ -22,9 +22,7 @@ _SIDES = {  # protection: module, active and passive side
 }
 
 
-def active_side(
-    asking: Asking, settings: VerticalSettings, loss: Loss, target: Any
-) -> ActiveSide:
+def active_side(asking: Asking, settings: VerticalSettings, loss: Loss, target: Any) -> ActiveSide:
     """The active party's half of the protection that was agreed on."""
     side: ActiveSide = _class(settings, 1)(asking, settings, loss, target)
     return side

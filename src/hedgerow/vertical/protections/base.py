@@ -62,6 +62,10 @@ class ActiveSide(Protocol):
         """Leaf values (leaf, output) from sums (leaf, number) and numbers of rows."""
         ...
 
+    def close(self) -> None:
+        """End whatever was started for it."""
+        ...
+
 
 class PassiveSide(Protocol):
     """A passive party's half of a protection."""
@@ -74,6 +78,10 @@ class PassiveSide(Protocol):
         """The splits of the nodes that it won, and which of their rows go right."""
         ...
 
+    def close(self) -> None:
+        """End whatever was started for it."""
+        ...
+
 
 class ExactNumbers:
     """Gradients as they are, and steps by them."""
@@ -83,6 +91,9 @@ class ExactNumbers:
 
     def numbers(self, scores: Floats) -> Ints:
         return gradients(self._loss, scores, self._target)
+
+    def close(self) -> None:
+        pass
 
     def values(self, sums: Ints, counts: Ints) -> NDArray[np.float32]:
         return leaf_values(sums, self._settings.learning_rate, self._settings.reg_lambda)
@@ -158,6 +169,9 @@ class Passive:
             raise letter.wrong("it asks for a split that was not offered")
         bits = sides(self.bins, self.level, self.found, nodes)
         return self.found.splits(self.bins, nodes), bits
+
+    def close(self) -> None:
+        pass
 
     def unknown(self, kind: str) -> FormatError:
         return FormatError(f"the active party asked {kind!r}, which this protection does not know")

@@ -13,6 +13,7 @@ from hedgerow.letters import Letter
 from hedgerow.losses import Loss
 from hedgerow.packing import pack
 from hedgerow.vertical import paillier
+from hedgerow.vertical.bins import Bins
 from hedgerow.vertical.levels import Level, counted
 from hedgerow.vertical.processes import Processes
 from hedgerow.vertical.protections.base import (
@@ -40,6 +41,9 @@ class PaillierActive(ScoredHere, ExactNumbers):
         self._packing = packing_for(settings, loss.n_outputs, len(target), self._key.public.bits)
         self._processes = Processes()
 
+    def close(self) -> None:
+        self._processes.close()
+
     def begin(self, numbers: Ints) -> Talk[None]:
         made = paillier.encrypt(self._key, numbers, self._packing, self._processes)
         public = np.frombuffer(self._key.public.to_bytes(), np.uint8)
@@ -52,7 +56,8 @@ class PaillierActive(ScoredHere, ExactNumbers):
 
     def _scored(self, name: str, level: Level, totals: Ints, answer: Letter) -> Floats:
         n, n_bins = level.n_nodes, int(self.shapes[name].starts[-1])
-        closed = answer.array("sums", np.uint8, (-1, self._key.public.width))
+        due = -(-n * n_bins * self._packing.n_parts // self._packing.together)
+        closed = answer.array("sums", np.uint8, (due, self._key.public.width))
         opened = paillier.open_sums(self._key, closed, self._packing, n * n_bins, self._processes)
         histograms = opened.reshape(n, n_bins, totals.shape[1])
         first = int(self.shapes[name].starts[1])
@@ -64,13 +69,23 @@ class PaillierActive(ScoredHere, ExactNumbers):
 class PaillierPassive(PassiveUnscored):
     """Multiplies ciphertexts by bin; re-randomises what it sends back."""
 
+    def __init__(self, bins: Bins, settings: VerticalSettings, n_outputs: int) -> None:
+        super().__init__(bins, settings, n_outputs)
+        self._key: paillier.PublicKey | None = None
+        self._processes = Processes()
+        columns = [bins.codes.column(j).astype(np.int64) for j in range(bins.codes.n_columns)]
+        self._codes = np.stack(columns, axis=1)  # (row, column)
+
+    def close(self) -> None:
+        self._processes.close()
+
     def answer(self, kind: str, letter: Letter) -> bytes:
         if kind == "cipher":
             return self._take(letter)
-        if kind != "level" or not hasattr(self, "_key"):
+        if kind != "level" or self._key is None:
             raise self.unknown(kind)
         level = self.take_level(letter)
-        sums = self._sums(level)
+        sums = self._sums(level, self._key)
         self._last = sums
         flat = sums.reshape(-1, *sums.shape[2:])
         closed = paillier.close(self._key, flat, self._packing, self._processes)
@@ -81,19 +96,17 @@ class PaillierPassive(PassiveUnscored):
         raw = letter.array("key", np.uint8, (-1,)).tobytes()
         self._key = paillier.PublicKey.from_bytes(raw, min(self.settings.key_bits, 1024))
         if self._key.bits < self.settings.key_bits - 1:
-            raise letter.wrong(f"its key has {self._key.bits} bits; {self.settings.key_bits} are due")
+            raise letter.wrong(
+                f"its key has {self._key.bits} bits; {self.settings.key_bits} are due"
+            )
         self._packing = packing_for(self.settings, self.n_outputs, self.n_rows, self._key.bits)
         shape = (self.n_rows, self._packing.n_parts, self._key.width)
         self._ciphertexts = letter.array("made", np.uint8, shape)
-        if not hasattr(self, "_processes"):
-            self._processes = Processes()
-            codes = [self.bins.codes.column(j) for j in range(self.bins.codes.n_columns)]
-            self._codes = np.stack([c.astype(np.int64) for c in codes], axis=1)  # (row, column)
         return DONE
 
-    def _sums(self, level: Level) -> paillier.Bytes:
+    def _sums(self, level: Level, key: paillier.PublicKey) -> paillier.Bytes:
         """Ciphertexts (node, bin, part, byte); the larger of two twins by subtraction."""
-        n, n_bins, key = level.n_nodes, self.bins.n_bins, self._key
+        n, n_bins = level.n_nodes, self.bins.n_bins
         slot, twin = counted(level)
         direct = np.flatnonzero(slot >= 0)
         into = np.full(n + 1, -1, np.int64)

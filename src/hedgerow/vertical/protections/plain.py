@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.exact import BITS, Ints, gradients, leaf_values
+from hedgerow.kernels import SQUARED
 from hedgerow.letters import Letter
 from hedgerow.losses import Loss
 from hedgerow.packing import pack
 from hedgerow.privacy import mechanisms
+from hedgerow.privacy.local import LabelResponse
 from hedgerow.vertical.levels import Level, search
 from hedgerow.vertical.protections.base import (
     DONE,
@@ -102,13 +104,14 @@ class LdpActive(PlainActive):
         k = scores.shape[1]
         # Of rows whose label is the first class (or 0): nothing here depends on a label.
         found = gradients(self._loss, scores, np.zeros(len(scores)))
-        if self._loss.name == "softmax":
+        if k > 1:
             found[:, 0] += 2**BITS  # probabilities of all classes
         if self._known is None:
             own = self._targets(k)
             slopes = found[:, :k] * 2.0**-BITS - own
-            share = self._settings.epsilon / (self._settings.n_trees * k)
-            noisy = mechanisms.perturb(np.clip(slopes, -1, 1), share, self._settings.mechanism)
+            share = self._settings.share(k)
+            flat = np.clip(slopes, -1, 1).ravel()
+            noisy = mechanisms.perturb(flat, share, self._settings.mechanism).reshape(-1, k)
             found[:, :k] = np.rint(noisy * 2.0**BITS).astype(np.int64)
         else:
             found[:, :k] -= np.rint(self._known * 2.0**BITS).astype(np.int64)
@@ -133,10 +136,9 @@ class LdpActive(PlainActive):
 
 def noisy_labels(target: Floats, loss: Loss, epsilon: float) -> Floats:
     """Labels randomised once, as unbiased numbers (row, output)."""
-    if loss.name == "squared":
+    if loss.code == SQUARED:
         return (mechanisms.perturb(2 * target - 1, epsilon, "hybrid")[:, None] + 1) / 2
     classes = 2 if loss.n_outputs == 1 else loss.n_outputs
     drawn = mechanisms.randomised_labels(target.astype(np.int64), classes, epsilon)
-    seen = np.asarray(np.arange(classes)[None, :] == drawn[:, None], np.float64)
-    weights = mechanisms.unbiased_labels(seen, classes, epsilon)
+    weights = LabelResponse(classes, epsilon).unbiased_weights()[drawn]  # (row, class)
     return weights[:, 1:] if loss.n_outputs == 1 else weights

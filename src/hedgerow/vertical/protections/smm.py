@@ -1,26 +1,30 @@
 """`smm-1` and `smm-2` (algorithms 1 to 5): products of two parties' matrices through null spaces.
 
-Rows of a node are taken in blocks, and products of blocks add up; the n-by-n matrix I - ZZ' is never
-formed. What was sums of whole numbers is rounded back to them, so both are as exact as `none`. What
-they hide, or do not, is measured in `vertical/audit.py`.
+Rows of a node are taken in blocks, and products of blocks add up; the n-by-n matrix I - ZZ' is
+never formed. What was sums of whole numbers is rounded back to them, so both are as exact as
+`none`. What they hide, or do not, is measured in `vertical/audit.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
+from threadpoolctl import threadpool_limits
 
 from hedgerow.errors import ExchangeFailed
 from hedgerow.exact import BITS, Ints
+from hedgerow.kernels.threads import over_items
 from hedgerow.privacy import secret
 from hedgerow.vertical.bins import Bins
 from hedgerow.vertical.levels import Level
 
 Floats = NDArray[np.float64]
+T = TypeVar("T")
 CHUNK_ROWS = 8192  # rows whose matrices travel in one letter
 TRIES = 8
 EMPTY = 1e-12  # a row of Z with a smaller square shows the row of what it should hide
@@ -135,6 +139,12 @@ def some_vectors(vectors: Floats, share: float, refuse_empty: bool) -> Floats:
 def hidden(matrix: Floats, vectors: Floats) -> Floats:
     """(I - ZZ') times a matrix, by two thin products."""
     return matrix - vectors @ (vectors.T @ matrix)
+
+
+def each(work: Callable[[T], Floats], items: Sequence[T]) -> list[Floats]:
+    """One matrix after the other, on all cores; each on one, or small ones wait for each other."""
+    with threadpool_limits(1, "blas"):
+        return over_items(work, items)
 
 
 def to_grid(products: Floats) -> Ints:

@@ -1,7 +1,7 @@
 """`smm-1` (algorithms 1 and 2): passive parties answer with M'(I - ZZ'), Z from the active party.
 
-The active party sends r vectors that are orthogonal to its numbers; a passive party answers with its
-split matrix less the part along a secret r' of them, from which the products follow exactly.
+The active party sends r vectors that are orthogonal to its numbers; a passive party answers with
+its split matrix less the part along a secret r' of them, from which the products follow exactly.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Smm1Active(ScoredHere, ExactNumbers):
         sums = {n: np.zeros((level.n_nodes, c.count, width)) for n, c in candidates.items()}
         first = 0
         for chunk in smm.chunks(smm.blocks_of(level, self._settings.block_rows)):
-            held: list[Floats] = [numbers[block.rows] * 2.0**-BITS for block in chunk]
-            vectors = [smm.null_vectors(v, self._count(len(v), width)) for v in held]
+            held = [np.asarray(numbers[block.rows] * 2.0**-BITS, np.float64) for block in chunk]
+            vectors = smm.each(lambda v: smm.null_vectors(v, self._count(len(v), width)), held)
             arrays = {f"u{i}": u for i, u in enumerate(vectors)}
             letter = pack({"kind": "kernel", "first": first, "blocks": len(chunk)}, arrays)
             first += len(chunk)
@@ -89,15 +89,24 @@ class Smm1Passive(PassiveUnscored):
         count = letter.whole("blocks", 1, len(self._blocks))
         first = letter.whole("first", 0, len(self._blocks) - count)
         candidates = smm.Candidates(self.bins.starts, self.bins.categorical)
-        arrays = {}
+        arrays, work = {}, []
         for i, block in enumerate(self._blocks[first : first + count]):
             u = letter.numbers(f"u{i}", (len(block.rows), -1))
-            if not 1 <= u.shape[1] < len(block.rows) or not smm.check_vectors(u):
-                raise letter.wrong("its null-space vectors are not orthonormal")
+            if not 1 <= u.shape[1] < len(block.rows):
+                raise letter.wrong(f"it has {u.shape[1]} null-space vectors for a block")
             due = int(self.settings.kernel_share * len(block.rows))
             if u.shape[1] < min(due, len(block.rows) - 2 * self.n_outputs):
                 raise letter.wrong(f"it has {u.shape[1]} null-space vectors; {due} were agreed")
+            work.append((block, u))
+
+        def answered(one: tuple[smm.Block, Floats]) -> Floats:
+            block, u = one
+            if not smm.check_vectors(u):
+                raise letter.wrong("its null-space vectors are not orthonormal")
             z = smm.some_vectors(u, self.settings.kernel_share, refuse_empty=False)
             hidden = smm.hidden(candidates.matrix(self.bins, block.rows), z)
-            arrays[f"w{i}"] = np.ascontiguousarray(hidden.T)
+            return np.ascontiguousarray(hidden.T)
+
+        for i, w in enumerate(smm.each(answered, work)):
+            arrays[f"w{i}"] = w
         return pack({"kind": "answer"}, arrays)

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from hedgerow.errors import FormatError
 from hedgerow.exact import BITS, Ints
+from hedgerow.kernels.threads import over_items
 from hedgerow.letters import Letter
 from hedgerow.losses import Loss
 from hedgerow.packing import pack
@@ -52,29 +54,35 @@ class Smm2Active(ScoredThere, ExactNumbers):
                 break
             kernels = yield from self._asking.ask(letters, "kernel")
         ending = pack({"kind": "totals"}, {"totals": totals})
-        answers = yield from self._asking.ask(
-            dict.fromkeys(self._asking.passive, ending), "scores"
-        )
+        answers = yield from self._asking.ask(dict.fromkeys(self._asking.passive, ending), "scores")
         return self.read_scores(answers, level.n_nodes)
 
     def _answer(self, kernel: Letter, level: Level, numbers: Ints, sizes: Ints) -> bytes:
         """W of every block that a passive party has sent vectors for."""
-        arrays = {}
+        work: list[tuple[Ints, Floats]] = []
         for i in range(kernel.whole("blocks", 1, _MOST_CHUNKS)):
             rows = kernel.array(f"rows{i}", np.int64, (-1,))
             u = kernel.numbers(f"u{i}", (len(rows), -1))
-            inside = len(rows) and 0 <= int(rows.min()) and int(rows.max()) < len(level.node)
+            inside = len(rows) and int(rows.min()) >= 0 and int(rows.max()) < len(level.node)
             if not inside or len(np.unique(rows)) < len(rows):
                 raise kernel.wrong("it names rows that there are not")
             node = int(level.node[rows[0]])
             if node >= level.n_nodes or bool((level.node[rows] != node).any()):
                 raise kernel.wrong("it mixes rows of several nodes")
             whole = len(rows) >= min(self._settings.block_rows, int(sizes[node])) // 2
-            if not whole or not 1 <= u.shape[1] < len(rows) or not smm.check_vectors(u):
+            if not whole or not 1 <= u.shape[1] < len(rows):
                 raise kernel.wrong("its null-space vectors are not those of a block")
+            work.append((rows, u))
+
+        def answered(one: tuple[Ints, Floats]) -> Floats:
+            rows, u = one
+            if not smm.check_vectors(u):
+                raise kernel.wrong("its null-space vectors are not orthonormal")
             z = smm.some_vectors(u, self._settings.kernel_share, refuse_empty=True)
-            arrays[f"w{i}"] = smm.hidden(numbers[rows] * 2.0**-BITS, z)
-        return pack({"kind": "answer"}, arrays)
+            return smm.hidden(np.asarray(numbers[rows] * 2.0**-BITS, np.float64), z)
+
+        made = smm.each(answered, work)
+        return pack({"kind": "answer"}, {f"w{i}": w for i, w in enumerate(made)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +125,11 @@ class Smm2Passive(Passive):
         """Null-space vectors of the next blocks, candidates in as many groups as rows allow."""
         self._asked: list[_Group] = []
         arrays: dict[str, np.ndarray] = {}
-        for block in self._waiting.pop(0) if self._waiting else []:
-            for group, vectors in self._groups(block):
+        blocks = self._waiting.pop(0) if self._waiting else []
+        with threadpool_limits(1, "blas"):
+            found = over_items(self._groups, blocks)
+        for block, groups in zip(blocks, found, strict=True):
+            for group, vectors in groups:
                 i = len(self._asked)
                 arrays[f"rows{i}"], arrays[f"u{i}"] = block.rows, vectors
                 self._asked.append(group)

@@ -1,0 +1,142 @@
+"""`hedgerow explain`: what a model does, column by column, with bands from its known noise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hedgerow.cli import options
+from hedgerow.cli.screen import print_json, results, show, table, tell
+
+if TYPE_CHECKING:
+    from hedgerow.explain import Explanation, Shape
+
+MOST = 25  # lines of importances
+ACROSS = 41  # letters of a drawn line
+Column = Annotated[
+    list[str] | None,
+    typer.Option("--column", help="Show the shape of this column; two times: of the pair."),
+]
+Picture = Annotated[
+    Path | None,
+    typer.Option("--png", help="Draw the column or pair here (PNG or PDF; needs the extra plots)."),
+]
+
+
+def explain(
+    model: options.ModelFile,
+    column: Column = None,
+    png: Picture = None,
+    json: options.Json = False,
+) -> None:
+    """Show what each column does: importances, shapes with error bands, pairs. Costs no budget."""
+    from hedgerow.errors import SettingsError
+    from hedgerow.explain import explain as explained
+    from hedgerow.model.io import read_model
+
+    found = explained(read_model(model))
+    names = column or []
+    if len(names) > 2 or (png is not None and not names):
+        raise SettingsError("name one --column for its shape, or two for their pair")
+    shapes = [found.shape(name) for name in names]
+    if png is not None:
+        found.plot(names[0], "".join(names[1:])).figure.savefig(png, dpi=150)
+        tell(f"Picture written to {png}.")
+    if json:
+        part = found.pair(*names) if len(names) == 2 else shapes[0] if shapes else found
+        print_json(part.to_dict())
+    elif len(names) == 2:
+        _pair(found, *names)
+    elif shapes:
+        _shape(found, shapes[0])
+    else:
+        _overview(found)
+
+
+def _overview(found: Explanation) -> None:
+    from math import isfinite
+
+    shown = table(
+        f"What moves the {found.unit}", "column", "importance", "noise", "", right=("importance",)
+    )
+    ranked = found.importances
+    most = max((importance for _, importance, _ in ranked), default=0.0) or 1.0
+    for name, importance, noise in ranked[:MOST]:
+        told = f"{noise:.3f}" if isfinite(noise) else "?"
+        shown.add_row(name, f"{importance:.3f}", told, "█" * round(24 * importance / most))
+    results().print(shown)
+    if len(ranked) > MOST:
+        show(f"... and {len(ranked) - MOST} more.")
+    _notes(found)
+
+
+def _shape(found: Explanation, shape: Shape) -> None:
+    import numpy as np
+
+    told = {1: ", trained to rise only", -1: ", trained to fall only", 0: ""}[shape.direction]
+    for k, output in enumerate(found.outputs):
+        title = f"{shape.column}{told}: effect on the {found.unit}"
+        title += f" ({output})" if len(found.outputs) > 1 else ""
+        shown = table(
+            title, "cell", "weight", "effect", "95 % band", "", right=("weight", "effect")
+        )
+        ends = [np.nanmin(shape.low[k, shape.shown]), np.nanmax(shape.high[k, shape.shown])]
+        if not np.isfinite(ends).all():
+            ends = [shape.values[k].min(), shape.values[k].max()]
+        for c in shape.shown:
+            low, high = shape.low[k, c], shape.high[k, c]
+            band = f"{low:+.3f} to {high:+.3f}" if np.isfinite(low) else "not known"
+            if shape.edited is not None and shape.edited[k, c]:
+                band = "set by hand"
+            value = shape.values[k, c]
+            line = drawn_line(value, low, high, min(ends[0], 0.0), max(ends[1], 0.0))
+            weight = f"{100 * shape.weights[c]:.1f} %"
+            shown.add_row(shape.cells.labels[c], weight, f"{value:+.3f}", band, line)
+        results().print(shown)
+    _notes(found)
+
+
+def drawn_line(value: float, low: float, high: float, first: float, last: float) -> str:
+    """A value, its band and the zero as letters on one line.
+
+    >>> drawn_line(0.5, 0.25, 0.75, -1.0, 1.0).replace(" ", ".")
+    '....................|....─────●─────.....'
+    """
+    span = (last - first) or 1.0
+
+    def place(x: float) -> int:
+        return min(max(round((x - first) / span * (ACROSS - 1)), 0), ACROSS - 1)
+
+    letters = [" "] * ACROSS
+    letters[place(0.0)] = "|"
+    if low == low and high == high:  # not NaN
+        for i in range(place(low), place(high) + 1):
+            letters[i] = "─"
+    letters[place(value)] = "●"
+    return "".join(letters)
+
+
+def _pair(found: Explanation, first: str, second: str) -> None:
+    import numpy as np
+
+    pair = found.pair(first, second)
+    down, across = (np.flatnonzero(c.possible) for c in (pair.first, pair.second))
+    for k, output in enumerate(found.outputs):
+        title = f"{pair.columns[0]} x {pair.columns[1]}: beyond their shapes, {found.unit}"
+        title += f" ({output})" if len(found.outputs) > 1 else ""
+        shown = table(title, pair.columns[0], *(pair.second.labels[c] for c in across))
+        for r in down:
+            numbers = [
+                f"{pair.values[k, r, c]:+.2f} ± {1.96 * pair.deviation[k, r, c]:.2f}"
+                for c in across
+            ]
+            shown.add_row(pair.first.labels[r], *numbers)
+        results().print(shown)
+    _notes(found)
+
+
+def _notes(found: Explanation) -> None:
+    for note in found.notes:
+        show(note, style="yellow" if note.startswith("NOT PRIVATE") else "dim")

@@ -1,0 +1,179 @@
+"""The private part of `hedgerow evaluate`: plan, ledger, parties, and the result for people."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hedgerow.cli.screen import print_json, results, show, table, tell
+from hedgerow.cli.train import check_parties, facts_of, nothing_spent, plan_file, record_budget
+from hedgerow.errors import PlanError
+
+if TYPE_CHECKING:
+    from hedgerow.cli.parties import Parties
+    from hedgerow.evaluation import Evaluation, Measure
+    from hedgerow.model.ensemble import Ensemble
+    from hedgerow.privacy.ledger import Ledger
+    from hedgerow.privacy.plan import Plan
+
+MOST_SHOWN = 8  # classes of a confusion matrix on a screen
+Given = dict[str, Any]
+
+
+def run_and_show(
+    model: Path,
+    parties: Parties,
+    given: Given,
+    out: Path | None,
+    ledger: Path | None,
+    budget: tuple[float | None, float | None],
+    json: bool,
+) -> None:
+    """Evaluate, write the result, and print it."""
+    from hedgerow.model.ensemble import Ensemble
+
+    with nothing_spent():
+        trained = Ensemble.load(model)
+        out = out or model.with_name(model.name + ".evaluation.json")
+        stored_in = ledger or parties.ledger_path(model.with_name(model.name + ".ledger"))
+    with closing(parties):
+        found, facts = _run(trained, parties, given, out, stored_in, budget)
+    if json:
+        print_json({**found.to_dict(), **facts})
+        return
+    _show(found, facts, str(model))
+    tell(f"Result written to {out}.")
+
+
+def _run(
+    model: Ensemble,
+    parties: Parties,
+    given: Given,
+    out: Path,
+    stored_in: Path,
+    budget: tuple[float | None, float | None],
+) -> tuple[Evaluation, Given]:
+    """Everything that can fail is tried before the first charge."""
+    from hedgerow.cli.files import check_writable
+    from hedgerow.privacy.ledger import Ledger
+
+    with nothing_spent():
+        beside = out.with_name(out.name + ".plan.toml")
+        given = parties.settled(model.schema, given)
+        plan = _settled(model, given, len(parties.names), beside)
+        parties.check(model.schema)
+        check_writable(out)
+        opened = Ledger.open(stored_in)
+    with opened, plan_file(beside, plan, opened):
+        with nothing_spent():
+            check_parties(opened, plan, parties.names, beside, resume=False)
+            record_budget(opened, *budget, plan, parties.owners)
+        found, facts = _ask(model, parties, plan, opened, out)
+    return found, {**facts, "plan": str(beside), "out": str(out)}
+
+
+def _settled(model: Ensemble, given: Given, n_parties: int, beside: Path) -> Plan:
+    """The plan beside the result if there is one, so that the same command gives the same."""
+    from hedgerow.cli.planning import differences
+    from hedgerow.evaluation import evaluation_plan
+    from hedgerow.presets import check_party_count
+    from hedgerow.privacy.plan import Plan
+    from hedgerow.settings import privacy_from
+
+    if not beside.exists():
+        own = model.statement.delta or 1e-6
+        several = "parties" if n_parties > 1 else "coordinator"
+        privacy = privacy_from({"delta": own, "trust": several, **given})
+        check_party_count(privacy, n_parties)
+        return evaluation_plan(model, privacy)
+    plan = Plan.read(beside)
+    found = differences(plan, given)
+    if not plan.measures or plan.settings.warm_start != model.hash:
+        found = [f"it is of the model {plan.settings.warm_start[:12]}, not of {model.hash[:12]}"]
+    if found:
+        raise PlanError(
+            f"{beside} belongs to an evaluation that was planned differently: {'; '.join(found)}. "
+            "Nothing was asked. Choose another --out for a new one, or repeat the first command "
+            "to see its result again."
+        )
+    check_party_count(plan.privacy, n_parties)
+    return plan
+
+
+def _ask(
+    model: Ensemble, parties: Parties, plan: Plan, ledger: Ledger, out: Path
+) -> tuple[Evaluation, Given]:
+    from hedgerow.cli.files import write_text
+    from hedgerow.cli.running import watching
+    from hedgerow.evaluation import evaluate
+    from hedgerow.gate import Gate
+
+    with (
+        parties.federation(model.schema, plan, ledger) as federation,
+        watching(str(ledger.path)) as watch,
+    ):
+        gate = Gate(federation, plan, ledger, observe=watch.observe, start=model)
+        found = evaluate(gate, model)
+        write_text(out, found.to_json())
+    facts = {
+        "ledger": str(ledger.path),
+        **facts_of(plan, ledger, federation),
+        "releases_asked": watch.asked,
+        "releases_replayed": watch.replayed,
+    }
+    return found, facts
+
+
+def _show(found: Evaluation, facts: Given, model: str) -> None:
+    from hedgerow.evaluation.result import TITLES
+
+    show(found.words())
+    shown = table(
+        f"{model} ({found.model[:12]}), privately",
+        "what", "value", "noise", "sampling", "95 % interval",
+        right=("value", "noise", "sampling", "95 % interval"),
+    )  # fmt: skip
+    for one in found.findings.measures:
+        shown.add_row(TITLES.get(one.name, one.name), *_cells(one))
+    results().print(shown)
+    _show_confusion(found)
+    for note in found.findings.notes:
+        show(note, style="yellow")
+    again = " (all of it replayed: nothing was spent now)" if not facts["releases_asked"] else ""
+    runs = "1 run" if facts["ledger_runs"] == 1 else f"{facts['ledger_runs']} runs"
+    show(
+        f"Spent: epsilon = {facts['epsilon']:.4g} at delta = {facts['delta']:g}{again}. The ledger "
+        f"{facts['ledger']} has {runs}: epsilon = {facts['ledger_epsilon']:.4g} at delta = "
+        f"{facts['ledger_delta']:g}."
+    )
+
+
+def _cells(one: Measure) -> tuple[str, ...]:
+    places = 0 if one.name == "rows" else 4
+
+    def text(value: float | None) -> str:
+        return "" if value is None else f"{value:,.{places}f}"
+
+    if one.value is None:
+        return ("lost in noise", "", "", "")
+    low, high = one.interval or (None, None)
+    between = f"{text(low)} to {text(high)}"
+    return text(one.value), text(one.noise_error), text(one.sampling_error), between
+
+
+def _show_confusion(found: Evaluation) -> None:
+    confusion = found.findings.confusion
+    if confusion is None:
+        return
+    if len(confusion.classes) > MOST_SHOWN:
+        show(f"The confusion of {len(confusion.classes)} classes is in the file.")
+        return
+    names = [str(one) for one in confusion.classes]
+    title = f"Rows by true and predicted class (noise {confusion.noise_error:,.0f})"
+    shown = table(
+        title, "true", *(f"as {name}" for name in names), right=tuple(f"as {n}" for n in names)
+    )
+    for name, row in zip(names, confusion.counts, strict=True):
+        shown.add_row(name, *(f"{count:,.0f}" for count in row))
+    results().print(shown)

@@ -1,0 +1,137 @@
+"""Evaluation as a program of sum queries: where predictions lie, then how they turn out."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.errors import SettingsError, SlotSpent
+from hedgerow.evaluation import many_classes, numbers, two_classes
+from hedgerow.evaluation.result import Evaluation, Findings
+from hedgerow.gate import Gate
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.privacy.plan import EVALUATION, Plan, Wish, make_plan
+from hedgerow.queries import ClassOutcomes, ErrorCounts, ErrorSums, ScoreCounts
+from hedgerow.queries.noise import check_unit
+from hedgerow.schema import Schema
+from hedgerow.settings import Privacy, Settings
+
+Floats = NDArray[np.float64]
+LOOK_SHARE = 0.1  # of mu^2: where the scores of two classes lie
+SIZE_SHARE = 0.2  # how large the errors of numbers are
+# Parts of the question about classes: confusion, counts by probability, log loss.
+CLASS_SHARES = (0.2, 0.6, 0.2)
+LEAST_PROBABILITY = 0.01  # below it a probability counts as so much in the log loss
+
+
+def wishes(schema: Schema) -> list[Wish]:
+    """What an evaluation asks: two questions, or one if there are more than two classes."""
+    k = len(schema.label.classes)
+    if schema.label.task == "regression":
+        sizes = len(numbers.SIZE_EDGES) + 1 + numbers.CELLS
+        return [
+            Wish("error sizes", ErrorCounts.kind, SIZE_SHARE, sizes),
+            Wish("errors", ErrorSums.kind, 1 - SIZE_SHARE, 2 * numbers.BINS + 4),
+        ]
+    if k == 2:
+        size = 4 + 2 * (two_classes.MOST_EDGES + 1) + 1
+        return [
+            Wish("scores", ScoreCounts.kind, LOOK_SHARE, 2 * (len(two_classes.FIRST_LOGITS) + 1)),
+            Wish("outcomes", ClassOutcomes.kind, 1 - LOOK_SHARE, size),
+        ]
+    size = k * k + 2 * (len(many_classes.confidence_edges(k)) + 1) + 1
+    return [Wish("outcomes", ClassOutcomes.kind, 1.0, size)]
+
+
+def evaluation_plan(model: Ensemble, privacy: Privacy, run: str | None = None) -> Plan:
+    """What an evaluation of a model will ask and what it costs, from public facts alone."""
+    if privacy.accounting == "pure":
+        raise SettingsError(
+            "an evaluation adds Gaussian noise, which promises no pure epsilon; give a delta above "
+            "0 and accounting exact or renyi. Nothing was asked."
+        )
+    schema = model.schema
+    check_unit(privacy.trust, schema)
+    settings = Settings(warm_start=model.hash, warm_start_says=model.statement.promise())
+    wanted = wishes(schema)
+    unit = schema.unit.text
+    return make_plan(schema.hash, EVALUATION, settings, privacy, wanted, 0, run, unit)
+
+
+def evaluate(gate: Gate, model: Ensemble) -> Evaluation:
+    """Run an evaluation's plan through a gate that started with the model.
+
+    The first question only says how to ask the second: if its slot was charged and lost, public
+    defaults stand in for it.
+    """
+    schema = model.schema
+    by_task = {"regression": _numbers, "binary": _two_classes, "multiclass": _many_classes}
+    try:
+        found = by_task[schema.label.task](gate, model)
+    except SlotSpent as error:
+        raise SlotSpent(
+            f"{error}: the answer was lost before it was stored, and stays charged. Evaluate again "
+            "as a new run, with a new plan (another --out)."
+        ) from error
+    return Evaluation(
+        model.hash, schema.label.task, schema.label.name, gate.plan.run, found, gate.statement()
+    )
+
+
+def _two_classes(gate: Gate, model: Ensemble) -> Findings:
+    logits = two_classes.FIRST_LOGITS
+    scores = two_classes.sigmoid(logits) if model.averaged else logits
+    first, noise = np.zeros((2, len(logits) + 1)), 0.0
+    with suppress(SlotSpent):
+        release = gate.release(ScoreCounts(2, tuple(map(float, scores)), gate.ensemble))
+        first, noise = release.values.reshape(2, -1), release.sigmas[0]
+    edges = two_classes.edges_for(first, noise)
+    probabilities = tuple(map(float, two_classes.sigmoid(edges)))
+    (confusion, by_bin, loss), sigmas = _outcomes(gate, model, probabilities)
+    counts = two_classes.counts_of(confusion, by_bin, edges, sigmas)
+    means = two_classes.mean_probabilities(edges, first, noise)
+    return two_classes.findings(counts, loss, sigmas[2], means, model.schema.label.classes)
+
+
+def _many_classes(gate: Gate, model: Ensemble) -> Findings:
+    classes = model.schema.label.classes
+    edges = many_classes.confidence_edges(len(classes))
+    found, sigmas = _outcomes(gate, model, edges)
+    most = -math.log(LEAST_PROBABILITY)
+    return many_classes.findings(*found, sigmas, edges, most, classes)
+
+
+def _outcomes(
+    gate: Gate, model: Ensemble, edges: tuple[float, ...]
+) -> tuple[tuple[Floats, Floats, float], tuple[float, ...]]:
+    """Confusion, counts by probability and log loss, with the deviations of their noise."""
+    confusion, by_bin, loss = (share**-0.5 for share in CLASS_SHARES)
+    query = ClassOutcomes(
+        len(model.schema.label.classes), edges, LEAST_PROBABILITY, (confusion, by_bin, loss),
+        gate.ensemble, model.averaged,
+    )  # fmt: skip
+    release = gate.release(query)
+    counted = release.sigmas[:2]
+    return query.split(release.values), (*counted, release.sigmas[2] * query.most_loss)
+
+
+def _numbers(gate: Gate, model: Ensemble) -> Findings:
+    label, averaged = model.schema.label, model.averaged
+    assert label.lower is not None
+    assert label.upper is not None
+    first, noise = np.zeros(len(numbers.SIZE_EDGES) + 1 + numbers.CELLS), 0.0
+    with suppress(SlotSpent):
+        asked = ErrorCounts(numbers.SIZE_EDGES, numbers.CELLS, gate.ensemble, averaged)
+        release = gate.release(asked)
+        first, noise = release.values, release.sigmas[0]
+    frame = numbers.frame_for(first, noise)
+    weights = tuple(share**-0.5 for share in numbers.SHARES)
+    query = ErrorSums(
+        frame.edges, frame.clip, frame.centre, frame.spread, weights, gate.ensemble, averaged
+    )
+    release = gate.release(query)
+    sums = numbers.Sums.of(release.values, release.sigmas, frame)
+    return numbers.findings(sums, frame, label.lower, label.upper)

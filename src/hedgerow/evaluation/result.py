@@ -1,0 +1,249 @@
+"""What an evaluation says: measures with their errors, curves with bands; as a file and in words.
+
+An `Evaluation` holds released numbers and what follows from them, nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from hedgerow.errors import FormatError
+from hedgerow.statement import Statement
+
+FORMAT = 1
+KIND = "hedgerow evaluation"
+CONFIDENCE = 0.95
+WIDTH = 1.959964  # deviations either side that hold 95 % of a Gaussian
+TITLES = {
+    "rows": "rows",
+    "auc": "AUC",
+    "accuracy": "accuracy",
+    "log_loss": "log loss",
+    "calibration_error": "calibration error",
+    "rmse": "RMSE",
+    "mae": "mean absolute error",
+    "r2": "R²",
+    "bias": "mean error (label less prediction)",
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number with two errors: of the noise, and of seeing a sample of all the rows there are.
+
+    `value` is None where the noise leaves nothing to say. Both errors are standard deviations.
+    """
+
+    name: str
+    value: float | None
+    noise_error: float | None = None
+    sampling_error: float | None = None
+    lowest: float = -math.inf  # what the measure can be
+    highest: float = math.inf
+
+    @property
+    def error(self) -> float | None:
+        """Both errors together."""
+        if self.noise_error is None:
+            return None
+        return math.hypot(self.noise_error, self.sampling_error or 0.0)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Where the measure lies with 95 % confidence, both errors counted."""
+        if self.value is None or self.error is None:
+            return None
+        reach = WIDTH * self.error
+        return max(self.lowest, self.value - reach), min(self.highest, self.value + reach)
+
+    def to_dict(self) -> dict[str, Any]:
+        low, high = self.interval or (None, None)
+        return {
+            "value": self.value,
+            "noise_error": self.noise_error,
+            "sampling_error": self.sampling_error,
+            "low": low,
+            "high": high,
+        }
+
+
+@dataclass(frozen=True)
+class RocPoint:
+    """One point of the ROC curve, with a 95 % band of the rate of true positives."""
+
+    threshold: float  # rows of a higher probability count as the second class
+    false_positive_rate: float
+    true_positive_rate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class CalibrationPoint:
+    """Rows whose prediction lies between two edges: what was predicted, and what was seen.
+
+    Two classes: the share of the second one. More classes: how often the likeliest one was right.
+    Numbers: the mean of the label. `low` and `high` are a 95 % band of what was seen.
+    """
+
+    lower: float
+    upper: float
+    rows: float
+    predicted: float
+    observed: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Noisy counts (true class, predicted class) and the deviation of their noise."""
+
+    classes: tuple[Any, ...]
+    counts: tuple[tuple[float, ...], ...]
+    noise_error: float
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Measures and curves of one model, from released numbers."""
+
+    measures: tuple[Measure, ...]
+    confusion: Confusion | None = None
+    roc: tuple[RocPoint, ...] = ()
+    calibration: tuple[CalibrationPoint, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How good a model is on the parties' rows, under the guarantee of `statement`."""
+
+    model: str  # hash
+    task: str
+    label: str
+    run: str
+    findings: Findings
+    statement: Statement
+    format: int = field(default=FORMAT)
+
+    def __getitem__(self, name: str) -> Measure:
+        """The measure of that name."""
+        return {measure.name: measure for measure in self.findings.measures}[name]
+
+    def words(self) -> str:
+        """The guarantee in plain sentences, and that training on the same rows comes on top."""
+        return self.statement.words("evaluation")
+
+    def to_dict(self) -> dict[str, Any]:
+        found = self.findings
+        private = self.statement.guarantee in ("epsilon-delta", "pure")
+        return {
+            "kind": KIND,
+            "format": self.format,
+            "private": private,
+            "model": self.model,
+            "task": self.task,
+            "label": self.label,
+            "run": self.run,
+            "confidence": CONFIDENCE,
+            "measures": {measure.name: measure.to_dict() for measure in found.measures},
+            "confusion": None if found.confusion is None else _plain(found.confusion),
+            "roc": [asdict(point) for point in found.roc],
+            "calibration": [asdict(point) for point in found.calibration],
+            "notes": list(found.notes),
+            "statement": self.statement.to_dict(),
+            "words": self.words(),
+        }
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any], source: str = "evaluation") -> Evaluation:
+        version = values.get("format")
+        if values.get("kind") != KIND or not isinstance(version, int):
+            raise FormatError(f"{source} is no hedgerow evaluation; `hedgerow evaluate` writes one")
+        if version > FORMAT:
+            raise FormatError(
+                f"{source} has evaluation format {version}, newer than this hedgerow reads "
+                f"({FORMAT}); install the hedgerow version that writes it"
+            )
+        try:
+            return _read(values)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, FormatError):
+                raise
+            raise FormatError(f"{source} is not a readable evaluation: {error!r}") from error
+
+    def to_json(self) -> str:
+        """The text of an evaluation's file."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the evaluation as JSON."""
+        Path(path).write_text(self.to_json(), encoding="utf-8")
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Evaluation:
+        try:
+            values = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise FormatError(f"cannot read the evaluation {path}: {error}") from error
+        if not isinstance(values, dict):
+            raise FormatError(f"{path} is no hedgerow evaluation; `hedgerow evaluate` writes one")
+        return Evaluation.from_dict(values, str(path))
+
+
+RANGES = {
+    "rows": (0.0, math.inf), "auc": (0.0, 1.0), "accuracy": (0.0, 1.0), "log_loss": (0.0, math.inf),
+    "calibration_error": (0.0, 1.0), "rmse": (0.0, math.inf), "mae": (0.0, math.inf),
+    "r2": (-math.inf, 1.0),
+}  # fmt: skip
+
+
+def measure(
+    name: str, value: float, noise_error: float, sampling_error: float | None = None
+) -> Measure:
+    """A measure held to what it can be; nothing is said where a number is not finite."""
+    low, high = RANGES.get(name, (-math.inf, math.inf))
+    errors = (noise_error, sampling_error or 0.0)
+    if not all(map(math.isfinite, (value, *errors))):
+        return Measure(name, None, lowest=low, highest=high)
+    return Measure(name, min(max(value, low), high), noise_error, sampling_error, low, high)
+
+
+def _plain(confusion: Confusion) -> dict[str, Any]:
+    counts = [list(row) for row in confusion.counts]
+    return {**asdict(confusion), "classes": list(confusion.classes), "counts": counts}
+
+
+def _read(values: Mapping[str, Any]) -> Evaluation:
+    measures = []
+    for name, told in values["measures"].items():
+        low, high = RANGES.get(name, (-math.inf, math.inf))
+        value, noise = _number(told["value"]), _number(told["noise_error"])
+        sampled = _number(told["sampling_error"])
+        measures.append(Measure(str(name), value, noise, sampled, low, high))
+    confusion = None
+    if (told := values["confusion"]) is not None:
+        counts = tuple(tuple(float(n) for n in row) for row in told["counts"])
+        confusion = Confusion(tuple(told["classes"]), counts, float(told["noise_error"]))
+    roc = tuple(_point(RocPoint, point) for point in values["roc"])
+    calibration = tuple(_point(CalibrationPoint, point) for point in values["calibration"])
+    notes = tuple(str(note) for note in values["notes"])
+    model, task, label, run = (str(values[key]) for key in ("model", "task", "label", "run"))
+    found = Findings(tuple(measures), confusion, roc, calibration, notes)
+    statement = Statement.from_dict(values["statement"])
+    return Evaluation(model, task, label, run, found, statement, int(values["format"]))
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _point(cls: Any, values: Mapping[str, Any]) -> Any:
+    return cls(**{f.name: float(values[f.name]) for f in fields(cls)})

@@ -1,0 +1,112 @@
+"""The cells of every column that a model tells apart, and the boxes of cells that leaves are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.binning import ColumnGrid
+from hedgerow.model.pieces import right_codes
+from hedgerow.model.routing import prediction_grid
+from hedgerow.model.tree import Structure, Tree
+from hedgerow.readable.conditions import OTHER, number
+from hedgerow.schema import Categorical, Numeric, Ordinal, Schema, text_of
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+MISSING = "missing"
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of one column, the last one that of missing values."""
+
+    name: str
+    kind: str  # numeric, ordinal or categorical
+    grid: ColumnGrid
+    labels: tuple[str, ...]  # (cell,)
+    lower: Floats  # (cell,) of numbers, NaN elsewhere
+    upper: Floats
+    public: Floats  # (cell,) weights that follow from the schema alone; 0 where no row can be
+
+    @property
+    def possible(self) -> Bools:
+        return self.public > 0
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """What each leaf of a tree holds: some cells of every column that the tree uses."""
+
+    columns: tuple[int, ...]
+    inside: tuple[Bools, ...]  # of each of these columns, (leaf, cell)
+
+
+def cells_of(trees: Sequence[Tree], schema: Schema) -> tuple[Cells, ...]:
+    """The cells of every column of a schema, as far apart as the trees tell them."""
+    return tuple(_cells(grid) for grid in prediction_grid(trees, schema))
+
+
+def _cells(grid: ColumnGrid) -> Cells:
+    column = grid.column
+    unknown = np.full(grid.n_codes, np.nan)
+    lower, upper = unknown.copy(), unknown.copy()
+    if isinstance(column, Numeric):
+        edges = grid.edges.astype(np.float64)
+        lower[:-1] = np.concatenate([[column.lower], edges])
+        upper[:-1] = np.concatenate([edges, [column.upper]])
+        labels = [_interval(a, b) for a, b in _inner(lower, upper, column)]
+        # Values out of bounds count as the bound, so a cell beyond it still holds rows.
+        public = np.maximum(upper[:-1] - lower[:-1], 1e-9 * (column.upper - column.lower))
+        out_of_list = False
+    else:
+        labels = [text_of(value) for value in column.categories]
+        if grid.other_code is not None:
+            labels.append(OTHER)
+        public = np.ones(grid.n_cells)
+        out_of_list = isinstance(column, Ordinal) and column.other == "category"
+    missing = 1 / grid.n_cells if column.missing or out_of_list else 0.0
+    weights = np.append(public / public.sum(), missing)
+    return Cells(
+        column.name, column.kind, grid, (*labels, MISSING), lower, upper, weights / weights.sum()
+    )
+
+
+def _inner(
+    lower: Floats, upper: Floats, column: Numeric
+) -> list[tuple[float | None, float | None]]:
+    """The bounds of every cell but that of missing values; None where a cell has no end."""
+    ends = [(float(a), float(b)) for a, b in zip(lower[:-1], upper[:-1], strict=True)]
+    last = len(ends) - 1
+    return [(None if i == 0 else a, None if i == last else b) for i, (a, b) in enumerate(ends)]
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    if low is None and high is None:
+        return "any value"
+    if low is None:
+        return f"< {number(high)}"
+    return f">= {number(low)}" if high is None else f"{number(low)} to {number(high)}"
+
+
+def boxes_of(structure: Structure, cells: Sequence[Cells]) -> Boxes:
+    """The boxes of a tree's leaves, in leaf order."""
+    columns = tuple(np.unique(structure.feature[structure.feature >= 0]).tolist())
+    shape = structure.n_nodes
+    inside = {j: np.ones((shape, cells[j].grid.n_codes), np.bool_) for j in columns}
+    for node in np.flatnonzero(structure.feature >= 0).tolist():  # parents come first
+        j, pair = int(structure.feature[node]), (structure.left[node], structure.right[node])
+        for held in inside.values():
+            held[pair, :] = held[node]
+        right = right_codes(structure, node, cells[j].grid)
+        inside[j][pair[0]] &= ~right
+        inside[j][pair[1]] &= right
+    leaves = structure.feature < 0
+    return Boxes(columns, tuple(inside[j][leaves] for j in columns))
+
+
+def is_categorical(cells: Cells) -> bool:
+    return isinstance(cells.grid.column, Categorical)

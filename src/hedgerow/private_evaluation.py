@@ -1,0 +1,76 @@
+"""Private evaluation of a model on one table, or on several parties of one process."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+from hedgerow.errors import SettingsError
+from hedgerow.evaluation import Evaluation, evaluate, evaluation_plan
+from hedgerow.federation.local import local_federation
+from hedgerow.gate import Gate
+from hedgerow.inputs import check_fit, split_rows
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.presets import check_party_count
+from hedgerow.privacy.ledger import Ledger
+from hedgerow.settings import Privacy
+from hedgerow.tables import rows_of
+
+
+def evaluate_privately(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    parties: Any = None,
+    trust: str | None = None,
+    ledger: Ledger | str | None = None,
+    **further: Any,
+) -> Evaluation:
+    """Measure a model on rows that stay where they are: AUC, accuracy, calibration or errors.
+
+    Parameters
+    ----------
+    model : a fitted estimator, an Ensemble, or the path of a .hedge file
+    X, y : rows with labels, as for `fit`; `y` may be a column of X
+    epsilon, delta : what this evaluation costs, on top of training where rows are the same
+    parties : each row's party; makes it a federation
+    trust : "coordinator", "parties" or "nobody"; None = the parties where there are several
+    ledger : Ledger or path; give training's, so that the two are added up
+    further : further privacy settings by name: colluding, minimum_parties, spare, accounting
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hedgerow import PrivateBoostingClassifier, evaluate_privately
+    >>> X = np.linspace(-1, 1, 8000).reshape(-1, 2)
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> model = PrivateBoostingClassifier(bounds=(-1, 1), classes=[0, 1]).fit(X, y)
+    >>> bool(evaluate_privately(model, X, y, epsilon=2.0)["accuracy"].value > 0.8)
+    True
+    """
+    if isinstance(model, (str, PathLike)):
+        model = Ensemble.load(model)
+    model = getattr(model, "model_", model)
+    if not isinstance(model, Ensemble):
+        raise SettingsError(
+            "the model is no Ensemble, no file of one and no fitted estimator; fit it first. "
+            "Nothing was asked."
+        )
+    rows = rows_of(X, model.schema, check_fit(X, y))
+    tables = {"all": rows} if parties is None else split_rows(rows, parties)
+    trust = trust or ("parties" if len(tables) > 1 else "coordinator")
+    privacy = Privacy(epsilon, delta, trust, **further)  # type: ignore[arg-type]
+    check_party_count(privacy, len(tables))
+    plan = evaluation_plan(model, privacy)
+    kept = ledger if isinstance(ledger, Ledger) else None
+    opened = kept or (Ledger.in_memory() if ledger is None else Ledger.open(str(ledger)))
+    try:
+        asked = (privacy.colluding, privacy.minimum_parties, privacy.trust)
+        federation = local_federation(tables, model.schema, opened, *asked)
+        return evaluate(Gate(federation, plan, opened, start=model), model)
+    finally:
+        if kept is None and opened.path is not None:
+            opened.close()

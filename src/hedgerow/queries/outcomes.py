@@ -1,0 +1,43 @@
+"""What questions about finished predictions share: scores that are safe to turn into them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.errors import FormatError
+from hedgerow.losses import loss_for
+from hedgerow.schema import Schema
+
+Floats = NDArray[np.float64]
+BLOCK = 1 << 16  # rows that are looked at together; memory does not grow with the table
+MAX_EDGES = 1024
+_FARTHEST = 1e6  # no sum of leaf values says more than this
+
+
+def predictions_of(scores: Floats, schema: Schema, averaged: bool) -> Floats:
+    """Probabilities (row, class) or numbers (row, 1) between 0 and 1, whatever the scores are."""
+    far = np.nan_to_num(scores, nan=0.0, posinf=_FARTHEST, neginf=-_FARTHEST)
+    held = np.clip(far, -_FARTHEST, _FARTHEST)
+    return np.clip(loss_for(schema.label).predictions(held, averaged), 0.0, 1.0)
+
+
+def check_edges(edges: tuple[float, ...], what: str) -> None:
+    """Raise FormatError unless the edges rise between 0 and 1."""
+    inside = all(0.0 < edge < 1.0 for edge in edges)
+    rising = all(a < b for a, b in pairwise(edges))
+    if len(edges) > MAX_EDGES or not inside or not rising:
+        raise FormatError(f"{what} have edges that do not rise between 0 and 1")
+
+
+def check_weights(weights: tuple[float, ...], n_blocks: int, what: str) -> None:
+    """Raise FormatError unless every block has a noise unit of a sensible size."""
+    if len(weights) != n_blocks or not all(1e-3 <= weight <= 1e3 for weight in weights):
+        raise FormatError(f"{what} need {n_blocks} weights from 0.001 to 1000")
+
+
+def whole_steps(parts: Floats, bits: int) -> NDArray[np.int64]:
+    """Numbers of at most 1 in size as steps of the grid, truncated toward zero row by row."""
+    return (np.clip(parts, -1.0, 1.0) * 2.0**bits).astype(np.int64)
