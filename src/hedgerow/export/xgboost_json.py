@@ -45,14 +45,15 @@ def to_xgboost(model: Any, path: str | PathLike[str]) -> Exported:
 def xgboost_document(forest: Forest, metadata: dict[str, str]) -> dict[str, Any]:
     """The whole document."""
     schema, k = forest.schema, forest.n_outputs
-    base = ["5E-1"] if forest.link == "logit" else [f"{b:.9g}" for b in forest.base]
+    # The same for every output. XGBoost before 3.1 takes a list for nothing, silently.
+    base = 0.5 if forest.link == "logit" else float(forest.base[0])
     learner = {
         "attributes": metadata,
         "feature_names": list(schema.names),
         "feature_types": feature_types(schema),
         "gradient_booster": {"model": _trees(forest), "name": "gbtree"},
         "learner_model_param": {
-            "base_score": f"[{','.join(base)}]",
+            "base_score": f"{base:.9g}",
             "boost_from_average": "0",
             "num_class": str(k if forest.link == "softmax" else 0),
             "num_feature": str(len(schema.columns)),
