@@ -13,6 +13,7 @@ import typer
 
 from hedgerow import __version__
 from hedgerow.cli import (
+    advise,
     coordinator,
     demo,
     draft,
@@ -69,10 +70,16 @@ _EVALUATE = (
     "hedgerow evaluate model.hedge --data north.csv --data south.csv --data west.parquet "
     "--epsilon 0.1; exact, not private: hedgerow evaluate model.hedge --data test.csv"
 )
+_ADVISE = (
+    "hedgerow advise --schema schema.toml --rows 20000 --target-error 0.1; on a public sample: "
+    "hedgerow advise --schema schema.toml --rows 20000 --sample public.csv --target 0.85 "
+    "--out curve.svg"
+)
 _PLAN = "hedgerow plan --schema schema.toml --epsilon 1 --delta 1e-6 --parties 3 --out plan.toml"
 for group, name, command, example in (
     (app, "demo", demo.demo, "hedgerow demo --out demo-output --epsilon 1"),
     (app, "plan", plan.plan, _PLAN),
+    (app, "advise", advise.advise, _ADVISE),
     (app, "train", train.train, _TRAIN),
     (
         app,
