@@ -105,6 +105,14 @@ def test_every_format_carries_the_statement_and_what_rows_must_look_like(
 
 
 @pytest.mark.parametrize("name", FORMATS)
+def test_a_model_without_a_guarantee_says_so_there_too(name: str, tmp_path: Path) -> None:
+    model = replace(mixed_model(1), statement=replace(STATEMENT, guarantee="not private"))
+    assert "NOT PRIVATE" in FORMATS[name](model, tmp_path / "out").notes[0]
+    assert metadata(name, tmp_path / "out")["hedgerow_promise"].startswith("NOT PRIVATE")
+    assert "NOT PRIVATE" not in str(FORMATS[name](mixed_model(1), tmp_path / "out").notes)
+
+
+@pytest.mark.parametrize("name", FORMATS)
 def test_only_trees_covers_schema_and_statement_reach_a_file(name: str, tmp_path: Path) -> None:
     """What a model keeps beside them, its record and deviations, changes no byte of an export."""
     model = mixed_model()

@@ -11,6 +11,7 @@ from typing import Any
 from hedgerow.export.forest import Forest, Link
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.schema import Categorical, Column, Numeric, Value
+from hedgerow.statement import PRIVATE
 
 FORMAT = 1
 RELEASED = "released"
@@ -101,9 +102,11 @@ def covers_of(forest: Forest) -> str:
     return RELEASED if forest.n_released == forest.n_split else MIXED
 
 
-def notes_of(forest: Forest, finished: bool) -> tuple[str, ...]:
+def notes_of(model: Ensemble, forest: Forest, finished: bool = False) -> tuple[str, ...]:
     """What a user must do or know; `finished` formats clip and divide by themselves."""
     notes = []
+    if model.statement.guarantee not in PRIVATE:
+        notes.append("This model is NOT PRIVATE, and the file says so.")
     label = forest.schema.label
     if not finished and forest.link == "number" and not forest.exact:
         notes.append(

@@ -46,7 +46,7 @@ def to_onnx(model: Any, path: str | PathLike[str]) -> Exported:
     written = write_bytes(path, made.SerializeToString(deterministic=True))
     nodes = forest.n_nodes * forest.n_outputs
     n = len(forest.trees) * forest.n_outputs
-    notes = (*notes_of(forest, finished=True), RUNTIME)
+    notes = (*notes_of(chosen, forest, finished=True), RUNTIME)
     return Exported(written, "onnx", n, nodes, covers_of(forest), notes)
 
 
