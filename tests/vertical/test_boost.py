@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,10 @@ def pooled(table: dict[str, Any], task: str, **further: Any) -> Any:
     booster = Booster(bins, chosen, loss, side, alone)
     booster._parties = ("bank",)
     talk = booster.grow()
-    for _ in talk:  # nobody is there to be asked
-        pass
+    next(talk)
+    with suppress(StopIteration):
+        while True:
+            talk.send({})  # nobody is there to answer
     statement = Statement("none", 0.0, 0.0, "coordinator")
     part = Part("r", "bank", ("bank",), schema, tuple(booster.splits), statement,
                 tuple(booster.trees))  # fmt: skip

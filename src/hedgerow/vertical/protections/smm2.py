@@ -151,10 +151,9 @@ class Smm2Passive(Passive):
         most = n // 2 - min(self.settings.decoys, n // 4) - max(1, n // 8)
         while waiting:
             members = waiting.pop()
-            vectors = None
-            if len(members) <= max(1, most):
-                vectors = self._vectors(matrix[:, members])
-            if vectors is not None and float(np.square(vectors).sum(axis=1).min()) > 2 * smm.EMPTY:
+            basis = self._hidden(matrix[:, members]) if len(members) <= max(1, most) else None
+            if basis is not None and not smm.shows_a_row(basis):
+                vectors = self._vectors(basis)
                 own = (matrix[:, members], single[members])
                 group = _Group(block.node, int(block.rows[0]), members, *own)
                 found.append((group, vectors))
@@ -167,14 +166,18 @@ class Smm2Passive(Passive):
                 )
         return found
 
-    def _vectors(self, matrix: Floats) -> Floats:
-        """Algorithm 5: columns of coins and of normal numbers beside the true ones."""
+    def _hidden(self, matrix: Floats) -> Floats:
+        """Algorithm 5: what coins and normal numbers span together with the true columns."""
         n = len(matrix)
         decoys, drawn = min(self.settings.decoys, n // 4), min(self.settings.gaussians, n // 8)
         coins = secret.bits((n, decoys)).astype(np.float64)
-        held = np.concatenate([matrix, coins, secret.normals((n, max(1, drawn)))], axis=1)
-        left = n - held.shape[1]
-        return smm.null_vectors(held, max(1, int(self.settings.kernel_share * left)))
+        normals = secret.normals((n, max(1, drawn)))
+        return smm.directions(np.concatenate([matrix, coins, normals], axis=1))
+
+    def _vectors(self, basis: Floats) -> Floats:
+        """Vectors at right angles to all of that."""
+        left = basis.shape[0] - basis.shape[1]
+        return smm.outside(basis, max(1, int(self.settings.kernel_share * left)))
 
     def _take(self, letter: Letter) -> bytes:
         read = []
