@@ -23,6 +23,8 @@ _HOMES = {
     "SimilarityBoostingClassifier": "hedgerow.similarity_estimators",
     "SimilarityBoostingRegressor": "hedgerow.similarity_estimators",
     "Statement": "hedgerow.statement",
+    "VerticalBoostingClassifier": "hedgerow.vertical_estimators",
+    "VerticalBoostingRegressor": "hedgerow.vertical_estimators",
     "evaluate_privately": "hedgerow.private_evaluation",
     "local_federation": "hedgerow.federation.local",
     "export_text": "hedgerow.readable",
@@ -54,6 +56,12 @@ if TYPE_CHECKING:
     )
     from hedgerow.statement import Statement as Statement
     from hedgerow.tree_estimator import PrivateTreeClassifier as PrivateTreeClassifier
+    from hedgerow.vertical_estimators import (
+        VerticalBoostingClassifier as VerticalBoostingClassifier,
+    )
+    from hedgerow.vertical_estimators import (
+        VerticalBoostingRegressor as VerticalBoostingRegressor,
+    )
 
 
 def __getattr__(name: str) -> Any:

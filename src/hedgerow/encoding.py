@@ -81,6 +81,8 @@ class ColumnCodes:
 class Targets:
     """The label: class positions, or numbers clipped to its bounds and scaled to [0, 1]."""
 
+    dtype: type = np.float64
+
     def __init__(self, label: Label, source: str) -> None:
         self._label, self._place = label, f"{source}: label {label.name!r}"
         self._numbers = Numbers(self._place)
@@ -115,8 +117,50 @@ class Targets:
             )
 
 
+class Ids:
+    """Ids of rows as they are written: text, one for every row and none twice."""
+
+    dtype: type = object
+
+    def __init__(self, column: str, source: str) -> None:
+        self._place, self._absent = f"{source}: id column {column!r}", 0
+        self._seen: set[str] = set()
+        self._rows = 0
+
+    def read(self, values: Any) -> NDArray[np.object_]:
+        import pyarrow as pa
+
+        column = arrow_of(values, self._place)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            raise TableError(
+                f"{self._place} holds {column.type}, and ids are text. Write them as text, the "
+                "same way in every party (007 and 7 are two ids)."
+            )
+        texts = column.to_pylist()
+        known = [text for text in texts if text is not None and text.strip()]
+        self._absent += len(texts) - len(known)
+        self._rows += len(known)
+        self._seen.update(known)
+        return np.array(texts, object)
+
+    def check(self) -> None:
+        if self._absent:
+            raise TableError(
+                f"{self._place} is empty in {self._absent} rows; every row needs an id."
+            )
+        if repeated := self._rows - len(self._seen):
+            raise TableError(
+                f"{self._place} has {repeated} rows whose id occurs before; an id stands for one "
+                "row. Keep one row a person."
+            )
+
+
 class Persons:
     """Who each row belongs to: hashes of ids."""
+
+    dtype: type = np.uint64
 
     def __init__(self, column: str, source: str) -> None:
         self._place, self._absent = f"{source}: unit column {column!r}", 0

@@ -32,6 +32,10 @@ class FormatError(HedgerowError, ValueError):
     """Bytes that are not what they claim to be: a file or a message."""
 
 
+class ExportError(HedgerowError, ValueError):
+    """A model cannot be written in another library's format, or that library is not there."""
+
+
 class LedgerError(HedgerowError):
     """A ledger cannot be opened, is in use, or does not verify."""
 

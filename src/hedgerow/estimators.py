@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hedgerow.errors import SchemaError, SettingsError
 from hedgerow.explain import Explanation, explain
+from hedgerow.export.methods import Exports
 from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate, Progress
@@ -40,7 +41,7 @@ _PRIVACY = {f.name for f in fields(Privacy)} - {"epsilon", "delta", "trust"}
 _SETTINGS = {f.name for f in fields(Settings)}
 
 
-class _PrivateBoosting(BaseEstimator):
+class _PrivateBoosting(Exports, BaseEstimator):
     """What classifier and regressor share: the schema, the plan, the gate."""
 
     schema: Schema | str | None

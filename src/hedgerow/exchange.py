@@ -77,8 +77,29 @@ class Agreement:
             raise FormatError("an agreement is not readable") from error
 
 
-ProgramFactory = Callable[[str, Rows, Schema, Agreement], Program]
-"""Makes a party's side of a program: from its name, its rows, the schema and the agreement."""
+class Shelf(Protocol):
+    """Where a party's programs keep what outlives them, such as its part of a model."""
+
+    def put(self, name: str, data: bytes) -> None: ...
+
+    def get(self, name: str) -> bytes | None: ...
+
+
+class MemoryShelf:
+    """A shelf that lasts as long as the process."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, bytes] = {}
+
+    def put(self, name: str, data: bytes) -> None:
+        self._held[name] = data
+
+    def get(self, name: str) -> bytes | None:
+        return self._held.get(name)
+
+
+ProgramFactory = Callable[[str, Rows, Schema, Agreement, Shelf], Program]
+"""Makes a party's side of a program: from its name, rows, schema, agreement and shelf."""
 
 
 def talk(programs: Mapping[str, Program], most_steps: int = 1_000_000) -> dict[str, list[bytes]]:

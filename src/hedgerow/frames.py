@@ -48,6 +48,10 @@ class Stream:
     width: int = 0  # of a table without names
     at_once: int = 1 << 30  # columns
 
+    def present(self, names: Sequence[str]) -> set[str]:
+        """Which of these columns there are; a table without names has none."""
+        return set(names) & set(self.names or ())
+
     def find(self, names: Sequence[str], n_named: int = 0) -> list[int]:
         """Places of these columns; the last n_named can only be found in a table with names."""
         if self.names is None:

@@ -27,7 +27,7 @@ from hedgerow.errors import (
     SlotSpent,
     TableError,
 )
-from hedgerow.exchange import ProgramFactory
+from hedgerow.exchange import MemoryShelf, ProgramFactory, Shelf
 from hedgerow.failpoints import fail_point
 from hedgerow.limits import Approvals, Event, Limits, least_parties
 from hedgerow.packing import canonical_json
@@ -88,6 +88,7 @@ class Party:
     approvals : where plans wait for a person; without it none is approved, if the limits ask
     watch : called with an `Event` after everything that the party did
     programs : what it can do together with other parties, without an epsilon (`hedgerow.exchange`)
+    shelf : where such programs keep what outlives them; by default nothing does
     coins : the secret that samples of rows are drawn with; by default it follows from the identity
     """
 
@@ -103,6 +104,7 @@ class Party:
         watch: Callable[[Event], None] | None = None,
         coins: Callable[[], bytes] | None = None,
         programs: Mapping[str, ProgramFactory] | None = None,
+        shelf: Shelf | None = None,
     ) -> None:
         read_by = rows.schema if isinstance(rows, Rows) else ""
         if read_by not in ("", schema.hash):  # codes, labels and persons would be others
@@ -121,7 +123,8 @@ class Party:
         self._boot = len(self._ledger.lines(name, "boot")) + 1
         self._ledger.append(name, "boot", values={"boot": self._boot})
         self._runs: dict[str, _Run] = {}
-        mine = (self._ledger, self._keys, programs or {}, self._limits)
+        kept = shelf if shelf is not None else MemoryShelf()
+        mine = (self._ledger, self._keys, programs or {}, self._limits, kept)
         self._talks = Talks(name, schema, self.identity, *mine)
         self._rows: Rows | None = None  # those that lie here
         if isinstance(rows, Rows):
@@ -225,6 +228,8 @@ class Party:
         agreed = (roster.trust, roster.colluding, roster.minimum)
         if (asked.trust, asked.colluding, asked.minimum_parties) != agreed:
             raise Refusal("other-roster")
+        if self._rows is not None and self._rows.columns is not None:
+            raise Refusal("some-columns")
         limits = self._limits
         limits.check_plan(plan, roster)
         if plan.branches is not None and any(one.rate < 1 for one in plan.branches.rounds):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from hedgerow.errors import FormatError
 
 FORMAT = 1
-Guarantee = Literal["epsilon-delta", "pure", "none", "not private"]
+Guarantee = Literal["epsilon-delta", "pure", "label", "none", "not private"]
 PRIVATE = ("epsilon-delta", "pure")
 
 
@@ -51,6 +51,8 @@ class Statement:
 
     def words(self, of: str = "model") -> str:
         """The guarantee in plain sentences, as that of a "model" or of an "evaluation"."""
+        if self.guarantee == "label":
+            return "\n".join([self._label_promise(), *(self._shown(d) for d in self.disclosures)])
         if self.guarantee not in PRIVATE:
             text = (
                 f"NOT PRIVATE. {self.reason or f'This {of} carries no guarantee.'} "
@@ -92,6 +94,14 @@ class Statement:
             f"{self.minimum_parties} parties."
         )
 
+    def _label_promise(self) -> str:
+        return (
+            f"LABELS ONLY. Whoever sees all that the other parties saw learns about the label of "
+            f"one row no more than pure epsilon = {self.epsilon:g} allows (replace one label), "
+            f"counted for {self.scope}. {self.reason} Columns have no such promise, nor has the "
+            "fact that a row is there. Do not publish it as a private model."
+        )
+
     def _numbers(self) -> str:
         if self.guarantee == "pure":
             return f"pure epsilon = {self.epsilon:g} (delta = 0)"
@@ -125,6 +135,8 @@ class Statement:
 
     def promise(self) -> str:
         """The promise in a few words, for whoever builds on the model."""
+        if self.guarantee == "label":
+            return f"label epsilon = {self.epsilon:g}"
         if self.guarantee not in PRIVATE:
             return "not private"
         own = self._numbers()

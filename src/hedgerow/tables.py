@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.binning import Codes, ColumnGrid, base_grid, empty_codes
-from hedgerow.encoding import ColumnCodes, Persons, Targets
+from hedgerow.encoding import ColumnCodes, Ids, Persons, Targets
 from hedgerow.errors import TableError
 from hedgerow.frames import Stream, one_column, read_table, stream_of
 from hedgerow.schema import Label, Schema
 
-__all__ = ["Rows", "encode_table", "read_table", "rows_of", "target_of"]
+__all__ = ["Rows", "encode_table", "read_table", "rows_of", "share_of", "target_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +30,8 @@ class Rows:
     target: NDArray[np.float64]  # (row,): class index, or number scaled to [0, 1]; (0,) if absent
     persons: NDArray[np.uint64] | None  # (row,): hash of the person's id, if persons are the unit
     schema: str = ""  # hash of the schema that they were read by, if that is known
+    columns: tuple[int, ...] | None = None  # of the schema, where only some are held
+    ids: tuple[str, ...] | None = None  # (row,): by which parties find the rows of one person
 
     @property
     def n_rows(self) -> int:
@@ -38,7 +40,10 @@ class Rows:
     def take(self, index: NDArray[Any]) -> Rows:
         target = self.target[index] if self.target.size else self.target
         persons = None if self.persons is None else self.persons[index]
-        return Rows(self.codes.take(index), target, persons, self.schema)
+        ids = None
+        if self.ids is not None:
+            ids = tuple(np.array(self.ids, object)[index].tolist())
+        return Rows(self.codes.take(index), target, persons, self.schema, self.columns, ids)
 
 
 def rows_of(
@@ -63,7 +68,7 @@ def rows_of(
     stream = stream_of(data, source)
     person = [schema.unit.column] if schema.unit.column else []
     label = [schema.label.name] if with_label and target is None else []
-    further: list[Persons | Targets] = [Persons(name, stream.source) for name in person]
+    further: list[Ids | Persons | Targets] = [Persons(name, stream.source) for name in person]
     further += [Targets(schema.label, stream.source) for _ in label]
     names = [*schema.names, *person, *label]
     codes, others = _read(stream, names, base_grid(schema), further)
@@ -75,6 +80,40 @@ def rows_of(
     if with_label and values.size != codes.n_rows:
         raise TableError(f"{stream.source} has {codes.n_rows} rows and {values.size} labels.")
     return Rows(codes, values, others[0] if person else None, schema.hash)
+
+
+def share_of(
+    data: Any, schema: Schema, id_column: str | None = None, source: str = "table"
+) -> Rows:
+    """Rows of a party that holds some of the schema's columns, and the label if it is there.
+
+    >>> schema = Schema.from_bounds({"age": (0, 110), "dose": (0, 5)}, classes=["no", "yes"])
+    >>> share = share_of({"dose": [1, 2], "patient": ["a7", "b2"]}, schema, "patient")
+    >>> share.columns, share.ids, share.target.size
+    ((1,), ('a7', 'b2'), 0)
+    """
+    stream = stream_of(data, source)
+    there = stream.present([*schema.names, schema.label.name])
+    held = tuple(j for j, name in enumerate(schema.names) if name in there)
+    if not held and schema.label.name not in there:
+        raise TableError(
+            f"{stream.source} has none of the schema's columns and no label {schema.label.name!r}. "
+            "Nothing was sent. Columns match by name."
+        )
+    if id_column is not None and id_column in (*schema.names, schema.label.name):
+        raise TableError(f"{id_column!r} is a column of the schema; ids need one of their own.")
+    further: list[Ids | Persons | Targets] = []
+    if id_column is not None:
+        further.append(Ids(id_column, stream.source))
+    names = [*(schema.names[j] for j in held), *([id_column] if id_column else [])]
+    if schema.label.name in there:
+        further.append(Targets(schema.label, stream.source))
+        names.append(schema.label.name)
+    grid = base_grid(schema)
+    codes, others = _read(stream, names, [grid[j] for j in held], further)
+    target = others[-1] if schema.label.name in there else np.empty(0)
+    ids = tuple(others[0].tolist()) if id_column is not None else None
+    return Rows(codes, target, None, schema.hash, held, ids)
 
 
 def encode_table(data: Any, schema_columns: Sequence[ColumnGrid], source: str = "table") -> Codes:
@@ -95,7 +134,7 @@ def _read(
     stream: Stream,
     names: Sequence[str],
     grid: Sequence[ColumnGrid],
-    further: Sequence[Persons | Targets],
+    further: Sequence[Ids | Persons | Targets],
 ) -> tuple[Codes, list[NDArray[Any]]]:
     """Codes of the columns, and what is read of the further ones, which stand behind them."""
     places = stream.find(names, n_named=len(further))
@@ -144,6 +183,8 @@ class _Room:
         return self.codes.column(j) if j < n else self.further[j - n]
 
 
-def _room(grid: Sequence[ColumnGrid], further: Sequence[Persons | Targets], n_rows: int) -> _Room:
-    kinds = [np.uint64 if isinstance(reader, Persons) else np.float64 for reader in further]
+def _room(
+    grid: Sequence[ColumnGrid], further: Sequence[Ids | Persons | Targets], n_rows: int
+) -> _Room:
+    kinds = [reader.dtype for reader in further]
     return _Room(empty_codes(grid, n_rows), [np.empty(n_rows, kind) for kind in kinds])

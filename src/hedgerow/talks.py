@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow import wire
-from hedgerow.exchange import Agreement, Program, ProgramFactory, Step, check_letters
+from hedgerow.exchange import Agreement, Program, ProgramFactory, Shelf, Step, check_letters
 from hedgerow.limits import Limits
 from hedgerow.packing import digest, pack, unpack
 from hedgerow.privacy.identity import Announcement, Identity, Roster
@@ -51,6 +51,7 @@ class Talks:
     ----------
     programs : what the party can do, by name
     limits : which of them its operator lets it take part in, and with whom
+    shelf : where programs keep what outlives them
     """
 
     def __init__(
@@ -62,10 +63,11 @@ class Talks:
         keys: MaskKeys,
         programs: Mapping[str, ProgramFactory],
         limits: Limits,
+        shelf: Shelf,
     ) -> None:
         self._name, self._schema, self._identity = name, schema, identity
         self._ledger, self._keys, self._programs = ledger, keys, dict(programs)
-        self._limits = limits
+        self._limits, self._shelf = limits, shelf
         self._peers = Peers(ledger, name)
         self._known: dict[str, _Talk] = {}
 
@@ -114,7 +116,7 @@ class Talks:
             if not self._ledger.lines(self._name, "disclose", talk.agreement.run):
                 self._ledger.append(self._name, "disclose", talk.agreement.run, values=record)
             make = self._programs[talk.agreement.program]
-            talk.program = make(self._name, rows, self._schema, talk.agreement)
+            talk.program = make(self._name, rows, self._schema, talk.agreement, self._shelf)
         talk.announcements = fresh
         return talk.agreement, wire.plain("joined", {"run": talk.agreement.run})
 

@@ -107,12 +107,6 @@ class PrivateTreeClassifier(PrivateBoostingClassifier):
         """The tree drawn with matplotlib."""
         return plot_tree(self._fitted_model(), ax=ax)
 
-    def _fitted_model(self) -> Any:
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(self)
-        return self.model_
-
     def _plan(
         self, schema: Schema, privacy: Privacy, tables: Mapping[str, Rows] | None = None
     ) -> Plan:

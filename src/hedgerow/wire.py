@@ -42,6 +42,7 @@ REFUSALS = {
     "no-attempts-left": "slots and spare attempts of the plan are used up",
     "over-limits": "the plan exceeds the party's own limits",
     "not-allowed": "the party's own limits do not allow this coordinator or one of the parties",
+    "some-columns": "the party holds some of the columns alone, and sums need all of them",
     "not-approved": "a person at the party has to approve the plan first",
     "failed": "the party failed inside",
 }

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from hedgerow.binning import base_grid
+from hedgerow.exact import BITS, gradients
 from hedgerow.losses import loss_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Tree
 from hedgerow.schema import Label
-from hedgerow.similarity.boosting import BITS, Grower, TreeRule, gradients
+from hedgerow.similarity.boosting import Grower, TreeRule
 from hedgerow.statement import Statement
 from tests.similarity.tables import mixed_rows
 

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binomtest, chi2
 
-from hedgerow.privacy import mechanisms
 from hedgerow.privacy.coins import Coins
+from hedgerow.privacy.flips import exp_coins
 from hedgerow.privacy.mechanisms import SecureSource, choose
 from hedgerow.privacy.pure import Draw
 from hedgerow.testing import noise_off, seeded
@@ -121,7 +121,7 @@ def test_permute_and_flip_is_the_noisy_maximum_of_opendp() -> None:
 @pytest.mark.parametrize("gap", [0, 1, 5, 7, 8, 20, 41])
 def test_coins_succeed_with_the_exponential_of_their_gap(gap: int) -> None:
     scale = 7
-    flips = mechanisms._exp_coins(np.full(N, gap, np.int64), scale)
+    flips = exp_coins(np.full(N, gap, np.int64), scale)
     chance = math.exp(-gap / scale)
     if gap == 0:
         assert flips.all()
@@ -131,7 +131,7 @@ def test_coins_succeed_with_the_exponential_of_their_gap(gap: int) -> None:
 
 def test_coins_of_one_call_are_tossed_one_by_one() -> None:
     gaps = np.tile(np.array([3, 7, 14], np.int64), N // 3)
-    flips = mechanisms._exp_coins(gaps, 7).reshape(-1, 3)
+    flips = exp_coins(gaps, 7).reshape(-1, 3)
     together = int((flips[:, 0] & flips[:, 1]).sum())
     assert binomtest(together, len(flips), math.exp(-10 / 7)).pvalue > ALPHA
     following = int((flips[:-1, 0] & flips[1:, 0]).sum())

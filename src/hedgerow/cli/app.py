@@ -13,11 +13,13 @@ import typer
 
 from hedgerow import __version__
 from hedgerow.cli import (
+    advise,
     coordinator,
     demo,
     draft,
     evaluate,
     explain,
+    export,
     federation,
     ledger,
     methods,
@@ -31,6 +33,7 @@ from hedgerow.cli import (
     statement,
     train,
     tree,
+    vertical,
 )
 from hedgerow.cli import schema as schema_commands
 from hedgerow.cli.screen import start_logging
@@ -68,10 +71,16 @@ _EVALUATE = (
     "hedgerow evaluate model.hedge --data north.csv --data south.csv --data west.parquet "
     "--epsilon 0.1; exact, not private: hedgerow evaluate model.hedge --data test.csv"
 )
+_ADVISE = (
+    "hedgerow advise --schema schema.toml --rows 20000 --target-error 0.1; on a public sample: "
+    "hedgerow advise --schema schema.toml --rows 20000 --sample public.csv --target 0.85 "
+    "--out curve.svg"
+)
 _PLAN = "hedgerow plan --schema schema.toml --epsilon 1 --delta 1e-6 --parties 3 --out plan.toml"
 for group, name, command, example in (
     (app, "demo", demo.demo, "hedgerow demo --out demo-output --epsilon 1"),
     (app, "plan", plan.plan, _PLAN),
+    (app, "advise", advise.advise, _ADVISE),
     (app, "train", train.train, _TRAIN),
     (
         app,
@@ -80,6 +89,7 @@ for group, name, command, example in (
         "hedgerow predict model.hedge --data new.csv --out predictions.csv",
     ),
     (app, "evaluate", evaluate.evaluate, _EVALUATE),
+    (app, "export", export.export, "hedgerow export model.hedge --to xgboost --out model.json"),
     (app, "similarity", similarity.similarity, _SIMILARITY),
     (app, "explain", explain.explain, "hedgerow explain model.hedge --column age"),
     (app, "report", report.report, "hedgerow report model.hedge --out report.html"),
@@ -109,6 +119,7 @@ app.add_typer(ledger_app, name="ledger")
 app.add_typer(federation.federation_app, name="federation")
 app.add_typer(coordinator.coordinator_app, name="coordinator")
 app.add_typer(party.party_app, name="party")
+app.add_typer(vertical.vertical_app, name="vertical")
 
 
 def _version(value: bool) -> None:

@@ -33,6 +33,16 @@ def start(
         Path | None, typer.Option("--schema", help="Schema file; remembered for the next start.")
     ] = None,
     limits: LimitsFile = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option(
+            "--id", help="The table has some of the schema's columns, and this one with row ids."
+        ),
+    ] = None,
+    some_columns: Annotated[
+        bool,
+        typer.Option("--some-columns", help="The table has some of the schema's columns, no ids."),
+    ] = False,
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="End if no roster is pinned, instead of waiting.")
     ] = False,
@@ -43,11 +53,15 @@ def start(
 ) -> None:
     """Answer for this party, in the foreground until Ctrl-C; shows what is asked and what it costs.
 
-    Limits and roster are read at the start. Only masked or noisy sums leave the house.
+    Limits and roster are read at the start. Only masked or noisy sums leave the house, and what
+    is done without an epsilon where the limits name it (see `hedgerow vertical`).
     """
     from hedgerow.deployment.party_process import stopped_by_signals
 
-    process = process_for(kit, data, schema, limits, wait=not no_wait, new_ledger=new_ledger)
+    process = process_for(
+        kit, data, schema, limits, wait=not no_wait, new_ledger=new_ledger, id_column=id_column,
+        some_columns=some_columns,
+    )  # fmt: skip
     with stopped_by_signals(process):
         process.run()
 
@@ -60,6 +74,8 @@ def process_for(
     wait: bool,
     with_engine: bool = True,
     new_ledger: bool = False,
+    id_column: str | None = None,
+    some_columns: bool = False,
 ) -> PartyProcess:
     """The process behind `party start`, ready to run."""
     from hedgerow.deployment.board import Board
@@ -68,7 +84,7 @@ def process_for(
     from hedgerow.federation.kit import Kit
 
     house = Kit.open(kit, "party")
-    begin = Start.remembered(house).updated(data, schema, limits)
+    begin = Start.remembered(house).updated(data, schema, limits, id_column, some_columns)
     engine = nvflare_child if with_engine else None
 
     def board(allowed: Limits) -> Board:

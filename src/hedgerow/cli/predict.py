@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from hedgerow.model.ensemble import Ensemble
+    from hedgerow.schema import Schema
 
 
 def predict(
@@ -38,7 +39,7 @@ def predict(
         check_writable(Path(out))
     trained = read_model(model)
     probabilities = trained.predict(read_table(data))
-    text = predictions_csv(trained, probabilities)
+    text = predictions_csv(trained.schema, probabilities)
     if out == "-":
         sys.stdout.write(text)
         return
@@ -49,19 +50,24 @@ def predict(
         tell(f"{len(probabilities):,} predictions written to {out}.")
 
 
-def predictions_csv(model: Ensemble, probabilities: NDArray[np.float64]) -> str:
-    """Predictions as CSV: a column for every class, then the likelier class."""
+def predictions_csv(
+    schema: Schema, probabilities: NDArray[np.float64], ids: Sequence[str] | None = None
+) -> str:
+    """Predictions as CSV: ids if there are any, a column for every class, the likelier class."""
     from hedgerow.schema import text_of
 
-    classes = [text_of(value) for value in model.schema.label.classes]
+    classes = [text_of(value) for value in schema.label.classes]
     file = io.StringIO(newline="")
     writer = csv.writer(file, lineterminator="\n")
+    first: list[list[str]] = [[] for _ in probabilities] if ids is None else [[i] for i in ids]
+    head = [] if ids is None else ["id"]
     if not classes:
-        writer.writerow(["predicted"])
-        writer.writerows([f"{value:.9g}"] for value in probabilities.tolist())
+        writer.writerow([*head, "predicted"])
+        for own, value in zip(first, probabilities.tolist(), strict=True):
+            writer.writerow([*own, f"{value:.9g}"])
         return file.getvalue()
-    writer.writerow([*(f"probability_{name}" for name in classes), "predicted"])
+    writer.writerow([*head, *(f"probability_{name}" for name in classes), "predicted"])
     likelier = probabilities.argmax(axis=1)
-    for row, best in zip(probabilities.tolist(), likelier.tolist(), strict=True):
-        writer.writerow([*(f"{p:.9g}" for p in row), classes[best]])
+    for own, row, best in zip(first, probabilities.tolist(), likelier.tolist(), strict=True):
+        writer.writerow([*own, *(f"{p:.9g}" for p in row), classes[best]])
     return file.getvalue()

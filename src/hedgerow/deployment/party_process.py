@@ -19,6 +19,7 @@ from hedgerow.deployment.desk import Desk
 from hedgerow.deployment.last_line import note_last_line, open_ledger
 from hedgerow.deployment.plans import PlanFolder
 from hedgerow.deployment.programs import program_factories
+from hedgerow.deployment.shelf import FolderShelf
 from hedgerow.deployment.start import Start, check_limits, record_limits
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.federation.kit import Kit
@@ -90,7 +91,8 @@ class PartyProcess:
         """Serve until stopped. Raises before anything else happens if the table does not fit."""
         schema, rows = self._start.read_table()
         child = self._make_engine(self.kit) if self._make_engine else None
-        self._board.say(f"{self._start.data} fits the schema: {rows.n_rows:,} rows.")
+        held = f", {len(rows.columns)} of its columns" if rows.columns is not None else ""
+        self._board.say(f"{self._start.data} fits the schema: {rows.n_rows:,} rows{held}.")
         with ExitStack() as stack:
             ledger = stack.enter_context(open_ledger(self.kit, self._new_ledger))
             check_limits(self.kit, ledger, self._in_force)
@@ -108,6 +110,7 @@ class PartyProcess:
             party = Party(
                 self.kit.name, rows, schema, ledger, identity, self._limits,
                 PlanFolder.of(self.kit), partial(self._told, ledger), programs=program_factories(),
+                shelf=FolderShelf.of(self.kit),
             )  # fmt: skip
             note_last_line(self.kit, ledger)  # before anybody hears of this start
             party.pin(roster)

@@ -164,14 +164,14 @@ def _public_facts(plan: Plan) -> list[str]:
     return lines
 
 
-def write_private(file: Path, text: str) -> None:
+def write_private(file: Path, content: str | bytes) -> None:
     """Write by rename a file that only its owner may read."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     partial = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content.encode("utf-8") if isinstance(content, str) else content)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(partial, file)

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from hedgerow.exchange import Agreement, Program, ProgramFactory
+from hedgerow.exchange import Agreement, Program, ProgramFactory, Shelf
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
 
-PROGRAMS = {"simfl": ("hedgerow.similarity.run", "similarity_program")}  # module, what makes it
+_VERTICAL = ("hedgerow.vertical.run", "vertical_program")
+PROGRAMS = {  # name, as limits have it: module, what makes it
+    "simfl": ("hedgerow.similarity.run", "similarity_program"),
+    **{
+        f"fedxgboost-{protection}{merged}": _VERTICAL
+        for protection in ("none", "smm-1", "smm-2", "ldp", "paillier")
+        for merged in ("", "-merged")
+    },
+    "fedxgboost-predict": ("hedgerow.vertical.run", "prediction_program"),
+}
 
 
 def program_factories() -> dict[str, ProgramFactory]:
@@ -16,7 +25,7 @@ def program_factories() -> dict[str, ProgramFactory]:
     return dict.fromkeys(PROGRAMS, _make)
 
 
-def _make(me: str, rows: Rows, schema: Schema, agreement: Agreement) -> Program:
+def _make(me: str, rows: Rows, schema: Schema, agreement: Agreement, shelf: Shelf) -> Program:
     module, name = PROGRAMS[agreement.program]
-    made: Program = getattr(import_module(module), name)(me, rows, schema, agreement)
+    made: Program = getattr(import_module(module), name)(me, rows, schema, agreement, shelf)
     return made

@@ -14,7 +14,7 @@ from hedgerow.errors import FormatError, SettingsError
 from hedgerow.federation.kit import Kit
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.schema import Schema
-from hedgerow.tables import Rows, rows_of
+from hedgerow.tables import Rows, rows_of, share_of
 
 SOURCES = ("default", "kit", "named")  # of limits; one further left does not replace the others
 FILE = "start.toml"
@@ -28,6 +28,8 @@ class Start:
     data: Path | None = None
     schema: Path | None = None
     limits: Path | None = None
+    id_column: str = ""  # of a table that has some of the schema's columns
+    some_columns: bool = False
     source: str = "default"  # of the limits that were in force
     limits_hash: str = ""
 
@@ -39,23 +41,35 @@ class Start:
         try:
             values = tomllib.loads(file.read_text("utf-8"))
             known = {key: Path(values[key]) for key in ("data", "schema", "limits") if values[key]}
+            own = {"id_column": str(values.get("id", "")), "some_columns": bool(values.get("some"))}
             source, text = SOURCES[SOURCES.index(values["source"])], str(values["limits_hash"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise FormatError(
                 f"{file} is not readable; remove it and give --data, --schema and, if you used a "
                 f"limits file, --limits. {_SPENT}"
             ) from error
-        return cls(**known, source=source, limits_hash=text)
+        return cls(**known, **own, source=source, limits_hash=text)  # type: ignore[arg-type]
 
-    def updated(self, data: Path | None, schema: Path | None, limits: Path | None) -> Start:
-        """With what was given now instead, as absolute paths."""
+    def updated(
+        self,
+        data: Path | None,
+        schema: Path | None,
+        limits: Path | None,
+        id_column: str | None = None,
+        some_columns: bool = False,
+    ) -> Start:
+        """With what was given now instead, as absolute paths; another table is read anew."""
         given = {"data": data, "schema": schema, "limits": limits}
-        changes = {key: path.resolve() for key, path in given.items() if path}
+        changes: dict[str, object] = {key: path.resolve() for key, path in given.items() if path}
+        if data or id_column or some_columns:
+            changes["id_column"] = id_column or ""
+            changes["some_columns"] = bool(some_columns or id_column)
         return replace(self, **changes)  # type: ignore[arg-type]
 
     def remember(self, kit: Kit, used: InForce) -> None:
         paths = {key: str(getattr(self, key) or "") for key in ("data", "schema", "limits")}
-        values = {"format": 1, **paths, "source": used.source, "limits_hash": used.hash}
+        own = {"id": self.id_column, "some": self.some_columns}
+        values = {"format": 1, **paths, **own, "source": used.source, "limits_hash": used.hash}
         write_private(kit.folder / FILE, tomli_w.dumps(values))
 
     def limits_file(self, kit: Kit) -> Path | None:
@@ -84,6 +98,8 @@ class Start:
                 f"it in the kit. {_SPENT}"
             )
         schema = Schema.read(self.schema)
+        if self.some_columns:
+            return schema, share_of(self.data, schema, self.id_column or None)
         return schema, rows_of(self.data, schema)
 
 

@@ -169,9 +169,11 @@ class Houses:
         schema: Path,
         logs: Path,
         limits: Path | None = None,
+        further: Sequence[str] = (),
     ) -> None:
         self.kits = kits
         self._limits = ["--limits", str(limits.resolve())] if limits else []
+        self._further = tuple(further)  # words for `party start`
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._tables, self._schema, self._logs = tables, schema, logs
 
@@ -184,6 +186,7 @@ class Houses:
         trust: str = "parties",
         minimum: int = 3,
         limits: Path | None = None,
+        further: Sequence[str] = (),
     ) -> Houses:
         """Provision kits in `folder` and pin one roster everywhere; nothing is started yet."""
         from hedgerow.federation.nvflare.provision import new_federation
@@ -191,7 +194,7 @@ class Houses:
         made = new_federation(folder / "kits", "trial", "localhost", free_port(), sorted(tables))
         kits = {name: Kit.open(path) for name, path in made.items()}
         pin_everywhere(kits, trust, minimum=minimum)
-        return cls(kits, tables, schema.resolve(), folder, limits)
+        return cls(kits, tables, schema.resolve(), folder, limits, further)
 
     def __enter__(self) -> Houses:
         for name in self.kits:
@@ -212,7 +215,7 @@ class Houses:
             arguments = ["coordinator", "start", path]
         else:
             data = ["--data", str(self._tables[name]), "--schema", str(self._schema)]
-            arguments = ["party", "start", path, *data, *self._limits]
+            arguments = ["party", "start", path, *data, *self._limits, *self._further]
         with (self._logs / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(hedgerow(arguments), stdout=log, stderr=log)
 

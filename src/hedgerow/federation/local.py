@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from hedgerow.exchange import ProgramFactory
+from hedgerow.exchange import ProgramFactory, Shelf
 from hedgerow.federation.base import Federation, Reply
 from hedgerow.limits import Limits
 from hedgerow.party import Party
@@ -48,6 +48,7 @@ def local_federation(
     trust: str | None = None,
     limits: Limits | None = None,
     programs: Mapping[str, ProgramFactory] | None = None,
+    shelves: Mapping[str, Shelf] | None = None,
 ) -> Federation:
     """Parties of one process under real keys, masks and messages; trust is simulated.
 
@@ -58,6 +59,7 @@ def local_federation(
     ledger : shared by all parties; by default one in memory
     limits : what each party allows, if anything is to be limited
     programs : what the parties can do together without an epsilon
+    shelves : where each party's programs keep what outlives them
     """
     check_names(list(tables))
     shared = ledger or Ledger.in_memory()
@@ -66,7 +68,16 @@ def local_federation(
         path = Path(f"{shared.path}.coins")
         coins = partial(kept_key, path)
     parties = {
-        name: Party(name, rows, schema, shared, limits=limits, coins=coins, programs=programs)
+        name: Party(
+            name,
+            rows,
+            schema,
+            shared,
+            limits=limits,
+            coins=coins,
+            programs=programs,
+            shelf=(shelves or {}).get(name),
+        )
         for name, rows in tables.items()
     }
     coordinator = Identity()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.kernels import hashes, loops, trees
+from hedgerow.kernels import hashes, levels, loops, trees
 from hedgerow.kernels.hashes import PER_WORD
 from hedgerow.kernels.loops import (
     AVERAGING,
@@ -32,9 +32,10 @@ from hedgerow.kernels.threads import BLOCK, over_rows, use_threads
 __all__ = [
     "AVERAGING", "BLOCK", "COUNT", "GRADIENT", "LOGISTIC", "MAX_BLENDED",
     "NEWTON", "NO_CLIP", "PER_WORD", "SLOPE", "SOFTMAX",
-    "SQUARED", "add_kept", "add_scores", "band_keys", "column_hessians", "column_sums", "encode",
-    "grow_tree", "hash_rows", "leaf_counts", "leaf_sums", "node_histograms", "row_numbers",
-    "search_all", "search_window", "step_sums", "sums_by_place", "use_threads",
+    "SQUARED", "add_kept", "add_scores", "band_keys", "best_splits", "column_hessians",
+    "column_sums", "encode", "go_right", "grow_tree", "hash_rows", "leaf_counts", "leaf_sums",
+    "level_histograms", "node_histograms", "row_numbers", "search_all",
+    "search_window", "step_sums", "sums_by_place", "use_threads",
 ]  # fmt: skip
 
 _STRETCHES = 1024  # of a column's range, for the guess where a value lies
@@ -96,6 +97,36 @@ def row_numbers(loss: int, scores: Floats, target: Any, bits: int) -> Ints:
 def grow_tree(*arguments: Any) -> int:
     """One tree from the numbers of rows; see `trees.grow`."""
     return int(trees.grow(*arguments))
+
+
+def best_splits(
+    histograms: Ints, starts: Ints, categorical: Any, totals: Ints, bits: int, lam: float,
+    least: float,
+) -> tuple[Floats, Ints, NDArray[np.bool_]]:  # fmt: skip
+    """The best split of every node: scores, columns, and codes that go right (node, code)."""
+    n, most = len(totals), int(np.diff(starts).max(initial=1))
+    scores, columns = np.empty(n), np.full(n, -1, np.int64)
+    rights = np.zeros((n, most), np.bool_)
+    trees.best_splits(
+        histograms, starts, categorical, totals, bits, lam, least, scores, columns, rights
+    )
+    return scores, columns, rights
+
+
+def level_histograms(
+    codes: Any, starts: Ints, node: Any, slot: Ints, numbers: Ints, n_slots: int
+) -> Ints:
+    """Sums of rows' numbers by slot of their node and bin: (slot, bin, number)."""
+    arrays = (codes.narrow, codes.wide, codes.place, starts, node, slot, numbers, n_slots)
+    parts = over_rows(lambda first, stop: levels.level_sums(*arrays, first, stop), len(node))
+    total = np.asarray(sum(parts[1:], parts[0]))
+    return total.reshape(n_slots, int(starts[-1]), numbers.shape[1])
+
+
+def go_right(codes: Any, node: Any, columns: Ints, rights: Any, out: NDArray[np.uint8]) -> None:
+    """Write whether each row goes right at its node, where the node is split by these columns."""
+    arrays = (codes.narrow, codes.wide, codes.place, node, columns, rights)
+    over_rows(lambda first, stop: levels.go_right(*arrays, first, stop, out), len(node))
 
 
 def hash_rows(*arguments: Any) -> None:

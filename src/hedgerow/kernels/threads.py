@@ -7,13 +7,14 @@ there are or on how rows are cut.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 BLOCK = 1024  # rows that a loop takes at once: its numbers stay in the nearest cache
 _LEAST = 16 * BLOCK  # rows of a range; below that waking a thread costs more than it brings
 _RANGES = 4  # of each thread, so that one that was held up does not hold up all
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -58,6 +59,13 @@ def ranges_of(n_rows: int) -> list[tuple[int, int]]:
     blocks = -(-n_rows // BLOCK)
     size = max(1, -(-blocks // wanted)) * BLOCK
     return [(first, min(n_rows, first + size)) for first in range(0, max(n_rows, 1), size)]
+
+
+def over_items(work: Callable[[S], T], items: Sequence[S]) -> list[T]:
+    """What `work` gives for every item, in order."""
+    if len(items) < 2 or _pool.size == 1:
+        return [work(item) for item in items]
+    return list(_pool.threads().map(work, items))
 
 
 def over_rows(work: Callable[[int, int], T], n_rows: int) -> list[T]:

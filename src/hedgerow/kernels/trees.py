@@ -200,8 +200,8 @@ def _best_categories(
 def _best_split(
     histogram: Any, starts: Any, categorical: Any, step: float, total: Any, n_outputs: int,
     lam: float, least: float, split: Any, members: Any, trial: Any,
-) -> bool:  # fmt: skip
-    """The best split of one node into `split` and `members`; False if none lowers the loss."""
+) -> float:  # fmt: skip
+    """The best split of one node into `split` and `members`: its score, -1 if none is better."""
     node = _side(total, n_outputs, lam)
     best = node * (1.0 + 1e-9) + 1e-9
     split[SPLIT_COLUMN] = -1
@@ -228,7 +228,7 @@ def _best_split(
             best = score
             split[SPLIT_COLUMN], split[SPLIT_CODE] = j, code
             split[SPLIT_MISSING_LEFT] = goes_left
-    return bool(split[SPLIT_COLUMN] >= 0)
+    return best if split[SPLIT_COLUMN] >= 0 else -1.0
 
 
 @njit(cache=True, nogil=True)
@@ -387,10 +387,11 @@ def grow(
             total[w] = stack_sums[height, w] * step
         is_split = depth < max_depth and end - begin > 1
         if is_split:
-            is_split = _best_split(
+            score = _best_split(
                 histograms[own], starts, categorical, step, total, n_outputs, lam, least, split,
                 members, trial,
             )  # fmt: skip
+            is_split = score >= 0.0
         if not is_split:
             for i in range(begin, end):
                 leaf[rows[i]] = node
@@ -429,3 +430,29 @@ def grow(
             free[n_free] = own
             n_free += 1
     return n_nodes
+
+
+@njit(cache=True, nogil=True)
+def best_splits(
+    histograms: Any, starts: Any, categorical: Any, totals: Any, bits: int, lam: float,
+    least: float, scores: Any, columns: Any, rights: Any,
+) -> None:  # fmt: skip
+    """The best split of every node, from its histogram (node, bin, number) and total.
+
+    `scores` (node,): of both sides together, -1 where no split is better than none. `columns`
+    (node,): the column. `rights` (node, code): which of its codes go right, missing values last.
+    """
+    width = totals.shape[1]
+    n_outputs, step = width // 2, 2.0**-bits
+    split, sides, total = np.zeros(3, np.int64), np.zeros((2, width), np.int64), np.empty(width)
+    trial = np.zeros(_most_codes(starts), np.bool_)
+    for node in range(totals.shape[0]):
+        for w in range(width):
+            total[w] = totals[node, w] * step
+        scores[node] = _best_split(
+            histograms[node], starts, categorical, step, total, n_outputs, lam, least, split,
+            rights[node], trial,
+        )  # fmt: skip
+        columns[node] = split[SPLIT_COLUMN]
+        if split[SPLIT_COLUMN] >= 0:
+            _finish(histograms[node], starts, categorical, split, rights[node], n_outputs, sides)

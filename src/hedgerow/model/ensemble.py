@@ -60,11 +60,7 @@ class Ensemble:
 
     def predict(self, data: Any) -> NDArray[np.float64]:
         """Class probabilities (row, class) in the schema's order, or predicted numbers (row,)."""
-        label = self.schema.label
-        predictions = self.loss.predictions(self.decision_function(data), self.averaged)
-        if label.lower is None or label.upper is None:
-            return predictions
-        return np.asarray(label.lower + (label.upper - label.lower) * predictions[:, 0])
+        return predictions_of(self.schema, self.decision_function(data), self.averaged)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a `.hedge` file, by rename, so that a crash leaves the old file or the new one."""
@@ -95,3 +91,14 @@ class Ensemble:
         empty = np.zeros((1, self.loss.n_outputs), np.float32)
         values = np.concatenate([tree.values for tree in self.trees]) if self.trees else empty
         return grid, routes, values
+
+
+def predictions_of(
+    schema: Schema, scores: NDArray[np.float64], averaged: bool = False
+) -> NDArray[np.float64]:
+    """What scores (row, output) say: class probabilities (row, class), or numbers (row,)."""
+    label = schema.label
+    predictions = loss_for(label).predictions(scores, averaged)
+    if label.lower is None or label.upper is None:
+        return predictions
+    return np.asarray(label.lower + (label.upper - label.lower) * predictions[:, 0])

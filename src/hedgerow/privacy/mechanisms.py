@@ -1,5 +1,6 @@
 """THE ONLY place that draws noise: discrete Gaussians (`sampling.py` has the compiled loop) from a
-stream with a key of the operating system's, discrete Laplaces from OpenDP's secure source.
+stream with a key of the operating system's, discrete Laplaces from OpenDP's secure source, choices
+and noise for single numbers (`local.py` has the rules) by exact coins (`flips.py`).
 
 Noise is drawn on zeros and added modulo 2**64, because OpenDP's own integer addition saturates.
 Seeded and switched-off noise exist for tests only (`hedgerow.testing`); every vector that leaves
@@ -22,6 +23,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from numpy.typing import NDArray
 
 from hedgerow.errors import PlanError
+from hedgerow.privacy import flips, local
 
 MAX_BITS = 31  # so that the product of two grid values fits into 64 bits
 MIN_BITS = 16
@@ -30,6 +32,7 @@ WIDEST = 2.0**50  # sigma in grid steps; far wider noise would not fit into 64-b
 WIDEST_DRAWN = 2.0**56  # the same of a party's noise, which may be wider than the slot's
 WORDS = 20  # of the stream that a Gaussian takes, a little more than on average
 AT_ONCE = 1024  # numbers for which a piece of the stream is made
+LAPLACES_AT_ONCE = 2**18
 LEAST_SCALE = 1e-3  # of a discrete Laplace, in grid steps; less is no noise to speak of
 WIDEST_LAPLACE = 2.0**40
 WIDEST_SHARE = 2.0**14  # of a party's share of it: drawing one takes time in proportion
@@ -54,6 +57,14 @@ class NoiseSource(Protocol):
         """Draws of which any `shares` add up to a discrete Laplace; that itself for one."""
         ...
 
+    def many_laplace(self, size: int, scale: int) -> NDArray[np.int64]:
+        """Discrete Laplaces of a whole scale: for a number a row."""
+        ...
+
+    def below(self, size: int, limit: int) -> NDArray[np.uint64] | None:
+        """Uniform whole numbers below `limit`, or nothing where noise is switched off."""
+        ...
+
 
 class SecureSource:
     """Exact samplers over the operating system's randomness."""
@@ -72,16 +83,16 @@ class SecureSource:
 
     def choose(self, utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list[int]:
         if how == "exponential":
-            return _in_proportion([one.max() - one for one in utilities], scale)
+            return flips.in_proportion([one.max() - one for one in utilities], scale)
         # Permute and flip: in random order, each takes a coin of exp((u - best) / scale), and the
         # first that succeeds is it. All coins may as well be flipped at once: the first success of
         # a random order is any of the successes, each as likely as another. The best succeeds.
         gaps = np.concatenate([one.max() - one for one in utilities])
         ends = np.cumsum([len(one) for one in utilities])[:-1]
         found = []
-        for flipped in np.split(_exp_coins(gaps, scale), ends):
+        for flipped in np.split(flips.exp_coins(gaps, scale), ends):
             successes = np.flatnonzero(flipped)
-            found.append(int(successes[int(_below(1, len(successes))[0])]))
+            found.append(int(successes[int(flips.below(1, len(successes))[0])]))
         return found
 
     def laplace(self, size: int, scale: float, shares: int = 1) -> NDArray[np.int64]:
@@ -94,6 +105,16 @@ class SecureSource:
         return self._negative_binomial(size, scale, shares) - self._negative_binomial(
             size, scale, shares
         )
+
+    def many_laplace(self, size: int, scale: int) -> NDArray[np.int64]:
+        if not 1 <= scale <= WIDEST_CHOICE:
+            raise PlanError(f"Laplace noise of scale {scale:.3g} cannot be drawn; nothing left")
+        sizes = [min(LAPLACES_AT_ONCE, size - i) for i in range(0, size, LAPLACES_AT_ONCE)]
+        parts = [flips.many_laplace(part, scale) for part in sizes]
+        return np.concatenate([np.zeros(0, np.int64), *parts])
+
+    def below(self, size: int, limit: int) -> NDArray[np.uint64]:
+        return flips.below(size, limit)
 
     def _negative_binomial(self, size: int, scale: float, shares: int) -> NDArray[np.int64]:
         """NB(1/shares): what one of `shares` equal parts of a geometric number is.
@@ -108,7 +129,7 @@ class SecureSource:
         active = np.flatnonzero(left > 0)
         step = 0
         while len(active):
-            drawn = _below(len(active), shares * (1 + step))
+            drawn = flips.below(len(active), shares * (1 + step))
             found[active] += drawn < np.uint64(1) + np.uint64(shares) * found[active].view(
                 np.uint64
             )
@@ -146,71 +167,6 @@ def _gaussians(size: int, sigma: int) -> NDArray[np.int64]:
             raise PlanError("a draw of noise was out of range; nothing left")
         words = words[at[1] :]
     return out
-
-
-def _below(size: int, limit: int) -> NDArray[np.uint64]:
-    """Uniform whole numbers below `limit`, from the operating system, without bias."""
-    top = (2**64 // limit) * limit  # what lies above would favour small remainders
-    drawn = np.frombuffer(os.urandom(8 * size), np.uint64)
-    if top < 2**64:
-        while (wrong := drawn >= np.uint64(top)).any():
-            drawn = drawn.copy()
-            drawn[wrong] = np.frombuffer(os.urandom(8 * int(wrong.sum())), np.uint64)
-    return drawn % np.uint64(limit)
-
-
-def _exp_coins(gaps: NDArray[np.int64], scale: int) -> NDArray[np.bool_]:
-    """Coins that succeed with probability exp(-gap / scale), exactly.
-
-    exp(-(q + r/scale)) is q coins of exp(-1) and one of exp(-r/scale), all of which must succeed.
-    """
-    whole, rest = np.divmod(gaps, scale)
-    alive = np.flatnonzero(_short_coins(rest, scale))
-    step = 0
-    while len(due := alive[whole[alive] > step]):
-        failed = due[~_short_coins(np.full(len(due), scale, np.int64), scale)]
-        alive = np.setdiff1d(alive, failed, assume_unique=True)
-        step += 1
-    flipped = np.zeros(len(gaps), np.bool_)
-    flipped[alive] = True
-    return flipped
-
-
-def _in_proportion(gaps: Sequence[NDArray[np.int64]], scale: int) -> list[int]:
-    """Of each list a place, in proportion to exp(-gap / scale), exactly.
-
-    Any place is tried, each as likely as another, and kept if its coin of exp(-gap / scale)
-    succeeds: the first that is kept has the wanted chances, whatever came before it. The best
-    place always succeeds, so as many tries as there are places fail with probability 1/e at most.
-    """
-    found = [-1] * len(gaps)
-    while left := [i for i, place in enumerate(found) if place < 0]:
-        tried = [_below(len(gaps[i]), len(gaps[i])).view(np.int64) for i in left]
-        flipped = _exp_coins(
-            np.concatenate([gaps[i][places] for i, places in zip(left, tried, strict=True)]), scale
-        )
-        ends = np.cumsum([len(places) for places in tried])[:-1]
-        for i, places, kept in zip(left, tried, np.split(flipped, ends), strict=True):
-            if kept.any():
-                found[i] = int(places[int(np.argmax(kept))])
-    return found
-
-
-def _short_coins(parts: NDArray[np.int64], scale: int) -> NDArray[np.bool_]:
-    """Coins of exp(-part / scale) for parts up to the scale, by whole numbers alone.
-
-    Count how long coins of (part/scale)/1, (part/scale)/2, ... succeed, the first failure included:
-    the count is k with probability x^(k-1)/(k-1)! - x^k/k!, and odd with the sum 1 - x + x^2/2! -
-    ... = exp(-x) (von Neumann; Canonne, Kamath and Steinke 2020).
-    """
-    count = np.zeros(len(parts), np.int64)
-    active, k = np.arange(len(parts)), 1
-    while len(active):
-        count[active] = k
-        drawn = _below(len(active), scale * k)
-        active = active[drawn < parts[active].view(np.uint64)]
-        k += 1
-    return np.asarray(count % 2 == 1)
 
 
 _SECURE = SecureSource()
@@ -308,6 +264,47 @@ def choose(utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list
     if any(len(one) == 0 for one in utilities):
         raise PlanError("there is nothing to choose from; nothing left")
     return _SOURCE.get().choose(utilities, scale, how)
+
+
+def perturb(values: NDArray[np.float64], epsilon: float, mechanism: str) -> NDArray[np.float64]:
+    """Numbers between -1 and 1, each with noise of its own: epsilon-private one by one.
+
+    The mean of an output is its input. See `local.py` for the mechanisms and why the promise holds.
+    """
+    values = np.asarray(values, np.float64)
+    found = _perturbed(values.reshape(-1), local.rule_for(mechanism, epsilon))
+    return found.reshape(values.shape)
+
+
+def _perturbed(values: NDArray[np.float64], rule: local.Rule) -> NDArray[np.float64]:
+    source = _SOURCE.get()
+    if isinstance(rule, local.Hybrid):
+        one, two = rule.parts
+        coins = source.below(len(values), rule.limit)
+        if coins is None:
+            return one.exact(one.cells(values))
+        first, found = coins < np.uint64(rule.share), np.empty(len(values))
+        found[first] = _perturbed(values[first], one)
+        found[~first] = _perturbed(values[~first], two)
+        return found
+    cells = rule.cells(values)
+    if isinstance(rule, local.Laplace):
+        return rule.outputs(cells, source.many_laplace(len(cells), rule.scale))
+    drawn = source.below(len(cells), rule.limit)
+    return rule.exact(cells) if drawn is None else rule.outputs(cells, drawn)
+
+
+def randomised_labels(labels: NDArray[np.int64], classes: int, epsilon: float) -> NDArray[np.int64]:
+    """Labels 0, ..., classes - 1 by randomised response: epsilon-private one by one.
+
+    `local.LabelResponse.unbiased_weights` undoes the bias of what is computed from them.
+    """
+    rule = local.LabelResponse(classes, epsilon)
+    labels = np.asarray(labels, np.int64)
+    if labels.size and not (labels.min() >= 0 and labels.max() < classes):
+        raise PlanError(f"a label is not one of the {classes} classes; nothing left")
+    drawn = _SOURCE.get().below(len(labels), rule.limit)
+    return labels.copy() if drawn is None else rule.outputs(labels, drawn)
 
 
 def laplace_deviation(scale: float) -> float:

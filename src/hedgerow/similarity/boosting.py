@@ -12,14 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.binning import ColumnGrid, base_grid
-from hedgerow.losses import Loss
-from hedgerow.model.tree import Structure, Tree, member_words
-from hedgerow.schema import Categorical, Schema
+from hedgerow.binning import base_grid
+from hedgerow.exact import BITS, Ints, leaf_values, member_bits
+from hedgerow.model.tree import Structure, Tree
+from hedgerow.schema import Schema
 from hedgerow.tables import Rows
-
-BITS = 24  # sums of 2**39 rows still fit into int64
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -30,19 +27,6 @@ class TreeRule:
     learning_rate: float
     reg_lambda: float
     min_child_weight: float  # Hessians, over the outputs, that either side of a split must have
-
-
-def gradients(loss: Loss, scores: NDArray[np.float64], target: NDArray[np.float64]) -> Ints:
-    """Gradients, then Hessians, of every row and output on the grid 2**-BITS: (row, number)."""
-    return kernels.row_numbers(loss.code, scores, target, BITS)
-
-
-def leaf_values(sums: Ints, rule: TreeRule) -> NDArray[np.float32]:
-    """Steps (leaf, output) from sums (leaf, number) on the grid: -G / (H + lambda), shrunk."""
-    totals, n_outputs = sums * 2.0**-BITS, sums.shape[1] // 2
-    first, below = totals[:, :n_outputs], totals[:, n_outputs:] + rule.reg_lambda
-    steps = np.divide(-first, below, out=np.zeros_like(first), where=below > 0)
-    return np.asarray(rule.learning_rate * steps, np.float32)
 
 
 def to_wire(sums: Ints) -> NDArray[np.float32]:
@@ -79,7 +63,9 @@ class Grower:
         )  # fmt: skip
         structure = self._structure(nodes[:n], rights[:n])
         is_leaf = structure.feature < 0
-        return Tree(structure, leaf_values(sums[:n][is_leaf], rule)), structure.leaf[end]
+        return Tree(
+            structure, leaf_values(sums[:n][is_leaf], rule.learning_rate, rule.reg_lambda)
+        ), structure.leaf[end]
 
     def _structure(self, nodes: Ints, rights: NDArray[np.bool_]) -> Structure:
         feature = nodes[:, 0].astype(np.int32)
@@ -90,7 +76,7 @@ class Grower:
             if grid.ordered:
                 threshold[node] = grid.edges[nodes[node, 1]]
             else:
-                members.append(_words(grid, rights[node]))
+                members.append(member_bits(grid, rights[node]))
                 starts[node + 1] = len(members[-1])
         return Structure(
             feature,
@@ -101,11 +87,3 @@ class Grower:
             np.cumsum(starts).astype(np.int32),
             np.concatenate(members),
         )
-
-
-def _words(grid: ColumnGrid, right: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """The bits of a category split: which of the column's cells go right."""
-    assert isinstance(grid.column, Categorical)
-    chosen = np.zeros(member_words(grid.column) * 64, np.bool_)
-    chosen[: grid.n_cells] = right[: grid.n_cells]
-    return np.packbits(chosen, bitorder="little").view("<u8").astype(np.uint64)

@@ -7,7 +7,6 @@ wrote it. Trees travel by codes of the base grid: about half of what flat arrays
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,45 +14,13 @@ from numpy.typing import NDArray
 
 from hedgerow.binning import base_grid
 from hedgerow.errors import FormatError
+from hedgerow.letters import Letter
 from hedgerow.model.tree import Structure, Tree, member_words
-from hedgerow.packing import pack, unpack
+from hedgerow.packing import pack
 from hedgerow.schema import Schema
 
 MOST_ROWS = 1 << 31
 Words = NDArray[np.uint64]
-
-
-class Letter:
-    """One letter as it was read: who wrote it, its values and arrays."""
-
-    def __init__(self, writer: str, kind: str, data: bytes) -> None:
-        self.writer, self.kind = writer, kind
-        try:
-            self.values, self._arrays = unpack(data)
-        except FormatError as error:
-            raise FormatError(f"{self._place}: {error}") from error
-        if self.values.get("kind") != kind:
-            raise self.wrong(f"it is of kind {self.values.get('kind')!r}")
-
-    @property
-    def _place(self) -> str:
-        return f"the letter of {self.writer} ({self.kind}) cannot be read"
-
-    def wrong(self, what: str) -> FormatError:
-        return FormatError(
-            f"{self._place}: {what}. The run ends here; run it again once {self.writer} runs the "
-            "same version on the same agreement."
-        )
-
-    def array(self, name: str, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-        """An array that must have this type and shape; -1 stands for any length."""
-        array = self._arrays.get(name)
-        wanted = ", ".join("any" if n < 0 else str(n) for n in shape)
-        if array is None or array.dtype != np.dtype(dtype) or array.ndim != len(shape):
-            raise self.wrong(f"{name} should be {np.dtype(dtype)} of shape ({wanted})")
-        if any(n >= 0 and n != m for n, m in zip(shape, array.shape, strict=True)):
-            raise self.wrong(f"{name} has shape {array.shape}; expected ({wanted})")
-        return array
 
 
 def facts_letter(n_rows: int, spread: float) -> bytes:
@@ -245,12 +212,3 @@ def _whole(letter: Letter, name: str, n: int, below: Any) -> list[int]:
     if any(value >= most for value, most in zip(values, below, strict=True)):
         raise letter.wrong(f"{name} has a number that the schema does not know")
     return values
-
-
-def by_writer(letters: Mapping[str, bytes], writers: set[str], kind: str) -> None:
-    """Refuse letters that are missing, or from whom none is due in this step."""
-    if set(letters) != writers:
-        raise FormatError(
-            f"letters ({kind}) are due from {sorted(writers)}, but came from {sorted(letters)}. "
-            "The run ends here."
-        )

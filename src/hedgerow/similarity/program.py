@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 from hedgerow import kernels
 from hedgerow.binning import base_grid
 from hedgerow.errors import FormatError, SettingsError
+from hedgerow.exact import gradients, leaf_values
 from hedgerow.exchange import Agreement, Step
+from hedgerow.letters import by_writer
 from hedgerow.losses import loss_for
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Structure, Tree
 from hedgerow.schema import Schema
 from hedgerow.similarity import letters as post
-from hedgerow.similarity.boosting import Grower, from_wire, gradients, leaf_values, to_wire
+from hedgerow.similarity.boosting import Grower, from_wire, to_wire
 from hedgerow.similarity.hashing import hash_family, spread, typical_width
 from hedgerow.similarity.neighbours import Neighbours, Pair, most_similar
 from hedgerow.similarity.settings import SimilaritySettings
@@ -67,14 +69,14 @@ class SimilarityProgram:
 
     def _greet(self, letters: Mapping[str, bytes]) -> Step:
         """Say how many rows there are and how far apart they lie: r follows from it."""
-        post.by_writer(letters, set(), "none")
+        by_writer(letters, set(), "none")
         self._spread = spread(self._rows, self._schema)
         self._stage = self._hash
         return self._to_all("facts", post.facts_letter(self._rows.n_rows, self._spread))
 
     def _hash(self, letters: Mapping[str, bytes]) -> Step:
         """The union of all hash tables is gathered by everyone."""
-        post.by_writer(letters, set(self._others), "facts")
+        by_writer(letters, set(self._others), "facts")
         spreads = {self._name: self._spread}
         for other in self._others:
             self._n_rows[other], spreads[other] = post.read_facts(other, letters[other])
@@ -88,7 +90,7 @@ class SimilarityProgram:
 
     def _search(self, letters: Mapping[str, bytes]) -> Step:
         """Find the most similar rows, and tell each party which of its rows these are."""
-        post.by_writer(letters, set(self._others), "tables")
+        by_writer(letters, set(self._others), "tables")
         self._places: dict[str, NDArray[np.int64]] = {}  # of own rows among those named below
         self._n_places: dict[str, int] = {}
         written = {}
@@ -108,7 +110,7 @@ class SimilarityProgram:
         if self._asked >= 0 or not self._shares:
             self._read_tree(letters)
         else:
-            post.by_writer(letters, set(self._others), "places")
+            by_writer(letters, set(self._others), "places")
             self._named = {
                 other: post.read_places(other, letters[other], self._rows.n_rows)
                 for other in self._others
@@ -128,10 +130,10 @@ class SimilarityProgram:
         number, settles = self._asked, self._shares and self.settings.leaves == "all"
         self._stage = self._count if settles else self._give
         if self._turn(number) != self._name:
-            post.by_writer(letters, set(), "none")
+            by_writer(letters, set(), "none")
             return Step()
         due = self._others if self._shares else ()
-        post.by_writer(letters, set(due), "sums")
+        by_writer(letters, set(due), "sums")
         numbers = self._gradients().copy()  # (row, number)
         for other in due:
             shape = (len(self._named[other]), numbers.shape[1])
@@ -148,9 +150,9 @@ class SimilarityProgram:
         """Add up own gradients by leaf of the tree that another party has shaped."""
         self._stage, turn = self._settle, self._turn(self._asked)
         if turn == self._name:
-            post.by_writer(letters, set(), "none")
+            by_writer(letters, set(), "none")
             return Step()
-        post.by_writer(letters, {turn}, "shape")
+        by_writer(letters, {turn}, "shape")
         self._structure = post.read_shape(turn, letters[turn], self._asked, self._schema)
         self._leaf = self._leaves(self._structure)
         letter = post.sums_letter("leaves", self._asked, to_wire(self._leaf_sums()))
@@ -160,9 +162,9 @@ class SimilarityProgram:
         """Set the leaf values from the sums of all parties."""
         self._stage = self._give
         if self._turn(self._asked) != self._name:
-            post.by_writer(letters, set(), "none")
+            by_writer(letters, set(), "none")
             return Step()
-        post.by_writer(letters, set(self._others), "leaves")
+        by_writer(letters, set(self._others), "leaves")
         total = self._leaf_sums()
         for other in self._others:
             total += from_wire(
@@ -170,7 +172,9 @@ class SimilarityProgram:
                     other, "leaves", letters[other], self._asked, total.shape, self._n_rows[other]
                 )
             )
-        return self._publish(Tree(self._structure, leaf_values(total, self.settings.rule)))
+        rule = self.settings.rule
+        values = leaf_values(total, rule.learning_rate, rule.reg_lambda)
+        return self._publish(Tree(self._structure, values))
 
     def _publish(self, tree: Tree) -> Step:
         """Send a tree that this party has grown, or what others do not know of it yet."""
@@ -181,7 +185,7 @@ class SimilarityProgram:
         return Step(self._to_all("trees", letter).letters, report=whole)
 
     def _rest(self, letters: Mapping[str, bytes]) -> Step:
-        post.by_writer(letters, set(), "none")
+        by_writer(letters, set(), "none")
         return Step(done=True)
 
     def _read_tree(self, letters: Mapping[str, bytes]) -> None:
@@ -189,9 +193,9 @@ class SimilarityProgram:
         number, k = self._asked, self._loss.n_outputs
         last = self._turn(number) if number >= 0 else self._name
         if last == self._name:
-            post.by_writer(letters, set(), "none")
+            by_writer(letters, set(), "none")
             return
-        post.by_writer(letters, {last}, "tree")
+        by_writer(letters, {last}, "tree")
         if self._shares and self.settings.leaves == "all":
             self._add(post.read_values(last, letters[last], number, self._structure, k))
             return

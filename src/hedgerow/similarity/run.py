@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hedgerow.errors import FormatError, SettingsError
-from hedgerow.exchange import Agreement, talk
+from hedgerow.exchange import Agreement, Shelf, talk
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.schema import Schema
 from hedgerow.similarity.letters import read_tree
@@ -72,9 +72,9 @@ def agreement_for(
 
 
 def similarity_program(
-    name: str, rows: Rows, schema: Schema, agreement: Agreement
+    name: str, rows: Rows, schema: Schema, agreement: Agreement, shelf: Shelf | None = None
 ) -> SimilarityProgram:
-    """A party's side of a run: the factory that an engine calls."""
+    """A party's side of a run: the factory that an engine calls. It keeps nothing."""
     if agreement.program != PROGRAM:
         raise FormatError(f"the agreement is about {agreement.program!r}, not {PROGRAM!r}")
     settings = SimilaritySettings.from_dict(agreement.settings)

@@ -14,8 +14,8 @@ from hedgerow.growing.auto.state import Run
 
 Floats = NDArray[np.float64]
 INTERCEPT_STEP = 0.7
-# Bands from a column's own noise held the noise-free shape of 83 to 95 % of cells on the tables of
-# benchmarks/bands.py, half as wide again 93 to 99 %.
+# Bands from a column's own noise held the noise-free shape in 83 to 93 % of the cells on the tables
+# of benchmarks/bands.py; half as wide again, in 90 to 98 %.
 OVERLAP = 1.5
 
 

@@ -1,0 +1,133 @@
+"""What commands share that let parties talk to each other without an epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hedgerow.cli.parties import OtherHouses, Patience, TablesHere
+from hedgerow.cli.screen import messages, results, table
+from hedgerow.errors import SettingsError
+
+if TYPE_CHECKING:
+    from hedgerow.exchange import Agreement
+    from hedgerow.federation.base import Federation
+    from hedgerow.privacy.ledger import Ledger
+    from hedgerow.schema import Schema
+
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine", help="local (tables of this machine) or nvflare (parties in other houses)."
+    ),
+]
+StepSeconds = Annotated[
+    float, typer.Option("--step-seconds", help="How long a party may take for one step.")
+]
+Reported = Callable[[Mapping[str, bytes]], int]
+
+
+@dataclass(frozen=True)
+class Talked:
+    """What came of a conversation."""
+
+    reports: Mapping[str, Sequence[bytes]]
+    simulated: bool
+    facts: dict[str, Any]
+
+
+def parties_for(
+    command: str,
+    here: type[TablesHere],
+    engine: str,
+    data: list[str] | None,
+    kit: Path | None,
+    seconds: float,
+) -> TablesHere | OtherHouses:
+    """The parties of a conversation: tables here, or other houses."""
+    if engine == "nvflare":
+        return OtherHouses(kit, data or (), Patience(seconds, 0.0))
+    if engine != "local":
+        raise SettingsError(f"unknown engine {engine!r} for {command}; known: local, nvflare")
+    if kit is not None:
+        raise SettingsError("--kit belongs to --engine nvflare; leave it out or name the engine")
+    return here(data or ())
+
+
+def further_settings(texts: list[str], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings given as NAME=VALUE, and those that have an option of their own."""
+    import json
+
+    values: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or name in own:
+            raise SettingsError(f"--set {text!r} is not NAME=VALUE, or has an option of its own")
+        try:
+            values[name] = json.loads(value)
+        except ValueError:
+            values[name] = value
+    return values | {name: value for name, value in own.items() if value is not None}
+
+
+def opened_ledger(parties: TablesHere | OtherHouses, schema: Schema, stored_in: Path) -> Ledger:
+    """The coordinator's ledger, once everything that can be checked was."""
+    from hedgerow.privacy.ledger import Ledger
+
+    parties.check(schema)
+    return Ledger.open(stored_in)
+
+
+def show_disclosures(agreement: Agreement) -> None:
+    """A table of what each party will be able to see."""
+    shown = table("What is shown without an epsilon", "to", "about", "what", "measured by")
+    for one in agreement.disclosures:
+        shown.add_row(one.seen_by, one.about, one.what, one.measured_by)
+    results().print(shown)
+
+
+def converse(
+    schema: Schema,
+    parties: TablesHere | OtherHouses,
+    agreement: Agreement,
+    ledger: Ledger,
+    seconds: float,
+    total: int,
+    reported: Reported,
+) -> Talked:
+    """Carry a conversation to its end; `reported` says how much further its reports bring it."""
+    from rich.progress import Progress
+
+    from hedgerow.deployment.programs import program_factories
+    from hedgerow.federation import exchanging
+
+    console, steps = messages(), 0
+    bar = Progress(console=console, transient=True, disable=not console.is_terminal)
+    with bar, parties.talking(schema, ledger, program_factories()) as federation:
+        task = bar.add_task(agreement.program, total=total)
+
+        def observe(found: exchanging.Reported) -> None:
+            nonlocal steps
+            steps = found.step
+            bar.advance(task, reported(found.reports))
+
+        talk = exchanging.Conversation(federation, agreement, ledger, observe, seconds)
+        reports = talk.run()
+        facts = {"steps": steps, **_facts(agreement, ledger, federation)}
+        return Talked(reports, federation.simulated, facts)
+
+
+def _facts(agreement: Agreement, ledger: Ledger, federation: Federation) -> dict[str, Any]:
+    return {
+        "ledger": str(ledger.path),
+        "run": agreement.run,
+        "parties": list(agreement.parties),
+        "settings": dict(agreement.settings),
+        "disclosures": [dict(one.__dict__) for one in agreement.disclosures],
+        "bytes_to_parties": federation.bytes_to_parties,
+        "bytes_from_parties": federation.bytes_from_parties,
+    }

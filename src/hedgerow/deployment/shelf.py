@@ -1,0 +1,35 @@
+"""What a house keeps of conversations with others: its parts of models, and predictions."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from hedgerow.deployment.plans import write_private
+from hedgerow.errors import FormatError
+from hedgerow.federation.kit import Kit
+
+_NAME = re.compile(r"[a-z0-9-]{1,80}")
+
+
+class FolderShelf:
+    """Files in a folder that only their owner may read, written by rename."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @classmethod
+    def of(cls, kit: Kit) -> FolderShelf:
+        return cls(kit.folder / "shelf")
+
+    def put(self, name: str, data: bytes) -> None:
+        write_private(self._file(name), data)
+
+    def get(self, name: str) -> bytes | None:
+        file = self._file(name)
+        return file.read_bytes() if file.is_file() else None
+
+    def _file(self, name: str) -> Path:
+        if not _NAME.fullmatch(name):
+            raise FormatError(f"{name!r} is no name of something kept; a-z, 0-9 and hyphens are")
+        return self._folder / name

@@ -1,0 +1,20 @@
+"""Models in the formats of other libraries. Nothing but released values and public facts."""
+
+from hedgerow.export.matrix import to_matrix
+from hedgerow.export.metadata import Exported
+from hedgerow.export.onnx_graph import to_onnx
+from hedgerow.export.sklearn_arrays import to_sklearn
+from hedgerow.export.treelite_model import to_treelite
+from hedgerow.export.xgboost_json import category_names, feature_types, to_xgboost
+
+FORMATS = {
+    "xgboost": to_xgboost,
+    "onnx": to_onnx,
+    "sklearn": to_sklearn,
+    "treelite": to_treelite,
+}
+
+__all__ = [
+    "FORMATS", "Exported", "category_names", "feature_types", "to_matrix", "to_onnx", "to_sklearn",
+    "to_treelite", "to_xgboost",
+]  # fmt: skip

@@ -1,0 +1,61 @@
+"""Tables to the matrix that every export takes: numbers, and codes of listed values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.binning import ColumnGrid, base_grid
+from hedgerow.encoding import ColumnCodes, Numbers
+from hedgerow.export.metadata import model_of
+from hedgerow.frames import stream_of
+from hedgerow.schema import Numeric, Schema
+
+
+def to_matrix(model: Any, data: Any) -> NDArray[np.float32]:
+    """Any table that the model could predict as a matrix (row, column) for its exports.
+
+    Numbers stay numbers. A listed value becomes its position in the schema's list, a value outside
+    of the list the position behind it (of an ordinal: missing) where the schema allows it, and is
+    an error where not. Missing values are NaN.
+
+    >>> schema = Schema.from_bounds({"age": (0, 110)}, classes=["no", "yes"])
+    >>> to_matrix(schema, {"age": [30, None]}).tolist()
+    [[30.0], [nan]]
+    """
+    schema = model if isinstance(model, Schema) else model_of(model).schema
+    stream = stream_of(data, "table to predict")
+    places = stream.find(schema.names)
+    readers = [_Column(grid, stream.source) for grid in base_grid(schema)]
+    parts: list[list[NDArray[np.float32]]] = [[] for _ in places]
+    for first in range(0, len(places), stream.at_once):
+        group = places[first : first + stream.at_once]
+        for batch in stream.batches(group):
+            for j in range(len(group)):
+                parts[first + j].append(readers[first + j].read(batch.column(j)))
+    for reader in readers:
+        reader.check()
+    columns = [np.concatenate(part) if part else np.zeros(0, np.float32) for part in parts]
+    return np.column_stack(columns)  # (row, column)
+
+
+class _Column:
+    """One column of the matrix."""
+
+    def __init__(self, grid: ColumnGrid, source: str) -> None:
+        self._grid, self._source = grid, source
+        self._codes = ColumnCodes(grid, source)
+
+    def read(self, values: Any) -> NDArray[np.float32]:
+        codes = self._codes.read(values)  # counts what does not fit
+        if isinstance(self._grid.column, Numeric):
+            with np.errstate(over="ignore"):  # beyond float32 is beyond every threshold
+                return np.asarray(Numbers(self._source).read(values)).astype(np.float32)
+        out = codes.astype(np.float32)
+        out[codes == self._grid.missing_code] = np.nan
+        return out
+
+    def check(self) -> None:
+        self._codes.check()

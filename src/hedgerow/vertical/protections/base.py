@@ -1,0 +1,210 @@
+"""What a protection of the split statistics has to do, on either side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.errors import FormatError
+from hedgerow.exact import Ints, gradients, leaf_values
+from hedgerow.letters import Letter
+from hedgerow.losses import Loss
+from hedgerow.packing import pack
+from hedgerow.vertical.bins import Bins, Bools, Split
+from hedgerow.vertical.levels import Found, Histograms, Level, search, sides
+from hedgerow.vertical.settings import VerticalSettings
+from hedgerow.vertical.talking import DONE, Asking, Talk
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What the active party knows of a passive party's bins where it does the scoring."""
+
+    starts: Ints
+    categorical: Bools
+
+    @staticmethod
+    def read(letter: Letter) -> Shape:
+        starts = letter.array("starts", np.int64, (-1,))
+        n = len(starts) - 1
+        flags = letter.array("categorical", np.uint8, (max(n, 0),)).astype(np.bool_)
+        if n < 1 or starts[0] != 0 or bool((np.diff(starts) < 1).any()) or starts[-1] > 1 << 24:
+            raise letter.wrong("its columns and bins do not fit each other")
+        return Shape(starts, flags)
+
+
+class ActiveSide(Protocol):
+    """The active party's half of a protection."""
+
+    def numbers(self, scores: Floats) -> Ints:
+        """Gradients and Hessians of a new tree, as splits and leaves may use them."""
+        ...
+
+    def begin(self, numbers: Ints) -> Talk[None]:
+        """Whatever passive parties get once a tree."""
+        ...
+
+    def offers(self, level: Level, numbers: Ints, totals: Ints) -> Talk[dict[str, Floats]]:
+        """The score of each passive party's best split of every open node; -1 for none."""
+        ...
+
+    def choice(self, party: str, nodes: Ints) -> Mapping[str, NDArray[np.generic]]:
+        """What a party is told of the splits it offered, beside the nodes it won."""
+        ...
+
+    def values(self, sums: Ints, counts: Ints) -> NDArray[np.float32]:
+        """Leaf values (leaf, output) from sums (leaf, number) and numbers of rows."""
+        ...
+
+    def close(self) -> None:
+        """End whatever was started for it."""
+        ...
+
+
+class PassiveSide(Protocol):
+    """A passive party's half of a protection."""
+
+    def answer(self, kind: str, letter: Letter) -> bytes:
+        """Answer a question of this protection."""
+        ...
+
+    def chosen(self, nodes: list[int], letter: Letter) -> tuple[list[Split], NDArray[np.uint8]]:
+        """The splits of the nodes that it won, and which of their rows go right."""
+        ...
+
+    def close(self) -> None:
+        """End whatever was started for it."""
+        ...
+
+
+class ExactNumbers:
+    """Gradients as they are, and steps by them."""
+
+    def __init__(self, settings: VerticalSettings, loss: Loss, target: Floats) -> None:
+        self._settings, self._loss, self._target = settings, loss, target
+
+    def numbers(self, scores: Floats) -> Ints:
+        return gradients(self._loss, scores, self._target)
+
+    def close(self) -> None:
+        pass
+
+    def values(self, sums: Ints, counts: Ints) -> NDArray[np.float32]:
+        return leaf_values(sums, self._settings.learning_rate, self._settings.reg_lambda)
+
+
+class ScoredThere:
+    """The active side where passive parties score their own candidates."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+
+    def choice(self, party: str, nodes: Ints) -> Mapping[str, NDArray[np.generic]]:
+        return {}
+
+    @staticmethod
+    def read_scores(answers: Mapping[str, Letter], n_nodes: int) -> dict[str, Floats]:
+        found = {name: letter.numbers("scores", (n_nodes,)) for name, letter in answers.items()}
+        for name, scores in found.items():
+            if bool(((scores < 0) & (scores != -1)).any()):
+                raise answers[name].wrong("a score is below 0")
+        return found
+
+
+class ScoredHere:
+    """The active side where it scores the candidates of passive parties from their sums."""
+
+    def __init__(self, asking: Asking, settings: VerticalSettings) -> None:
+        self._asking, self._settings = asking, settings
+        self.shapes: dict[str, Shape] = {}
+        self._found: dict[str, Found] = {}
+
+    def score(self, party: str, histograms: Ints, totals: Ints) -> Floats:
+        shape, s = self.shapes[party], self._settings
+        arrays = (histograms, shape.starts, shape.categorical, totals)
+        self._found[party] = search(*arrays, s.reg_lambda, s.min_child_weight)
+        return self._found[party].scores
+
+    def choice(self, party: str, nodes: Ints) -> Mapping[str, NDArray[np.generic]]:
+        found = self._found[party]
+        return {"columns": found.columns[nodes], "rights": found.rights[nodes].astype(np.uint8)}
+
+
+class Passive:
+    """What passive sides share: own bins, the level they are at, and what they found there."""
+
+    def __init__(self, bins: Bins, settings: VerticalSettings, n_outputs: int) -> None:
+        self.bins, self.settings, self.n_outputs = bins, settings, n_outputs
+        self.level: Level | None = None
+        self.found: Found | None = None
+        self.histograms = Histograms(bins)
+
+    @property
+    def n_rows(self) -> int:
+        return self.bins.codes.n_rows
+
+    def begin_tree(self) -> None:
+        self.level, self.found, self.histograms = None, None, Histograms(self.bins)
+
+    def take_level(self, letter: Letter) -> Level:
+        before = self.level.n_nodes if self.level is not None else 0
+        self.level = Level.read(letter, self.n_rows, before)
+        self.found = None
+        return self.level
+
+    def scored(self, found: Found) -> bytes:
+        self.found = found
+        return pack({"kind": "scores"}, {"scores": found.scores})
+
+    def chosen(self, nodes: list[int], letter: Letter) -> tuple[list[Split], NDArray[np.uint8]]:
+        if self.level is None or self.found is None:
+            raise letter.wrong("it asks for splits before any was offered")
+        if any(node >= self.level.n_nodes or self.found.scores[node] < 0 for node in nodes):
+            raise letter.wrong("it asks for a split that was not offered")
+        bits = sides(self.bins, self.level, self.found, nodes)
+        return self.found.splits(self.bins, nodes), bits
+
+    def close(self) -> None:
+        pass
+
+    def unknown(self, kind: str) -> FormatError:
+        return FormatError(f"the active party asked {kind!r}, which this protection does not know")
+
+
+class PassiveUnscored(Passive):
+    """A passive side whose candidates the active party scores; it says which ones it takes."""
+
+    def shape_letter(self) -> bytes:
+        flags = self.bins.categorical.astype(np.uint8)
+        return pack({"kind": "ready"}, {"starts": self.bins.starts, "categorical": flags})
+
+    def chosen(self, nodes: list[int], letter: Letter) -> tuple[list[Split], NDArray[np.uint8]]:
+        if self.level is None:
+            raise letter.wrong("it asks for splits before any level was told")
+        n, sizes = self.level.n_nodes, np.diff(self.bins.starts)
+        columns = letter.array("columns", np.int64, (len(nodes),))
+        rights = letter.array("rights", np.uint8, (len(nodes), int(sizes.max()))).astype(np.bool_)
+        if bool((columns < 0).any()) or bool((columns >= len(sizes)).any()) or max(nodes) >= n:
+            raise letter.wrong("it asks for a column or node that there is not")
+        for column, right in zip(columns.tolist(), rights, strict=True):
+            real = right[: sizes[column] - 1]
+            ordered = not self.bins.categorical[column]
+            if ordered and (bool((np.diff(real.astype(np.int8)) < 0).any()) or real[:1].any()):
+                raise letter.wrong("it asks for a cut that this column cannot have")
+            if ordered and not real.any():
+                raise letter.wrong("it asks for a cut that this column cannot have")
+        every, most = np.full(n, -1, np.int64), int(sizes.max())
+        all_rights = np.zeros((n, most), np.bool_)
+        every[nodes], all_rights[nodes] = columns, rights
+        self.found = Found(np.where(every >= 0, 0.0, -1.0), every, all_rights)
+        return super().chosen(nodes, letter)
+
+
+__all__ = ["DONE", "ActiveSide", "ExactNumbers", "Passive", "PassiveSide", "PassiveUnscored",
+           "ScoredHere", "ScoredThere", "Shape"]  # fmt: skip

@@ -1,0 +1,188 @@
+"""What parties of a vertical run agree on: who holds what, the trees, and the protection."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from hedgerow.errors import SettingsError
+from hedgerow.losses import loss_for
+from hedgerow.privacy.local import LEAST_EPSILON, MOST_EPSILON
+from hedgerow.schema import Schema
+
+PROTECTIONS = ("none", "smm-1", "smm-2", "ldp", "paillier")
+MECHANISMS = ("labels-once", "laplace", "duchi", "piecewise", "hybrid")
+IDS = ("psi", "agreed")
+SAFE_SHARE = 0.95  # of SMM: below it, projections find the hidden 0/1 numbers (vertical/audit.py)
+_RANGES: dict[str, tuple[float, float, bool]] = {  # name: low, high, whole number
+    "n_trees": (1, 100_000, True),
+    "max_depth": (1, 14, True),
+    "max_bins": (2, 254, True),
+    "min_rows": (2, 10**9, True),
+    "seed": (0, 2**63 - 1, True),
+    "block_rows": (32, 8192, True),
+    "decoys": (0, 4096, True),
+    "gaussians": (1, 4096, True),
+    "key_bits": (1024, 8192, True),
+    "order": (1, 2, True),
+    "learning_rate": (1e-6, 100.0, False),
+    "reg_lambda": (0.0, 1e12, False),
+    "gamma": (0.0, 1e12, False),
+    "min_child_weight": (0.0, 1e12, False),
+    "kernel_share": (0.01, 1.0, False),
+    "epsilon": (LEAST_EPSILON, 1e6, False),
+}
+
+
+@dataclass(frozen=True)
+class VerticalSettings:
+    """Settings of a run.
+
+    `owners` says which party holds each column, `active` which one has the labels. Nodes with fewer
+    than `min_rows` rows are not split, whatever the protection. `kernel_share` is r, the null-space
+    vectors that SMM sends, as a share of the rows of a block; the answer uses a secret number r' of
+    them, from `kernel_share` squared of the block's rows upward. `epsilon` is the label privacy of
+    the whole run under `ldp`; `order` 1 is the paper's first-order score.
+    """
+
+    owners: Mapping[str, str] = field(default_factory=dict)
+    active: str = ""
+    protection: str = "paillier"
+    n_trees: int = 50
+    max_depth: int = 4
+    learning_rate: float = 0.2
+    reg_lambda: float = 1.0
+    gamma: float = 0.0
+    min_child_weight: float = 1.0
+    min_rows: int = 16
+    max_bins: int = 32
+    ids: str = "psi"
+    merge: bool = False
+    seed: int = 0
+    allow_unsafe: bool = False
+    kernel_share: float = SAFE_SHARE
+    block_rows: int = 256
+    decoys: int = 8
+    gaussians: int = 2
+    epsilon: float = 1.0
+    mechanism: str = "labels-once"
+    order: int = 2
+    key_bits: int = 2048
+
+    def __post_init__(self) -> None:
+        for name, (low, high, whole) in _RANGES.items():
+            _check_number(name, getattr(self, name), low, high, whole)
+        for name, known in (
+            ("protection", PROTECTIONS), ("ids", IDS), ("mechanism", MECHANISMS),
+        ):  # fmt: skip
+            if getattr(self, name) not in known:
+                raise _wrong(name, getattr(self, name), " or ".join(known))
+        for name in ("merge", "allow_unsafe"):
+            if not isinstance(getattr(self, name), bool):
+                raise _wrong(name, getattr(self, name), "true or false")
+        if self.order == 1 and self.protection != "ldp":
+            raise SettingsError("order = 1 is a score of protection ldp alone. Nothing was sent.")
+        self._check_unsafe()
+
+    def _check_unsafe(self) -> None:
+        if self.allow_unsafe or not self.protection.startswith("smm"):
+            return
+        what = {
+            "smm-1": "the active party can work out the passive parties' split matrices from the "
+            "answers, or passive parties the labels from the null-space vectors",
+            "smm-2": "passive parties can work out labels from the answers",
+        }[self.protection]
+        raise SettingsError(
+            f"{self.protection} with kernel_share = {self.kernel_share:g} does not protect: {what} "
+            "(measured; see docs/vertical.md). Nothing was sent. Choose protection paillier or "
+            "ldp, or say allow_unsafe if all parties accept it."
+        )
+
+    @property
+    def program(self) -> str:
+        """The name by which parties' limits allow such a run."""
+        return f"fedxgboost-{self.protection}" + ("-merged" if self.merge else "")
+
+    @property
+    def passive(self) -> tuple[str, ...]:
+        """The passive parties, in order."""
+        return tuple(sorted(set(self.owners.values()) - {self.active}))
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """All parties; the active one first."""
+        return (self.active, *self.passive)
+
+    def columns_of(self, party: str, schema: Schema) -> tuple[int, ...]:
+        """The places in the schema of the columns that a party holds."""
+        return tuple(i for i, name in enumerate(schema.names) if self.owners[name] == party)
+
+    def check(self, schema: Schema) -> None:
+        """Raise unless every column of the schema has one owner, and labels somebody."""
+        if missing := [name for name in schema.names if name not in self.owners]:
+            raise SettingsError(
+                f"column {missing[0]!r} has no owner. Nothing was sent. Name a party for each "
+                "column of the schema, or take the column out of it."
+            )
+        if unknown := sorted(set(self.owners) - set(schema.names)):
+            raise SettingsError(
+                f"owners name the column {unknown[0]!r}, which is not in the schema"
+            )
+        if not self.active:
+            raise SettingsError(
+                "no active party: say which party has the labels. Nothing was sent."
+            )
+        if not self.passive:
+            raise SettingsError(
+                f"all columns belong to {self.active!r}; a vertical run needs a passive party too. "
+                "Nothing was sent. Use `hedgerow train` for one table."
+            )
+        if self.protection == "ldp":
+            self._check_epsilon(loss_for(schema.label).n_outputs)
+        if schema.unit.kind != "row":
+            raise SettingsError(
+                "a vertical run knows one row a person; the schema's unit is a person"
+            )
+
+    def share(self, n_outputs: int) -> float:
+        """The epsilon of one draw of noise: of a label, or of one output of one tree."""
+        return self.epsilon / (1 if self.mechanism == "labels-once" else self.n_trees * n_outputs)
+
+    def _check_epsilon(self, n_outputs: int) -> None:
+        if not LEAST_EPSILON <= (share := self.share(n_outputs)) <= MOST_EPSILON:
+            raise SettingsError(
+                f"epsilon = {self.epsilon:g} leaves {share:g} for one draw of noise; it must be "
+                f"{LEAST_EPSILON:g} to {MOST_EPSILON:g}. Nothing was sent. Change epsilon, or "
+                "choose fewer trees or mechanism = labels-once."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> VerticalSettings:
+        known = {f.name for f in fields(VerticalSettings)}
+        if unknown := sorted(set(values) - known):
+            raise SettingsError(
+                f"unknown setting {unknown[0]!r}; known: {', '.join(sorted(known))}"
+            )
+        owners = values.get("owners", {})
+        if not isinstance(owners, Mapping) or not all(
+            isinstance(k, str) and isinstance(v, str) for k, v in owners.items()
+        ):
+            raise SettingsError("owners is not a table of columns and parties. Nothing was sent.")
+        return VerticalSettings(**{**values, "owners": dict(owners)})
+
+
+def _check_number(name: str, value: Any, low: float, high: float, whole: bool) -> None:
+    kind: Any = int if whole else (int, float)
+    right = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
+    if not right or not low <= value <= high:
+        noun = "a whole number" if whole else "a number"
+        raise _wrong(name, value, f"{noun} from {low:g} to {high:g}")
+
+
+def _wrong(name: str, value: Any, wanted: str) -> SettingsError:
+    return SettingsError(f"{name} is {value!r}; it must be {wanted}. Nothing was sent.")

@@ -1,0 +1,174 @@
+"""scikit-learn estimators over columns of several parties; what they show is in `statement_`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.binning import base_grid
+from hedgerow.errors import SettingsError
+from hedgerow.exact_estimators import ExactBoosting, ExactClassifier, ExactRegressor
+from hedgerow.inputs import check_fit
+from hedgerow.schema import Schema, Value
+from hedgerow.tables import Rows, rows_of
+from hedgerow.vertical.bins import some_columns
+from hedgerow.vertical.model import Part, merged
+from hedgerow.vertical.run import predict_jointly, train
+from hedgerow.vertical.settings import VerticalSettings
+
+
+class _VerticalBoosting(ExactBoosting):
+    """What classifier and regressor share."""
+
+    _OWN = ("protection", "n_trees", "max_depth", "learning_rate", "allow_unsafe")
+
+    def fit(
+        self, X: Any, y: Any = None, owners: Mapping[str, str] | None = None, active: str = "active"
+    ) -> Self:
+        """Train on one table whose columns belong to several parties, all in this process.
+
+        Parameters
+        ----------
+        X, y : the table; `y` may be left out when it has the schema's label column
+        owners : {column: party}; columns that are not named belong to the active party
+        active : the party that holds the labels
+        """
+        y = check_fit(X, y)
+        schema = self._schema(X, y)
+        if not owners:
+            raise SettingsError(
+                "owners is missing: say which party holds which column, such as "
+                'owners={"income": "bank"}. Nothing was sent.'
+            )
+        belongs = {**dict.fromkeys(schema.names, active), **owners}
+        values = {**self._given(), "owners": belongs, "active": active, "ids": "agreed"}
+        settings = VerticalSettings.from_dict(values)
+        settings.check(schema)
+        shares = shares_of(rows_of(X, schema, y), schema, settings)
+        parts, programs = train(shares, schema, settings)
+        self.parts_: dict[str, Part] = parts
+        self.sent_ = {"to passive": programs[active].asking.sent}
+        self.sent_["to active"] = programs[active].asking.received
+        self._keep(merged(list(parts.values())), X)
+        return self
+
+    def predict_jointly(self, X: Any) -> NDArray[np.float64]:
+        """Scores (row, output) by all parties' parts in turn, as between real parties."""
+        model = self._fitted(X)
+        settings = VerticalSettings.from_dict(
+            {k: v for k, v in model.record.items() if k not in ("method", "rows", "merged")}
+        )
+        rows = rows_of(X, model.schema, with_label=False)
+        return predict_jointly(self.parts_, shares_of(rows, model.schema, settings))[0]
+
+
+def shares_of(rows: Rows, schema: Schema, settings: VerticalSettings) -> dict[str, Rows]:
+    """One table dealt to the owners of its columns; the active party gets the labels."""
+    grid, found = base_grid(schema), {}
+    for name in settings.parties:
+        columns = settings.columns_of(name, schema)
+        codes = some_columns(rows.codes, grid, columns)
+        target = rows.target if name == settings.active else np.empty(0)
+        found[name] = Rows(codes, target, None, schema.hash, columns)
+    return found
+
+
+class VerticalBoostingClassifier(_VerticalBoosting, ExactClassifier):
+    """Boosted trees for classes over parties that hold different columns (FedXGBoost).
+
+    Parameters
+    ----------
+    schema : Schema, path to a schema file, or None when `bounds` and `classes` are given
+    protection : of the statistics of splits: "paillier", "ldp", "smm-1", "smm-2" or "none"
+    n_trees, max_depth, learning_rate : of the model
+    random_state : no part of a run is drawn by it; kept for scikit-learn
+    allow_unsafe : accept a protection that measurements have shown to protect nothing
+    settings : further settings by name, e.g. ``{"epsilon": 2.0}`` of protection "ldp"
+    bounds : (low, high) for every column, or {column: (low, high)}; instead of a schema
+    classes : the classes, with `bounds`; "public" declares the classes found in y public
+
+    Only "ldp" has an epsilon, for labels alone; what parties see is in `statement_` and in
+    docs/vertical.md. `parts_` holds each party's part, `model_` the merged model of this process.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hedgerow import VerticalBoostingClassifier
+    >>> X = np.linspace(-1, 1, 600).reshape(-1, 2)
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> model = VerticalBoostingClassifier(
+    ...     bounds=(-1, 1), classes=[0, 1], protection="none", n_trees=10)
+    >>> bool(model.fit(X, y, owners={"x1": "shop"}, active="bank").score(X, y) > 0.95)
+    True
+    >>> sorted(model.parts_), model.statement_.guarantee
+    (['bank', 'shop'], 'none')
+    """
+
+    def __init__(
+        self,
+        schema: Schema | str | None = None,
+        protection: str = "paillier",
+        n_trees: int = 50,
+        max_depth: int = 4,
+        learning_rate: float = 0.2,
+        random_state: int | None = None,
+        allow_unsafe: bool = False,
+        settings: Mapping[str, Any] | None = None,
+        bounds: Any = None,
+        classes: Sequence[Value] | str | None = None,
+    ) -> None:
+        self.schema = schema
+        self.protection = protection
+        self.n_trees = n_trees
+        self.max_depth = max_depth
+        self.learning_rate = learning_rate
+        self.random_state = random_state
+        self.allow_unsafe = allow_unsafe
+        self.settings = settings
+        self.bounds = bounds
+        self.classes = classes
+
+
+class VerticalBoostingRegressor(_VerticalBoosting, ExactRegressor):
+    """Boosted trees for a number between public bounds over parties with different columns.
+
+    Parameters are those of `VerticalBoostingClassifier`, with `label_bounds` (low, high) in place
+    of `classes`. Labels outside the bounds are clipped to them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hedgerow import VerticalBoostingRegressor
+    >>> X = np.linspace(-1, 1, 600).reshape(-1, 2)
+    >>> model = VerticalBoostingRegressor(bounds=(-1, 1), label_bounds=(0, 1), protection="none")
+    >>> model = model.fit(X, X[:, 0] ** 2, owners={"x1": "shop"}, active="bank")
+    >>> bool(model.score(X, X[:, 0] ** 2) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        schema: Schema | str | None = None,
+        protection: str = "paillier",
+        n_trees: int = 50,
+        max_depth: int = 4,
+        learning_rate: float = 0.2,
+        random_state: int | None = None,
+        allow_unsafe: bool = False,
+        settings: Mapping[str, Any] | None = None,
+        bounds: Any = None,
+        label_bounds: tuple[float, float] | None = None,
+    ) -> None:
+        self.schema = schema
+        self.protection = protection
+        self.n_trees = n_trees
+        self.max_depth = max_depth
+        self.learning_rate = learning_rate
+        self.random_state = random_state
+        self.allow_unsafe = allow_unsafe
+        self.settings = settings
+        self.bounds = bounds
+        self.label_bounds = label_bounds
