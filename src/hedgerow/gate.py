@@ -67,6 +67,7 @@ class Gate:
         self._opened = False
         self._sources: set[str] = set()
         self._releases = self.lost = 0
+        self._asked: list[dict[str, Any]] = []
         self._expected = plan.n_slots
         self.start = start_trees(start, plan, federation.schema)
         # What the model that we build on has shown stays shown.
@@ -118,10 +119,27 @@ class Gate:
         release = stored if stored is not None else self._ask(query, request, index, slot)
         self._sources.add(release.source)
         self._releases += 1
+        self._note(query, slot)
         if self._observe:
             name = slot.name
             self._observe(Progress(index, self._expected, name, stored is not None))
         return release
+
+    def _note(self, query: SumQuery, slot: Slot) -> None:
+        priced = priced_for(query, self._plan)
+        one = {
+            "name": slot.name, "kind": query.kind, "numbers": size_of(query), "mu": slot.mu,
+            "epsilon": 0.0 if priced is None else priced.most,
+        }  # fmt: skip
+        if self._asked and {**self._asked[-1], "repeat": 1} == {**one, "repeat": 1}:
+            self._asked[-1]["repeat"] += 1
+        else:
+            self._asked.append({**one, "repeat": 1})
+
+    @property
+    def asked(self) -> list[dict[str, Any]]:
+        """What was released and at what price, in order, equal neighbours as one: public facts."""
+        return [dict(one) for one in self._asked]
 
     def select(self, query: SplitChoices, name: str = "") -> tuple[int, ...]:
         """A noisy choice for every leaf that is asked about, charged like a release.

@@ -123,7 +123,9 @@ class Method:
         return " + ".join(terms)
 
     def grow(self, gate: Gate) -> Ensemble:
-        return self.grower.grow(gate)
+        """Run the method; the model's record also says what was asked and what it cost."""
+        model = self.grower.grow(gate)
+        return replace(model, record={**model.record, "asked": gate.asked})
 
 
 def _uses(*left_out: str) -> frozenset[str]:

@@ -19,7 +19,7 @@ from hedgerow.errors import HedgerowError
 from hedgerow.exchange import Agreement, Program, ProgramFactory, Shelf, Step, check_letters
 from hedgerow.limits import Limits
 from hedgerow.packing import digest, pack, unpack
-from hedgerow.privacy.identity import Announcement, Identity, Roster
+from hedgerow.privacy.identity import Announcement, Identity, Roster, digest_of
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.masks import MaskKeys
 from hedgerow.privacy.peers import Peers
@@ -37,14 +37,20 @@ class _Talk:
     number: int = 0  # openings so far
     nonce: str = ""
     announcements: dict[str, Announcement] = field(default_factory=dict)
+    joined: str = ""  # hash of these announcements
+    begun: bool = False  # a program was made; one that failed is not made again in this opening
     program: Program | None = None
     steps: int = 0
     last: tuple[str, Message] | None = None  # hash of the message that was answered, and the reply
 
 
-def seal_label(agreement: str, step: int, reader: str) -> str:
-    """What a letter is sealed for; the writer's name is bound in beside it."""
-    return digest("hedgerow letter 1", agreement, str(step), reader)
+def seal_label(agreement: str, joined: str, step: int, reader: str) -> str:
+    """What a letter is sealed for; the writer's name is bound in beside it.
+
+    A seal's nonce is fixed, so no label may come twice with two texts. `joined` has the number of
+    the writer's opening in it, which rises: a run that is begun again has other labels.
+    """
+    return digest("hedgerow letter 2", agreement, joined, str(step), reader)
 
 
 class Talks:
@@ -110,17 +116,19 @@ class Talks:
         fresh = self._peers.read(values.get("announcements", []), mine, roster)
         if fresh is None or set(fresh) != set(talk.agreement.parties):
             raise Refusal("bad-announcement")
+        if talk.begun and (talk.program is None or talk.joined != digest_of(fresh)):
+            raise Refusal("old-attempt")  # a failed run, or other keys half-way
         for announced in fresh.values():
             self._keys.agree(announced.key)
         for announced in fresh.values():
             self._peers.remember(announced)
-        if talk.program is None:
+        if not talk.begun:
             record = {"hash": talk.agreement.hash, "agreement": talk.agreement.to_dict()}
             if not self._ledger.lines(self._name, "disclose", talk.agreement.run):
                 self._ledger.append(self._name, "disclose", talk.agreement.run, values=record)
+            talk.begun, talk.announcements, talk.joined = True, fresh, digest_of(fresh)
             make = self._programs[talk.agreement.program]
             talk.program = make(self._name, rows, self._schema, talk.agreement, self._shelf)
-        talk.announcements = fresh
         return talk.agreement, wire.plain("joined", {"run": talk.agreement.run})
 
     def step(self, message: Message) -> Message:
@@ -151,14 +159,14 @@ class Talks:
     def _opened(self, talk: _Talk, writer: str, sealed: bytes) -> bytes:
         if writer == self._name or writer not in talk.announcements:
             raise Refusal("unknown-party")
-        label = seal_label(talk.agreement.hash, talk.steps, self._name)
+        label = seal_label(talk.agreement.hash, talk.joined, talk.steps, self._name)
         return self._keys.unseal(talk.announcements[writer].key, label, writer, sealed)
 
     def _sealed(self, talk: _Talk, taken: Step, reply_to: str, request: str) -> Message:
         arrays = {}
         readers = sorted(taken.letters)
         for i, reader in enumerate(readers):
-            label = seal_label(talk.agreement.hash, talk.steps, reader)
+            label = seal_label(talk.agreement.hash, talk.joined, talk.steps, reader)
             key = talk.announcements[reader].key
             arrays[f"letter{i}"] = _bytes(
                 self._keys.seal(key, label, self._name, taken.letters[reader])

@@ -13,6 +13,7 @@ import typer
 
 from hedgerow import __version__
 from hedgerow.cli import (
+    advise,
     coordinator,
     demo,
     draft,
@@ -26,6 +27,7 @@ from hedgerow.cli import (
     party,
     plan,
     predict,
+    report,
     runs,
     similarity,
     statement,
@@ -69,10 +71,16 @@ _EVALUATE = (
     "hedgerow evaluate model.hedge --data north.csv --data south.csv --data west.parquet "
     "--epsilon 0.1; exact, not private: hedgerow evaluate model.hedge --data test.csv"
 )
+_ADVISE = (
+    "hedgerow advise --schema schema.toml --rows 20000 --target-error 0.1; on a public sample: "
+    "hedgerow advise --schema schema.toml --rows 20000 --sample public.csv --target 0.85 "
+    "--out curve.svg"
+)
 _PLAN = "hedgerow plan --schema schema.toml --epsilon 1 --delta 1e-6 --parties 3 --out plan.toml"
 for group, name, command, example in (
     (app, "demo", demo.demo, "hedgerow demo --out demo-output --epsilon 1"),
     (app, "plan", plan.plan, _PLAN),
+    (app, "advise", advise.advise, _ADVISE),
     (app, "train", train.train, _TRAIN),
     (
         app,
@@ -84,6 +92,7 @@ for group, name, command, example in (
     (app, "export", export.export, "hedgerow export model.hedge --to xgboost --out model.json"),
     (app, "similarity", similarity.similarity, _SIMILARITY),
     (app, "explain", explain.explain, "hedgerow explain model.hedge --column age"),
+    (app, "report", report.report, "hedgerow report model.hedge --out report.html"),
     (app, "tree", tree.tree, "hedgerow tree model.hedge --svg tree.svg"),
     (app, "statement", statement.statement, "hedgerow statement model.hedge"),
     (app, "methods", methods.methods, "hedgerow methods --json"),

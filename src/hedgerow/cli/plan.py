@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hedgerow.cli import options
+from hedgerow.cli import advising, options
 from hedgerow.cli.screen import print_json, results, show, size_text, table, tell
+from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
+    from hedgerow.advice import Curve, Expected, Facts
     from hedgerow.privacy.plan import Plan
     from hedgerow.schema import Schema
+
+ExpectedRows = Annotated[
+    int | None,
+    typer.Option(
+        "--rows", min=1, help="Rows to expect, for the error of leaf weights; not in the plan."
+    ),
+]
+PictureOut = Annotated[
+    Path | None,
+    typer.Option("--picture", help="Draw error or accuracy against epsilon here (SVG)."),
+]
 
 
 def plan(
@@ -34,6 +48,11 @@ def plan(
     accounting: options.Accounting = None,
     seed: options.Seed = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the plan here (TOML).")] = None,
+    rows: ExpectedRows = None,
+    sample: advising.SampleFile = None,
+    metric: advising.MetricName = None,
+    repeats: advising.Repeats = 3,
+    picture: PictureOut = None,
     json: options.Json = False,
 ) -> None:
     """Show what a run will ask, what it will cost and how much it will send. Asks nobody."""
@@ -42,16 +61,73 @@ def plan(
     from hedgerow.schema import Schema
 
     public = Schema.read(schema)
-    made = make_plan(public, options.given_values(context.params), parties)
+    given = options.given_values(context.params)
+    made = make_plan(public, given, parties)
+    facts = _facts(made, public, given, parties, rows, needed=sample is not None or bool(picture))
+    expected = None if facts is None else _expected(facts, made)
+    curve = None
+    if facts is not None and sample is not None:
+        tried = _around(made.privacy.epsilon)
+        curve = advising.simulated(facts, made.privacy, sample, tried, metric, repeats)
+    if picture is not None and facts is not None:
+        _draw(picture, facts, made, curve)
     if out is not None:
         write_text(out, plan_text(made))
     if json:
         rule = rule_of(made, public) if made.method == "auto" else []
-        print_json({**summary(made, public, parties), "rule": rule, "plan": made.to_dict()})
+        told = {"expected": None if expected is None else asdict(expected)}
+        told["curve"] = None if curve is None else curve.to_dict()
+        facts_ = {**summary(made, public, parties), **told}
+        print_json({**facts_, "rule": rule, "plan": made.to_dict()})
     else:
-        _show(made, public, parties)
-    if out is not None:
-        tell(f"Plan written to {out}.")
+        _show(made, public, parties, facts, expected)
+        if curve is not None:
+            advising.show_curve(curve)
+        show("Nothing was asked and nothing was spent.")
+    for what, path in (("Plan", out), ("Picture", picture)):
+        if path is not None:
+            tell(f"{what} written to {path}.")
+
+
+def _facts(
+    made: Plan, schema: Schema, given: dict[str, Any], parties: int, rows: int | None, needed: bool
+) -> Facts | None:
+    """Public facts with the number of rows, if it is given; an error where nothing goes without."""
+    from hedgerow.advice import Facts
+    from hedgerow.settings import Settings
+
+    n_rows = rows or made.settings.rows_hint
+    if not n_rows:
+        if needed:
+            raise SettingsError(
+                "a curve or picture needs the number of rows to expect: give --rows. It does not "
+                "become a part of the plan. Nothing was asked."
+            )
+        return None
+    settings = {name: value for name, value in given.items() if name in Settings().to_dict()}
+    return Facts(schema, n_rows, parties, method=made.method, settings=settings)
+
+
+def _expected(facts: Facts, made: Plan) -> Expected | None:
+    from hedgerow.advice import expected_error
+
+    return expected_error(facts, made)
+
+
+def _around(epsilon: float) -> tuple[float, ...]:
+    return advising.check_epsilons([epsilon * part for part in (0.1, 0.3, 1.0, 3.0, 10.0)])
+
+
+def _draw(path: Path, facts: Facts, made: Plan, curve: Curve | None) -> None:
+    epsilon = made.privacy.epsilon
+    if curve is not None:
+        drawn = advising.curve_picture(curve, None, epsilon, "this plan")
+    else:
+        lines = advising.errors_by_epsilon(facts, made.privacy, _around(epsilon))
+        if not lines:
+            raise SettingsError("there is nothing to draw for this method without --sample")
+        drawn = advising.error_picture(lines, facts, None, epsilon, "this plan")
+    advising.write_picture(path, drawn)
 
 
 def plan_text(made: Plan) -> str:
@@ -86,7 +162,9 @@ def summary(made: Plan, schema: Schema, parties: int) -> dict[str, Any]:
     }
 
 
-def _show(made: Plan, schema: Schema, parties: int) -> None:
+def _show(
+    made: Plan, schema: Schema, parties: int, facts: Facts | None, expected: Expected | None
+) -> None:
     numbers = summary(made, schema, parties)
     what = ("slots", "what", "numbers each", "mu each", "part of mu²")
     slots = table(
@@ -125,8 +203,13 @@ def _show(made: Plan, schema: Schema, parties: int) -> None:
         each, all_ = numbers[f"bytes_{name}_party"], numbers[f"bytes_{name}_parties"]
         cost.add_row(f"{way} by a party, at most", size_text(each))
         cost.add_row(f"{way} by {parties} parties, at most", size_text(all_))
+    if facts is not None and expected is not None:
+        with_rows = f"with {facts.n_rows:,} rows"
+        for name, value in (("a leaf weight", expected.leaf), ("a row's score", expected.row)):
+            cost.add_row(f"error of {name}, {with_rows}", f"{value:.3g} {expected.unit}")
     console.print(cost)
-    show("Nothing was asked and nothing was spent.")
+    if facts is None:
+        show("Give --rows N to see what noise does to leaf weights; it stays out of the plan.")
 
 
 def rule_of(made: Plan, schema: Schema) -> list[dict[str, str]]:

@@ -11,17 +11,21 @@ from numpy.typing import NDArray
 from hedgerow.errors import ExportError
 from hedgerow.export.files import write_bytes
 from hedgerow.export.forest import ExportTree, Forest, forest_of
-from hedgerow.export.metadata import Exported, covers_of, metadata_of, model_of, notes_of
+from hedgerow.export.metadata import NONE, Exported, metadata_of, model_of, notes_of
 from hedgerow.schema import Label, text_of
 
 LESS, MEMBER = 1, 6  # BRANCH_LT, BRANCH_MEMBER
 SUM, NO_TRANSFORM = 1, 0
 OPSETS = {"": 17, "ai.onnx.ml": 5}
 IR_VERSION = 10
+RUNTIME = (
+    "Run it with onnxruntime 1.24 or later: earlier versions lack this operator, or predict "
+    "something else with it."
+)
 
 
 def to_onnx(model: Any, path: str | PathLike[str]) -> Exported:
-    """Write a model as ONNX, which onnxruntime 1.20 and later run. Needs the extra `export`.
+    """Write a model as ONNX, which onnxruntime 1.24 and later run. Needs the extra `export`.
 
     Input `X` is a float matrix as `to_matrix` makes it. Classes come out as `label` and
     `probabilities` (row, class), numbers as `prediction` (row,).
@@ -37,12 +41,13 @@ def to_onnx(model: Any, path: str | PathLike[str]) -> Exported:
     made = onnx.helper.make_model(
         graph, opset_imports=opsets, producer_name="hedgerow", ir_version=IR_VERSION
     )
-    onnx.helper.set_model_props(made, metadata_of(chosen, forest))
+    onnx.helper.set_model_props(made, metadata_of(chosen, forest, NONE))
     onnx.checker.check_model(made)
     written = write_bytes(path, made.SerializeToString(deterministic=True))
     nodes = forest.n_nodes * forest.n_outputs
     n = len(forest.trees) * forest.n_outputs
-    return Exported(written, "onnx", n, nodes, covers_of(forest), notes_of(forest, finished=True))
+    notes = (*notes_of(chosen, forest, finished=True, covers=False), RUNTIME)
+    return Exported(written, "onnx", n, nodes, NONE, notes)
 
 
 def _graph(onnx: Any, forest: Forest) -> Any:
@@ -91,17 +96,19 @@ def _share_steps(forest: Forest, constants: dict[str, NDArray[Any]]) -> list[_St
     """From scores (row, output) to probabilities (row, class), as the losses do it."""
     if forest.link == "softmax":
         return [("Softmax", ["scores"], "probabilities", {"axis": 1})]
-    constants["zero"], constants["one"] = np.array(0, np.float32), np.array(1, np.float32)
+    zero = {"zero": np.array(0, np.float32)}
     if forest.link == "shares":
-        constants["tiny"], constants["classes"] = np.array(1e-12, np.float32), np.array([1])
+        constants |= {**zero, "tiny": np.array(1e-12, np.float32), "classes": np.array([1])}
         return [
             ("Max", ["scores", "zero"], "positive", {}),
             ("Add", ["positive", "tiny"], "shares", {}),
             ("ReduceSum", ["shares", "classes"], "total", {"keepdims": 1}),
             ("Div", ["shares", "total"], "probabilities", {}),
         ]
+    constants["one"] = np.array(1, np.float32)
     second: _Step = ("Sigmoid", ["scores"], "second", {})
     if forest.link == "share":
+        constants |= zero
         second = ("Clip", ["scores", "zero", "one"], "second", {})
     return [
         second,
@@ -132,11 +139,10 @@ def _constant_part(forest: Forest) -> NDArray[np.float64]:
 def _attributes(onnx: Any, forest: Forest) -> dict[str, Any]:
     """The trees, once for each output: a leaf of this operator has one number."""
     parts = _Parts()
+    trees = [tree for tree in forest.trees if tree.n_nodes > 1] or [_nothing(forest.n_outputs)]
     for output in range(forest.n_outputs):
-        for tree in forest.trees:
-            if tree.n_nodes > 1:
-                parts.add(tree, output)
-        parts.add_nothing(output)  # the operator needs a tree; this one adds 0
+        for tree in trees:
+            parts.add(tree, output)
     tensor = onnx.numpy_helper.from_array
     members = np.array(parts.members, np.float32)
     given: dict[str, Any] = {
@@ -203,17 +209,12 @@ class _Parts:
         self.weights += tree.values[leaf, output].tolist()
         self.targets += [output] * int(leaf.sum())
 
-    def add_nothing(self, output: int) -> None:
-        self.roots.append(len(self.splits))
-        for ids, leaves in (
-            (self.true_ids, self.true_leaves),
-            (self.false_ids, self.false_leaves),
-        ):
-            ids.append(len(self.weights))
-            leaves.append(1)
-        self.splits.append(0.0)
-        self.modes.append(LESS)
-        self.features.append(0)
-        self.missing_true.append(1)
-        self.weights.append(0.0)
-        self.targets.append(output)
+
+def _nothing(n_outputs: int) -> ExportTree:
+    """A tree that adds 0: the operator needs one. Its leaves are two, because older runtimes take
+    a node with the same leaf on both sides for something else."""
+    return ExportTree(
+        np.array([0, -1, -1], np.int32), np.zeros(3, np.float32), np.ones(3, np.bool_),
+        np.array([1, -1, -1], np.int32), np.array([2, -1, -1], np.int32), {},
+        np.zeros((3, n_outputs)), np.ones(3),
+    )  # fmt: skip

@@ -118,11 +118,15 @@ def null_vectors(held: Floats, r: int) -> Floats:
 def outside(basis: Floats, r: int) -> Floats:
     """r random orthonormal vectors at right angles to an orthonormal basis."""
     drawn = secret.uniform((len(basis), r))
-    for _ in range(2):  # once more, for what rounding left
+    for _ in range(2):
         drawn = drawn - basis @ (basis.T @ drawn)
-        # By Cholesky instead of QR: a few times as quick, and twice is as good.
+        # By Cholesky instead of QR: a few times as quick. Rounding grows with the square of how
+        # unequal the directions are, so where they are very unequal it is done once more.
         lower = np.linalg.cholesky(drawn.T @ drawn)
-        drawn = solve_triangular(lower, drawn.T, lower=True).T
+        drawn = solve_triangular(lower, drawn.T, lower=True, check_finite=False).T
+        size = np.diagonal(lower)
+        if float(size.min()) > 1e-3 * float(size.max()):
+            break
     return np.ascontiguousarray(drawn)
 
 

@@ -1,0 +1,185 @@
+"""`hedgerow advise`: how much epsilon is needed, from public facts or a public sample."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hedgerow.cli import advising, options
+from hedgerow.cli.screen import print_json, show, tell
+from hedgerow.errors import SettingsError
+
+if TYPE_CHECKING:
+    from hedgerow.advice import Curve, Facts
+    from hedgerow.settings import Privacy
+
+Rows = Annotated[int, typer.Option("--rows", min=1, help="Rows of all parties together, about.")]
+PartyCount = Annotated[int, typer.Option("--parties", min=1, help="How many will take part.")]
+Epsilons = Annotated[
+    list[float] | None,
+    typer.Option("--epsilon", help="An epsilon to look at; repeatable. By default several."),
+]
+TargetError = Annotated[
+    float | None,
+    typer.Option("--target-error", help="Which epsilon gives a leaf weight this standard error?"),
+]
+Target = Annotated[
+    float | None,
+    typer.Option("--target", help="With a sample: which epsilon reaches this value?"),
+]
+Rate = Annotated[
+    float | None,
+    typer.Option("--rate", help="Share of the rarer of two classes, if public; else one half."),
+]
+PictureOut = Annotated[Path | None, typer.Option("--out", help="Write a picture here (SVG).")]
+
+
+def advise(
+    context: typer.Context,
+    schema: options.SchemaFile,
+    rows: Rows,
+    epsilon: Epsilons = None,
+    delta: options.Delta = None,
+    target_error: TargetError = None,
+    sample: advising.SampleFile = None,
+    metric: advising.MetricName = None,
+    target: Target = None,
+    repeats: advising.Repeats = 3,
+    rate: Rate = None,
+    parties: PartyCount = 3,
+    trust: options.Trust = None,
+    colluding: options.Colluding = None,
+    minimum_parties: options.MinimumParties = None,
+    spare: options.Spare = None,
+    accounting: options.Accounting = None,
+    method: options.Method = None,
+    trees: options.Trees = None,
+    depth: options.Depth = None,
+    learning_rate: options.LearningRate = None,
+    bins: options.Bins = None,
+    further: options.Further = None,
+    out: PictureOut = None,
+    json: options.Json = False,
+) -> None:
+    """Say how much epsilon is needed, from public facts or a public sample. Asks nobody."""
+    if sample is None and (target is not None or metric is not None):
+        raise SettingsError(
+            "--target and --metric need --sample: a public or synthetic table to try epsilons out "
+            "on. From public facts alone there is --target-error. Nothing was asked."
+        )
+    facts, privacy = _facts(context.params, schema, rows, rate, parties)
+    chosen = advising.check_epsilons(
+        epsilon or (advising.STEPS if sample is None else advising.TRIED)
+    )
+    lines = advising.errors_by_epsilon(facts, privacy, chosen)
+    curve = None
+    if sample is not None:
+        curve = advising.simulated(facts, privacy, sample, chosen, metric, repeats)
+    needed = _needed(facts, privacy, target_error, curve, target)
+    if out is not None:
+        _draw(out, facts, lines, curve, (target_error, target), needed)
+    if json:
+        told: dict[str, Any] = {"rows": rows, "errors": lines, **needed}
+        print_json({**told, "curve": None if curve is None else curve.to_dict()})
+    else:
+        _show(facts, lines, curve, (target_error, target), needed)
+    if out is not None:
+        tell(f"Picture written to {out}.")
+
+
+def _facts(
+    parameters: dict[str, Any], schema: Path, rows: int, rate: float | None, parties: int
+) -> tuple[Facts, Privacy]:
+    """Public facts, and the promise with any epsilon; as `hedgerow plan` settles them."""
+    from hedgerow.advice import Facts
+    from hedgerow.cli.planning import make_plan
+    from hedgerow.presets import method_named
+    from hedgerow.schema import Schema
+    from hedgerow.settings import Settings
+
+    public = Schema.read(schema)
+    given = options.given_values({**parameters, "epsilon": None})
+    if not method_named(given.get("method", "auto")).can_be_pure:
+        given.setdefault("delta", 1e-6)
+    plan = make_plan(public, {**given, "epsilon": 1.0}, parties)
+    settings = {name: value for name, value in given.items() if name in Settings().to_dict()}
+    facts = Facts(public, rows, parties, 0.5 if rate is None else rate, plan.method, settings)
+    return facts, plan.privacy
+
+
+def _needed(
+    facts: Facts,
+    privacy: Privacy,
+    target_error: float | None,
+    curve: Curve | None,
+    target: float | None,
+) -> dict[str, Any]:
+    from hedgerow.advice import epsilon_for_error
+
+    found: dict[str, Any] = {}
+    if target_error is not None:
+        found["epsilon_for_error"] = epsilon_for_error(facts, privacy, target_error)
+    if curve is not None and target is not None:
+        found["epsilon_for_target"] = curve.epsilon_for(target)
+    return found
+
+
+def _draw(
+    out: Path,
+    facts: Facts,
+    lines: list[dict[str, Any]],
+    curve: Curve | None,
+    targets: tuple[float | None, float | None],
+    needed: dict[str, Any],
+) -> None:
+    if curve is not None:
+        mark = needed.get("epsilon_for_target")
+        picture = advising.curve_picture(curve, targets[1], mark, _needs(mark))
+    elif lines:
+        mark = needed.get("epsilon_for_error")
+        picture = advising.error_picture(lines, facts, targets[0], mark, _needs(mark))
+    else:
+        raise SettingsError("there is nothing to draw for this method; give --sample")
+    advising.write_picture(out, picture)
+
+
+def _needs(mark: float | None) -> str:
+    return "" if mark is None else f"needs epsilon {mark:.2g}"
+
+
+def _show(
+    facts: Facts,
+    lines: list[dict[str, Any]],
+    curve: Curve | None,
+    targets: tuple[float | None, float | None],
+    needed: dict[str, Any],
+) -> None:
+    advising.show_errors(lines, facts)
+    if curve is not None:
+        advising.show_curve(curve)
+    if targets[0] is not None:
+        epsilon = needed["epsilon_for_error"]
+        answer = (
+            "no epsilon up to 1000 gives" if epsilon is None else f"epsilon = {epsilon:.3g} gives"
+        )
+        show(f"Answer: {answer} a leaf weight a standard error of {targets[0]:g}.", style="bold")
+    if curve is not None and targets[1] is not None:
+        epsilon = needed["epsilon_for_target"]
+        if epsilon is None:
+            best = "" if _reaches(curve, targets[1]) else (
+                f" Without noise the method reaches {curve.without.mean:.4f} on this sample: more "
+                "epsilon does not help, more columns or rows may."
+            )  # fmt: skip
+            text = f"no epsilon that was tried reaches {curve.metric} = {targets[1]:g}.{best}"
+        else:
+            text = (
+                f"epsilon = {epsilon:.2g} reaches {curve.metric} = {targets[1]:g} on this sample."
+            )
+        show(f"Answer: {text}", style="bold")
+    show("Nobody was asked and nothing was spent.")
+
+
+def _reaches(curve: Curve, target: float) -> bool:
+    return curve.without.mean >= target if curve.rising else curve.without.mean <= target

@@ -1,0 +1,63 @@
+"""`hedgerow report`: one page about a model, to be read offline or printed."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hedgerow.cli import options
+from hedgerow.cli.screen import print_json, tell
+
+Out = Annotated[Path, typer.Option("--out", help="Where the page goes (HTML).")]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="The ledger; default: MODEL.ledger, if it is there."),
+]
+EvaluationFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--evaluation",
+        help="What `hedgerow evaluate --epsilon` wrote; default: MODEL.evaluation.json.",
+    ),
+]
+
+
+def report(
+    model: options.ModelFile,
+    out: Out = Path("report.html"),
+    ledger: LedgerFile = None,
+    evaluation: EvaluationFile = None,
+    json: options.Json = False,
+) -> None:
+    """Write one self-contained page: promise, budget, shapes, trees. Costs no budget."""
+    from hedgerow.cli.files import write_text
+    from hedgerow.evaluation.result import Evaluation
+    from hedgerow.explain import explain
+    from hedgerow.model.io import read_model
+    from hedgerow.privacy.ledger import Ledger
+    from hedgerow.report.facts import check_evaluation, facts_of
+    from hedgerow.report.page import page_of
+
+    found = read_model(model)
+    chosen, stored = (
+        given or (beside if (beside := model.with_name(model.name + suffix)).is_file() else None)
+        for given, suffix in ((ledger, ".ledger"), (evaluation, ".evaluation.json"))
+    )
+    measured = None if stored is None else Evaluation.load(stored)
+    if measured is not None and evaluation is None and measured.model != found.hash:
+        tell(f"{stored} is of another model and was left out.", style="yellow")
+        measured = None
+    if measured is not None:
+        check_evaluation(found, measured)
+    with ExitStack() as stack:
+        opened = stack.enter_context(Ledger.open(chosen, create=False)) if chosen else None
+        facts = facts_of(found, opened)
+    explained = explain(found)
+    write_text(out, page_of(explained, facts, measured))
+    if json:
+        print_json({"report": str(out), "facts": facts.to_dict()})
+        return
+    tell(f"Report written to {out}.")

@@ -1,0 +1,25 @@
+"""One self-contained page about a model: promise, budget, shapes, trees, and how good it is."""
+
+from __future__ import annotations
+
+from hedgerow.evaluation.result import Evaluation
+from hedgerow.explain import explain
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.plan import Plan
+from hedgerow.report.facts import Facts, check_evaluation, facts_of
+from hedgerow.report.page import page_of
+
+__all__ = ["Facts", "facts_of", "report_html"]
+
+
+def report_html(
+    model: Ensemble,
+    ledger: Ledger | None = None,
+    evaluation: Evaluation | None = None,
+    plan: Plan | None = None,
+) -> str:
+    """The report of a model as HTML; it needs no other file and no network."""
+    if evaluation is not None:
+        check_evaluation(model, evaluation)
+    return page_of(explain(model), facts_of(model, ledger, plan), evaluation)

@@ -1,0 +1,205 @@
+"""Cost before paying: expected errors are those of real noise, and samples give a curve."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from hedgerow.advice import Curve, Facts, Point, epsilon_for_error, expected_error, simulate
+from hedgerow.advice.picture import Dot, Picture
+from hedgerow.advice.simulation import measured, metric_for, scaled
+from hedgerow.errors import SettingsError
+from hedgerow.federation.local import local_federation
+from hedgerow.gate import Gate
+from hedgerow.growing import boost
+from hedgerow.privacy.ledger import Ledger
+from hedgerow.schema import Schema, Unit
+from hedgerow.settings import Privacy
+from hedgerow.tables import rows_of
+
+SCHEMA = Schema.from_bounds({"a": (0, 1), "b": (0, 1)}, classes=[0, 1])
+NUMBERS = Schema.from_bounds({"a": (0, 1), "b": (0, 1)}, label_bounds=(0, 50))
+PRIVACY = Privacy(1.0, 1e-6)
+TREES = {"n_trees": 1, "max_depth": 2, "shrinkage": "none", "floor_deviations": 0.0,
+         "start_share": 0.0, "learning_rate": 1.0, "reg_lambda": 0.0}  # fmt: skip
+
+
+def rows(n: int, seed: int = 0, schema: Schema = SCHEMA) -> object:
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0, 1, (n, 2))
+    likely = 1 / (1 + np.exp(-15 * (X[:, 0] - 0.5)))
+    y = 20 + 10 * X[:, 0] if schema is NUMBERS else (rng.random(n) < likely).astype(int)
+    return rows_of(X, schema, y)
+
+
+def facts(n_rows: int = 20_000, **more: object) -> Facts:
+    return Facts(SCHEMA, n_rows, **more)  # type: ignore[arg-type]
+
+
+def test_the_expected_error_of_a_leaf_is_that_of_real_noise() -> None:
+    """Leaves of one tree over labels that say nothing: their weights are noise alone.
+
+    Means of 120 squares leave 0.45 to 1.8 less than once in a million times.
+    """
+    n, rng = 4000, np.random.default_rng(1)
+    X = rng.uniform(0, 1, (n, 2))
+    table = rows_of(X, SCHEMA, np.arange(n) % 2)
+    privacy, given = Privacy(0.3, 1e-6), facts(n, method="random-trees", settings=TREES)
+    weights = []
+    for repeat in range(30):
+        plan = replace(given.plan(privacy), seed=3, run=f"r{repeat}")
+        ledger = Ledger.in_memory()
+        federation = local_federation({"all": table}, SCHEMA, ledger)
+        weights.append(boost.grow(Gate(federation, plan, ledger)).trees[-1].values[:, 0])
+    found = expected_error(given, given.plan(privacy))
+    assert found is not None
+    sizes = np.bincount(_leaves(weights[0], plan, X), minlength=4) / n
+    stated = np.mean((found.leaf * 0.25 / np.maximum(sizes, 0.02)) ** 2)
+    assert 0.45 < np.mean(np.square(weights)) / stated < 1.8
+
+
+def _leaves(values: np.ndarray, plan: object, X: np.ndarray) -> np.ndarray:
+    """The leaf of every row, told apart by giving leaves their own number as value."""
+    from hedgerow.growing.candidates import first_cuts
+    from hedgerow.model.ensemble import Ensemble
+    from hedgerow.model.tree import Tree
+    from hedgerow.statement import Statement
+
+    structure = boost._structure(SCHEMA, plan, first_cuts(SCHEMA, plan.settings), 0)  # type: ignore[attr-defined,arg-type]
+    tree = Tree(structure, np.arange(len(values), dtype=np.float32)[:, None])
+    model = Ensemble((tree,), SCHEMA, Statement("none", 0, 0, "coordinator"))
+    return model.decision_function(X)[:, 0].astype(np.int64)
+
+
+@pytest.mark.parametrize("method", ["auto", "random-trees", "dp-rf"])
+def test_noise_weighs_less_with_rows_and_epsilon_and_more_with_parties_and_persons(
+    method: str,
+) -> None:
+    def group(given: Facts, privacy: Privacy = PRIVACY) -> float:
+        found = expected_error(given, given.plan(privacy))
+        assert found is not None
+        assert 0 < found.group <= found.leaf
+        return found.group
+
+    own = facts(method=method)
+    base = group(own)
+    assert group(replace(own, n_rows=80_000)) < 0.6 * base
+    assert group(own, Privacy(4.0, 1e-6)) < 0.7 * base
+    trusted = Privacy(1.0, 1e-6, "parties")
+    assert group(replace(own, n_parties=3), trusted) > 1.1 * base
+    persons = replace(SCHEMA, unit=Unit("person", "who", 4))
+    assert group(replace(own, schema=persons)) > 1.5 * base
+
+
+def test_methods_without_leaf_sums_have_nothing_to_expect() -> None:
+    pure = Privacy(1.0, 0.0, accounting="pure")
+    given = facts(method="private-tree")
+    assert expected_error(given, given.plan(pure)) is None
+    assert epsilon_for_error(given, pure, 0.1) is None
+
+
+@pytest.mark.parametrize("method", ["auto", "random-trees"])
+def test_the_epsilon_for_an_error_gives_that_error(method: str) -> None:
+    given = facts(method=method)
+    epsilon = epsilon_for_error(given, PRIVACY, 0.2)
+    assert epsilon is not None
+    found = expected_error(given, given.plan(replace(PRIVACY, epsilon=epsilon)))
+    assert found is not None
+    assert found.leaf == pytest.approx(0.2, rel=0.12)
+    assert found.leaf <= 0.2
+    assert epsilon_for_error(replace(given, n_rows=10), PRIVACY, 1e-6) is None
+    with pytest.raises(SettingsError, match="above 0"):
+        epsilon_for_error(given, PRIVACY, 0.0)
+
+
+def test_facts_that_cannot_be_are_refused() -> None:
+    for wrong in ({"n_rows": 0}, {"rate": 0.0}, {"rate": 1.0}):
+        with pytest.raises(SettingsError):
+            replace(facts(), **wrong)  # type: ignore[arg-type]
+
+
+def test_a_sample_gives_a_curve_that_rises_out_of_the_noise() -> None:
+    curve = simulate(facts(2000), rows(1000), PRIVACY, (0.01, 5.0), repeats=2)  # type: ignore[arg-type]
+    low, high = curve.points
+    assert (curve.metric, curve.rising, curve.n_sample) == ("auc", True, 1000)
+    assert len(low.values) == 2
+    assert high.mean > 0.85 > low.mean
+    assert curve.without.mean == pytest.approx(high.mean, abs=0.05)
+    needed = curve.epsilon_for(0.8)
+    assert needed is not None
+    assert 0.01 < needed < 5.0
+    assert curve.epsilon_for(0.999) is None
+    assert [p["epsilon"] for p in curve.to_dict()["points"]] == [0.01, 5.0]
+
+
+def test_numbers_are_measured_in_units_of_the_label() -> None:
+    given = Facts(NUMBERS, 2000)
+    curve = simulate(given, rows(2000, schema=NUMBERS), PRIVACY, (20.0,), repeats=1)  # type: ignore[arg-type]
+    assert (curve.metric, curve.rising) == ("rmse", False)
+    assert curve.points[0].mean < 2.5  # of labels from 20 to 30, spread 2.9
+    assert curve.epsilon_for(5.0) == 20.0
+    assert curve.epsilon_for(0.01) is None
+
+
+def test_noise_on_a_small_sample_weighs_as_much_as_among_all_rows() -> None:
+    given = facts(40_000)
+    for privacy in (PRIVACY, Privacy(1.0, 1e-6, "nobody")):
+        few = scaled(given, privacy, 1000)
+        weighs = given.plan(privacy).mu * 40_000, given.plan(few).mu * 1000
+        root = math.sqrt(40) if privacy.trust == "nobody" else 1.0
+        assert weighs[0] == pytest.approx(weighs[1] * root, rel=1e-3)
+    assert scaled(given, PRIVACY, 40_000) == PRIVACY
+    pure = Privacy(1.0, 0.0, accounting="pure")
+    assert scaled(facts(1000, method="private-tree"), pure, 100).epsilon == pytest.approx(10.0)
+
+
+def test_samples_and_measures_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(SettingsError, match="20 rows; at least 50"):
+        simulate(facts(), rows(20), PRIVACY, (1.0,))  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match="known: auc, accuracy, log_loss"):
+        metric_for("binary", "rmse")
+    with pytest.raises(SettingsError, match="at least one epsilon"):
+        simulate(facts(), rows(100), PRIVACY, ())  # type: ignore[arg-type]
+
+
+def test_measures_of_a_sample_are_those_of_scikit_learn() -> None:
+    from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
+
+    from hedgerow import PrivateBoostingClassifier
+
+    rng = np.random.default_rng(4)
+    X = rng.uniform(0, 1, (800, 2))
+    y = (X[:, 0] + rng.normal(0, 0.3, 800) > 0.5).astype(int)
+    model = PrivateBoostingClassifier(SCHEMA, epsilon=2.0, method="random-trees", n_trees=3).fit(
+        X, y
+    )
+    p, table = model.predict_proba(X), rows_of(X, SCHEMA, y)
+    assert measured(model.model_, table, "auc") == pytest.approx(roc_auc_score(y, p[:, 1]))
+    assert measured(model.model_, table, "accuracy") == accuracy_score(y, p.argmax(axis=1))
+    assert measured(model.model_, table, "log_loss") == pytest.approx(log_loss(y, p))
+
+
+def test_a_curve_is_read_where_it_is_monotone() -> None:
+    points = tuple(Point(e, (v,)) for e, v in ((0.1, 0.6), (1.0, 0.8), (10.0, 0.78)))
+    curve = Curve("auc", True, points, Point(math.inf, (0.8,)), 100, 100)
+    assert curve.epsilon_for(0.6) == 0.1
+    assert curve.epsilon_for(0.7) == pytest.approx(10 ** (-1 + 0.1 / 0.19))
+    assert curve.epsilon_for(0.795) is None  # 0.8 and 0.78 are one stretch of 0.79
+
+
+def test_a_picture_is_sound_and_holds_its_lines() -> None:
+    dots = tuple(Dot(e, v, v - 0.02, v + 0.02) for e, v in ((0.1, 0.6), (1.0, 0.8), (8.0, 0.85)))
+    drawn = Picture("A & B", "auc", dots, "note", 0.86, 0.8, 1.0, "needs <1>").svg()
+    tree = ElementTree.fromstring(drawn)
+    assert len(tree.findall("{*}circle")) == 3
+    text = " ".join(t.text or "" for t in tree.findall("{*}text"))
+    assert "without noise 0.86" in text
+    assert "target 0.8" in text
+    assert "needs <1>" in text
+    one = Picture("one", "error", (Dot(1.0, 0.1, 0.1, 0.1),), "", logarithmic=True).svg()
+    assert "nan" not in one
+    ElementTree.fromstring(one)

@@ -1,0 +1,228 @@
+"""The report: one page that stands alone, whose numbers are the model's; seen in a browser."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hedgerow import Ensemble, Ledger, PrivateTreeClassifier, Schema
+from hedgerow.errors import FormatError
+from hedgerow.evaluation.result import (
+    CalibrationPoint,
+    Confusion,
+    Evaluation,
+    Findings,
+    Measure,
+    RocPoint,
+)
+from hedgerow.explain import edit, explain
+from hedgerow.privacy.ledger import Budget
+from hedgerow.privacy.spending import set_budget
+from hedgerow.report import facts_of, report_html
+from hedgerow.schema import Categorical, Label, Numeric
+from hedgerow.settings import Privacy
+from hedgerow.statement import Statement
+from hedgerow.tables import rows_of
+from hedgerow.testing import noise_off
+from tests.conftest import MIXED, mixed_rows, mixed_table, train
+
+TABLE = mixed_table(500, seed=8)
+ROWS = {"all": mixed_rows(TABLE)}
+VOID = {"meta", "img"}  # what is never closed; in SVG it closes itself
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@cache
+def trained(method: str = "auto") -> tuple[Ensemble, Ledger]:
+    ledger = Ledger.in_memory()
+    set_budget(ledger, Budget(4.0, 1e-5))
+    settings: dict[str, Any] = {} if method == "auto" else {"n_trees": 4, "max_depth": 2}
+    model = train(ROWS, MIXED, Privacy(2.0, 1e-5), settings, ledger, method=method)[0]
+    return model, ledger
+
+
+def evaluation_of(model: Ensemble) -> Evaluation:
+    findings = Findings(
+        (Measure("auc", 0.8125, 0.01, 0.02, 0.0, 1.0), Measure("log_loss", None)),
+        Confusion(("no", "yes"), ((90.0, 10.0), (20.0, 80.0)), 3.0),
+        tuple(RocPoint(1 - x, x, x**0.5, x**0.5 - 0.01, x**0.5 + 0.01) for x in (0.0, 0.4, 1.0)),
+        (CalibrationPoint(0.0, 0.5, 40.0, 0.3, 0.35, 0.2, 0.5),),
+        ("a note of the evaluation",),
+    )
+    says = Statement("epsilon-delta", 0.25, 1e-6, "coordinator", builds_on=model.hash)
+    return Evaluation(model.hash, "binary", "sick", "run", findings, says)
+
+
+class Tags(HTMLParser):
+    """Open tags must be closed in order; cells of tables are kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.rows: list[list[str]] = []
+        self.names: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("td", "th"):
+            self.rows[-1][-1] += data
+
+
+def read(page: str) -> Tags:
+    tags = Tags()
+    tags.feed(page)
+    tags.close()
+    assert tags.open == []
+    return tags
+
+
+@pytest.mark.parametrize("method", ["auto", "random-trees", "dp-rf"])
+def test_the_page_stands_alone(method: str) -> None:
+    model, ledger = trained(method)
+    page = report_html(model, ledger, evaluation_of(model))
+    tags = read(page)
+    assert not {"script", "link", "iframe"} & tags.names
+    assert re.findall(r"(?:src|href)=\"(?!data:)", page) == []
+    assert re.findall(r"https?://", page) == []
+    assert "url(" not in page
+    assert "@import" not in page
+
+
+def test_numbers_are_those_of_the_model() -> None:
+    model, ledger = trained()
+    page = report_html(model, ledger)
+    rows, found = read(page).rows, explain(model)
+    for shape in found.shapes:
+        if not shape.values.any():
+            continue
+        for c in shape.shown:
+            low, high = shape.low[0, c], shape.high[0, c]
+            band = f"{low:+.3f} to {high:+.3f}"
+            weight = f"{100 * shape.weights[c]:.1f} %"
+            expected = [shape.cells.labels[c], weight, f"{shape.values[0, c]:+.3f}", band]
+            assert expected in rows
+    for line in model.statement.words().split("\n"):
+        assert line in page.replace("&#x27;", "'")
+    assert f"{model.statement.releases}</b>" in page
+    facts = facts_of(model, ledger)
+    assert sum(part.share for part in facts.parts) == pytest.approx(1, abs=1e-6)
+    assert [part.name for part in facts.parts][:3] == ["row count", "counts", "main effects"]
+    assert sum(part.questions for part in facts.parts) == model.statement.releases
+    assert facts.model == model.hash
+    assert facts.sent is not None
+    assert facts.sent >= 8 * facts.numbers
+
+
+def test_the_budget_bar_adds_up() -> None:
+    model, ledger = trained()
+    account = facts_of(model, ledger).account
+    assert account is not None
+    assert account.own + account.others + account.left == pytest.approx(1)
+    assert (account.runs, account.budget, account.others) == (1, 4.0, 0.0)
+    assert account.epsilon == pytest.approx(2.0, rel=1e-6)
+    assert 0.1 < account.own < 0.6
+    assert "of a budget of 4" in report_html(model, ledger)
+    assert facts_of(model).account is None
+    assert "--ledger FILE" in report_html(model)
+
+
+def test_evaluations_are_shown_and_must_be_of_this_model() -> None:
+    model, _ = trained()
+    page = report_html(model, evaluation=evaluation_of(model))
+    for told in ("0.812", "95 %: 0.769 to 0.856", "unknown", "a note of the evaluation", "ROC"):
+        assert told in page
+    assert "Not measured" not in page
+    assert "Not measured" in report_html(model)
+    with pytest.raises(FormatError, match="the evaluation is of the model 0000"):
+        report_html(model, evaluation=replace(evaluation_of(model), model="0" * 64))
+
+
+def test_models_without_a_promise_say_so_first() -> None:
+    with noise_off():
+        model = train(ROWS, MIXED, Privacy(2.0, 1e-5), {"n_trees": 2, "max_depth": 2})[0]
+    page = report_html(model)
+    assert "promise none" in page
+    assert "NOT PRIVATE" in page
+    assert ">none<" in page
+
+
+def test_edits_and_directions_are_marked() -> None:
+    settings = {"monotone": '{"age": 1}'}
+    model = train(ROWS, MIXED, Privacy(4.0, 1e-5), settings, method="auto")[0]
+    page = report_html(edit(model, "site", {"north": 0.5}, reason="a new <b>house</b>"))
+    assert "only rises" in page
+    assert "changed by hand" in page
+    assert "a new &lt;b&gt;house&lt;/b&gt;" in page
+    assert "<b>house" not in page
+
+
+def test_names_cannot_write_html() -> None:
+    evil = '"><script>alert(1)</script>'
+    columns = (Numeric(evil, 0, 10), Categorical("kind", (evil + "x", "b")))
+    schema = Schema(columns, Label("y" + evil, (evil, "no")), name=evil)
+    table = {evil: [1.0, 9.0] * 60, "kind": [evil + "x", "b"] * 60, "y" + evil: [evil, "no"] * 60}
+    settings = {"n_trees": 4, "max_depth": 2}
+    model = train({"all": rows_of(table, schema)}, schema, Privacy(8.0, 1e-3), settings)[0]
+    page = report_html(model)
+    assert "<script" not in page
+    assert "script" not in read(page).names
+
+
+def test_the_one_tree_is_drawn() -> None:
+    fitted = PrivateTreeClassifier(schema=MIXED, epsilon=20.0, max_depth=2).fit(TABLE)
+    page = report_html(fitted.model_)
+    assert "data:image/svg+xml;base64," in page
+    assert "The whole model" in page
+    read(page)
+
+
+def test_a_damaged_record_is_a_format_error() -> None:
+    model, _ = trained()
+    with pytest.raises(FormatError, match="what was asked"):
+        facts_of(replace(model, record={**model.record, "asked": [{"name": "x"}]}))
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_browser_shows_it_without_complaint(tmp_path: Path, dark: bool) -> None:
+    image = pytest.importorskip("PIL.Image")
+    model, ledger = trained()
+    (tmp_path / "report.html").write_text(report_html(model, ledger, evaluation_of(model)), "utf-8")
+    done = subprocess.run(
+        [
+            str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+            "--enable-logging=stderr", f"--user-data-dir={tmp_path / 'profile'}",
+            f"--blink-settings=preferredColorScheme={0 if dark else 1}",
+            "--window-size=1200,3000", f"--screenshot={tmp_path / 'shot.png'}",
+            f"file://{tmp_path / 'report.html'}",
+        ],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    assert "CONSOLE" not in done.stderr
+    shot = image.open(tmp_path / "shot.png").convert("L")
+    assert shot.size == (1200, 3000)
+    corner, darkest, lightest = shot.getpixel((2, 2)), *shot.getextrema()
+    assert (corner < 60) if dark else (corner > 200)
+    assert lightest - darkest > 180  # there is something to read
