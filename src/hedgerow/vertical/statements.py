@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hedgerow.exchange import Agreement
+from hedgerow.privacy import mechanisms
 from hedgerow.statement import Disclosure, Statement
 from hedgerow.vertical.settings import VerticalSettings
 
@@ -135,10 +136,13 @@ def statement_for(
         else f"Every gradient of each of {settings.n_trees} trees was perturbed "
         f"({settings.mechanism}) by the active party; the epsilons of the trees add up to this."
     )
+    source = mechanisms.source_name()
+    tested = "" if source == "secure" else f"Noise was {source} for a test."
     return Statement(
-        guarantee="label",
+        guarantee="not private" if tested else "label",
         epsilon=settings.epsilon,
         neighbours="replace one label",
-        reason=f"{how} Splits, totals and leaf values follow from the noisy numbers alone.",
+        reason=tested
+        or f"{how} Splits, totals and leaf values follow from the noisy numbers alone.",
         **common,  # type: ignore[arg-type]
     )
