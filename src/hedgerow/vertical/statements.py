@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from hedgerow.exchange import Agreement
+from hedgerow.privacy import mechanisms
 from hedgerow.statement import Disclosure, Statement
 from hedgerow.vertical.settings import VerticalSettings
 
@@ -157,13 +158,16 @@ def statement_for(
         else f"Every gradient of each of {settings.n_trees} trees was perturbed "
         f"({settings.mechanism}) by the active party; the epsilons of the trees add up to this."
     )
+    source = mechanisms.source_name()
+    tested = "" if source == "secure" else f"Noise was {source} for a test."
     return Statement(
-        guarantee="label",
+        guarantee="not private" if tested else "label",
         epsilon=settings.epsilon,
         neighbours="replace one label",
-        reason=f"{how} Splits, totals and leaf values follow from the noisy numbers alone. Who "
+        reason=tested
+        or f"{how} Splits, totals and leaf values follow from the noisy numbers alone. Who "
         "takes two labels of a row to be equally likely is right about them in at most "
         f"{100 / (1 + math.exp(-settings.epsilon)):.4g} % of cases. Every further run on these "
-        "labels adds its own epsilon; ledgers keep that it happened and do not add it up.",
+        "labels adds its own epsilon, and the active party's ledger adds them up.",
         **common,  # type: ignore[arg-type]
     )
