@@ -37,6 +37,11 @@ COORDINATOR = "coordinator"
 MIGRATIONS: dict[int, str] = {}
 _COLUMNS = "seq, time, owner, kind, run, slot, attempt, body, previous, hash"
 _TABLES = tables_of(FORMAT)
+_STANDING = """
+SELECT EXISTS (SELECT 1 FROM line WHERE run = ? AND owner = ? AND kind = 'reserve'),
+    count(*), count(DISTINCT slot), coalesce(max(CASE WHEN slot = ? THEN attempt END), 0)
+FROM line WHERE run = ? AND owner = ? AND kind = 'charge'
+"""
 
 
 _SHORT = 1024  # bytes of a body that is kept after it was read
@@ -88,6 +93,8 @@ class Ledger:
         self.path = path
         self._mark = mark_of(path) if path else None
         self._depth = 0
+        # The last line, as far as it is known: nobody else writes to a file under our lock.
+        self._tail: tuple[int, str] | None = None
         self._lock = threading.RLock()  # threads may share a ledger; transactions do not overlap
 
     @classmethod
@@ -176,6 +183,7 @@ class Ledger:
             raise not_in_place(self.path)
 
     def _roll_back(self) -> None:
+        self._tail = None
         # After a full disk SQLite has rolled back by itself.
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
@@ -203,9 +211,12 @@ class Ledger:
                     f"INSERT INTO line ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (seq, time, owner, kind, run, slot, attempt, body, previous, hash_),
                 )
+                self._tail = (seq, hash_)
             except sqlite3.IntegrityError as error:
+                self._tail = None
                 raise LedgerError(f"the ledger already has this {kind} line") from error
             except sqlite3.DatabaseError as error:
+                self._tail = None
                 raise not_written(error) from error
         return line
 
@@ -230,7 +241,9 @@ class Ledger:
         """Number and hash of the last line; 0 and GENESIS if there is none."""
         newest = "SELECT seq, hash FROM line ORDER BY seq DESC LIMIT 1"
         with self._lock:
-            return self._connection.execute(newest).fetchone() or (0, GENESIS)
+            if self._tail is None:
+                self._tail = self._connection.execute(newest).fetchone() or (0, GENESIS)
+            return self._tail
 
     def contains(self, seq: int, hash_: str) -> bool:
         """Whether this line, as `last` gave it once, is here."""
@@ -255,6 +268,13 @@ class Ledger:
                 (run, owner),
             ).fetchone()
         return int(row[0]), int(row[1])
+
+    def standing(self, owner: str, run: str, slot: int) -> tuple[bool, int, int, int]:
+        """Whether a run is reserved, `attempts`, and the last attempt at a slot: read at once."""
+        with self._lock:
+            found = self._connection.execute(_STANDING, (run, owner, slot, run, owner)).fetchone()
+        reserved, charged, slots, last = found
+        return bool(reserved), int(charged), int(slots), int(last)
 
     def verify(self) -> int:
         """Walk the hash chain: the number of lines, or LedgerError at the first break."""

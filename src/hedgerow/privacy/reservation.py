@@ -149,11 +149,12 @@ class Reservation:
         """
         # Two threads that both saw the last spare would both draw it: check and charge at once.
         with self.ledger.transaction():
-            last = self._last_of_reserved(slot)
+            reserved, charged, slots, last = self.ledger.standing(self.owner, self.plan.run, slot)
+            self._check_reserved(slot, reserved)
             number = last + 1 if attempt is None else attempt
             if number <= last:
                 raise LedgerError(f"attempt {number} of slot {slot} is not above the last, {last}")
-            self._check_spare(slot, last)
+            self._check_spare(slot, last, charged - slots)
             values: dict[str, Any] = {"request": request}
             if self.plan.branches is None:
                 values["mu"] = self._price(slot, mu, numbers, last)
@@ -169,19 +170,17 @@ class Reservation:
         fail_point("sync")
         return number
 
-    def _last_of_reserved(self, slot: int) -> int:
-        if not self.ledger.has_reserved(self.owner, self.plan.run):
+    def _check_reserved(self, slot: int, reserved: bool) -> None:
+        if not reserved:
             raise LedgerError(
                 f"run {self.plan.run} is not reserved by {self.owner}, so slot {slot} cannot be "
                 "charged. Nothing was asked. Reserve the plan first."
             )
         if not self._same:  # that it is this very plan is looked up once; lines do not change
             self._same = self._is_reserved()
-        return self.last_attempt(slot)
 
-    def _check_spare(self, slot: int, last: int) -> None:
-        charged, slots = self.ledger.attempts(self.owner, self.plan.run)
-        extra, spare = charged - slots, self.plan.privacy.spare  # attempts beyond a slot's first
+    def _check_spare(self, slot: int, last: int, extra: int) -> None:
+        spare = self.plan.privacy.spare  # `extra`: attempts beyond a slot's first
         if last and extra >= spare:
             raise SlotSpent(
                 f"slot {slot} was charged without a stored release and no spare attempt is left "

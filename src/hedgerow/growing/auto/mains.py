@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from hedgerow.growing.auto.smoothing import centred, column_weights, directed, smooth
 from hedgerow.growing.auto.state import Run
 
 Floats = NDArray[np.float64]
 INTERCEPT_STEP = 0.7
-
-
-@lru_cache(maxsize=1)  # looking for the libraries takes longer than what they are limited for
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 class _Average:
@@ -72,17 +64,16 @@ class _Average:
         columns = zip(
             self.mean, self.precision, run.known.hessians, run.grid, run.direction, strict=True
         )
-        with _blas().limit(limits=1):  # many small matrices: waking threads costs more than they do
-            return [
-                run.spread
-                * np.stack(
-                    [
-                        directed(smooth(z, 1 / p, h, grid.ordered, caution), h, sign)
-                        for z, p, h in zip(mean, precision, hessians, strict=True)
-                    ]
-                )
-                for mean, precision, hessians, grid, sign in columns
-            ]
+        return [
+            run.spread
+            * np.stack(
+                [
+                    directed(smooth(z, 1 / p, h, grid.ordered, caution), h, sign)
+                    for z, p, h in zip(mean, precision, hessians, strict=True)
+                ]
+            )
+            for mean, precision, hessians, grid, sign in columns
+        ]
 
     def _centred(self, sums: list[Floats], noise: Floats) -> tuple[list[Floats], Floats]:
         """`centred` for every output; noise is (output, column)."""
