@@ -35,7 +35,7 @@ __all__ = [
     "band_keys", "best_splits", "column_hessians", "column_sums", "encode", "go_right",
     "grow_tree", "hash_rows", "leaf_counts", "leaf_sums", "level_histograms", "node_histograms",
     "objection", "row_numbers", "search_all", "search_window", "step_sums", "sums_by_place",
-    "table_tree", "use_threads",
+    "table_tree", "take_above", "use_threads",
 ]  # fmt: skip
 
 _STRETCHES = 1024  # of a column's range, for the guess where a value lies
@@ -184,6 +184,12 @@ def add_kept(
     loop: Any = loops.add_kept
     arrays = (scores, kept, values, first_leaf)
     over_rows(lambda first, stop: loop(*arrays, first, stop), scores.shape[0])
+
+
+def take_above(values: NDArray[Any], lowest: int, table: NDArray[Any], out: NDArray[Any]) -> None:
+    """What the table has at each whole number less the lowest; see `loops.take_above`."""
+    loop: Any = loops.take_above
+    over_rows(lambda first, stop: loop(values, lowest, table, first, stop, out), len(values))
 
 
 def encode(

@@ -538,6 +538,13 @@ def add_kept(
 
 
 @njit(cache=True, nogil=True)
+def take_above(values: Any, lowest: int, table: Any, first: int, stop: int, out: Any) -> None:
+    """What the table has at each whole number less the lowest; none lies outside of it."""
+    for i in range(first, stop):
+        out[i] = table[np.uint64(np.int64(values[i]) - lowest)]
+
+
+@njit(cache=True, nogil=True)
 def encode(
     values: NDArray[np.float32], edges: NDArray[np.float32], lead: Any, scale: float,
     missing: int, out: Any,

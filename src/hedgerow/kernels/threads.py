@@ -58,7 +58,9 @@ def ranges_of(n_rows: int, each: int = 1) -> list[tuple[int, int]]:
     Where a row takes several steps (`each`), such as a tree or a column, fewer rows will do.
     """
     worth = max(n_rows, n_rows * each // 4) // _LEAST
-    wanted = max(1, min(_RANGES * _pool.size, worth)) if _pool.size > 1 else 1
+    wanted = min(_RANGES * _pool.size, worth) if _pool.size > 1 else 1
+    if wanted <= 1:
+        return [(0, n_rows)]
     blocks = -(-n_rows // BLOCK)
     size = max(1, -(-blocks // wanted)) * BLOCK
     return [(first, min(n_rows, first + size)) for first in range(0, max(n_rows, 1), size)]

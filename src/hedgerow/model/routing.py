@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -80,10 +81,13 @@ class Routes:
 
     def _room_for(self, n_rows: int) -> NDArray[np.uint8]:
         """For a leaf of every row in every tree, a byte each; none if they do not fit."""
-        ends = np.append(self.trees[1:, 3], self.n_leaves)
-        small = int((ends - self.trees[:, 3]).max(initial=0)) <= 256
         few = len(self.trees) == 1 or len(self.trees) * n_rows <= MAX_KEPT
-        return np.empty((len(self.trees), n_rows) if small and few else (0, 0), np.uint8)
+        return np.empty((len(self.trees), n_rows) if few and self._small else (0, 0), np.uint8)
+
+    @cached_property
+    def _small(self) -> bool:
+        ends = np.append(self.trees[1:, 3], self.n_leaves)
+        return int((ends - self.trees[:, 3]).max(initial=0)) <= 256
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:

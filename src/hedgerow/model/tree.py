@@ -17,6 +17,7 @@ from hedgerow.packing import pack
 from hedgerow.schema import Categorical, Column, Schema
 
 MAX_NODES = 1 << 20
+_Kinds = tuple[tuple[str, str, tuple[int, ...]], ...]
 _FIELDS = ("feature", "threshold", "missing_left", "left", "right", "member_start", "members")
 _BY_NAME = tuple(sorted(_FIELDS))
 _DTYPES = (np.int32, np.float32, np.uint8, np.int32, np.int32, np.int32, np.uint64)
@@ -74,9 +75,13 @@ class Structure:
     @cached_property
     def key(self) -> bytes:
         """A name that no other structure has: a hash over types, lengths and contents."""
-        arrays = [getattr(self, name) for name in _FIELDS]
-        kinds = " ".join([f"{array.dtype.str} {array.shape}" for array in arrays])
-        return blake2b(kinds.encode() + b"\n" + self.raw).digest()
+        return blake2b(str(self.kinds).encode() + b"\n" + self.raw).digest()
+
+    @cached_property
+    def kinds(self) -> _Kinds:
+        """Name, type and shape of every array, by name."""
+        arrays = [(name, getattr(self, name)) for name in _BY_NAME]
+        return tuple([(name, array.dtype.str, array.shape) for name, array in arrays])
 
     @cached_property
     def raw(self) -> bytes:
@@ -140,11 +145,11 @@ class Tree:
     @cached_property
     def _bytes(self) -> bytes:
         """As `pack` would: "values" stands behind all names of a structure's arrays."""
-        arrays = {**self.structure.arrays(), "values": self.values}
-        head = tuple((name, arrays[name].dtype.str, arrays[name].shape) for name in sorted(arrays))
-        if any(dtype.startswith(">") for _, dtype, _ in head):  # written little-endian
-            return pack({}, arrays)
-        return _head(head) + self.structure.raw + self.values.tobytes()
+        values = self.values
+        head = _head((*self.structure.kinds, ("values", values.dtype.str, values.shape)))
+        if head is None:  # written little-endian
+            return pack({}, {**self.structure.arrays(), "values": values})
+        return head + self.structure.raw + values.tobytes()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tree) and self.to_bytes() == other.to_bytes()
@@ -154,8 +159,10 @@ class Tree:
 
 
 @lru_cache(maxsize=4096)
-def _head(arrays: tuple[tuple[str, str, tuple[int, ...]], ...]) -> bytes:
-    """What stands before arrays of these names, types and shapes."""
+def _head(arrays: _Kinds) -> bytes | None:
+    """What stands before arrays of these names, types and shapes; None if any is big-endian."""
+    if any(dtype.startswith(">") for _, dtype, _ in arrays):
+        return None
     empty = {name: np.broadcast_to(np.zeros((), dtype), shape) for name, dtype, shape in arrays}
     whole, size = pack({}, empty), sum(array.nbytes for array in empty.values())
     return whole[: len(whole) - size]

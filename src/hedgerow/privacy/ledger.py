@@ -37,11 +37,6 @@ COORDINATOR = "coordinator"
 MIGRATIONS: dict[int, str] = {}
 _COLUMNS = "seq, time, owner, kind, run, slot, attempt, body, previous, hash"
 _TABLES = tables_of(FORMAT)
-_STANDING = """
-SELECT EXISTS (SELECT 1 FROM line WHERE run = ? AND owner = ? AND kind = 'reserve'),
-    count(*), count(DISTINCT slot), coalesce(max(CASE WHEN slot = ? THEN attempt END), 0)
-FROM line WHERE run = ? AND owner = ? AND kind = 'charge'
-"""
 
 
 _SHORT = 1024  # bytes of a body that is kept after it was read
@@ -95,6 +90,7 @@ class Ledger:
         self._depth = 0
         # The last line, as far as it is known: nobody else writes to a file under our lock.
         self._tail: tuple[int, str] | None = None
+        self.rolled_back = 0  # how often lines that were read may have gone again
         self._lock = threading.RLock()  # threads may share a ledger; transactions do not overlap
 
     @classmethod
@@ -184,6 +180,7 @@ class Ledger:
 
     def _roll_back(self) -> None:
         self._tail = None
+        self.rolled_back += 1
         # After a full disk SQLite has rolled back by itself.
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
@@ -217,6 +214,7 @@ class Ledger:
                 raise LedgerError(f"the ledger already has this {kind} line") from error
             except sqlite3.DatabaseError as error:
                 self._tail = None
+                self.rolled_back += 1  # SQLite may have done so by itself
                 raise not_written(error) from error
         return line
 
@@ -226,14 +224,16 @@ class Ledger:
         kind: str | None = None,
         run: str | None = None,
         slot: int | None = None,
+        after: int = 0,
     ) -> list[Line]:
-        """Lines in order, filtered by what is given."""
+        """Lines in order, filtered by what is given; those behind number `after` alone."""
         wanted = {"owner": owner, "kind": kind, "run": run, "slot": slot}
         given = {name: value for name, value in wanted.items() if value is not None}
-        where = " AND ".join(f"{name} = ?" for name in given) or "1"
+        # The plus keeps SQLite from walking all lines instead of those of the index.
+        where = " AND ".join([*(f"{name} = ?" for name in given), "+seq > ?"])
         with self._lock:
             rows = self._connection.execute(
-                f"SELECT {_COLUMNS} FROM line WHERE {where} ORDER BY seq", tuple(given.values())
+                f"SELECT {_COLUMNS} FROM line WHERE {where} ORDER BY seq", (*given.values(), after)
             ).fetchall()
         return [Line(*row) for row in rows]
 
@@ -268,13 +268,6 @@ class Ledger:
                 (run, owner),
             ).fetchone()
         return int(row[0]), int(row[1])
-
-    def standing(self, owner: str, run: str, slot: int) -> tuple[bool, int, int, int]:
-        """Whether a run is reserved, `attempts`, and the last attempt at a slot: read at once."""
-        with self._lock:
-            found = self._connection.execute(_STANDING, (run, owner, slot, run, owner)).fetchone()
-        reserved, charged, slots, last = found
-        return bool(reserved), int(charged), int(slots), int(last)
 
     def verify(self) -> int:
         """Walk the hash chain: the number of lines, or LedgerError at the first break."""
