@@ -2,9 +2,10 @@
 
 Tables 1 and 2 (time beside plain training; only ratios can be compared), figures 4 and 5 (loss
 after every tree), bytes a tree, and AUC beside XGBoost at the same settings: credit1_full and
-credit2, two and three parties. SMM-2, which the paper left open, is among them. Slow protections are
-timed on one tree; Paillier on credit1_full on 5,000 rows, extrapolated to all and labelled so. Real
-tables are read from HEDGEROW_DATA. What was computed stays in the result file: run it again to go on.
+credit2, two and three parties. SMM-2, which the paper left open, is among them. Slow protections
+are timed on one tree; Paillier on credit1_full on 5,000 rows, extrapolated to all and labelled so.
+Real tables are read from HEDGEROW_DATA. What was computed stays in the result file: run it again to
+go on.
 """
 
 from __future__ import annotations

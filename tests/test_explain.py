@@ -175,6 +175,15 @@ def test_weights_are_released_counts_or_the_schema() -> None:
     assert any("no bands" in note for note in unknown.notes)
 
 
+def test_weights_are_those_of_the_covers() -> None:
+    model = model_of("random-trees", 1)
+    tree = next(t for t in model.trees if 0 in t.structure.feature)  # a tree of ages
+    cover = np.arange(1.0, tree.structure.n_leaves + 1).astype(np.float32)
+    found = explain(replace(model, trees=(replace(tree, cover=cover),)))
+    inside, weights = found._boxes[0].inside[0], found.shape("age").weights
+    np.testing.assert_allclose(inside @ weights, cover / cover.sum())
+
+
 def test_directions_are_marked_where_the_shape_keeps_them() -> None:
     model = model_of("auto", monotone='{"age": 1}')
     age = explain(model).shape("age")

@@ -11,6 +11,7 @@ from hedgerow.errors import FormatError
 FORMAT = 1
 Guarantee = Literal["epsilon-delta", "pure", "label", "none", "not private"]
 PRIVATE = ("epsilon-delta", "pure")
+_SIMULATED = "Trust is simulated here: one owner's processes saw everything"
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,9 @@ class Statement:
         return (
             f"LABELS ONLY. Whoever sees all that the other parties saw learns about the label of "
             f"one row no more than pure epsilon = {self.epsilon:g} allows (replace one label), "
-            f"counted for {self.scope}; every further run over these labels adds its own. "
-            f"{self.reason} Columns have no such promise, nor has the "
+            f"counted for {self.scope}. {self.reason} Columns have no such promise, nor has the "
             "fact that a row is there. Do not publish it as a private model."
+            + (f" {_SIMULATED}." if self.simulated else "")
         )
 
     def _numbers(self) -> str:
@@ -164,7 +165,7 @@ class Statement:
                     "sum, and is held back by the other's noise share alone"
                 )
         if self.simulated:
-            text += ". Trust is simulated here: one owner's processes saw everything"
+            text += f". {_SIMULATED}"
         return text + "."
 
     def _limits(self) -> str:

@@ -7,6 +7,7 @@ the first step is taken.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow import wire
+from hedgerow.errors import HedgerowError
 from hedgerow.exchange import Agreement, Program, ProgramFactory, Shelf, Step, check_letters
 from hedgerow.limits import Limits
 from hedgerow.packing import digest, pack, unpack
@@ -27,6 +29,7 @@ from hedgerow.tables import Rows
 from hedgerow.wire import Message, Refusal
 
 MOST_LETTERS = 10_000
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -151,7 +154,11 @@ class Talks:
             for writer, sealed in zip(values.get("writers", []), _rows(arrays), strict=True)
         }
         program, talk.program = talk.program, None  # one that fails half-way is not asked again
-        taken = program.step(letters)
+        try:
+            taken = program.step(letters)
+        except HedgerowError as error:  # the others get a word; the reason stays in this house
+            log.warning("party %s ends run %s: %s", self._name, talk.agreement.run, error)
+            raise
         talk.program = program
         check_letters(self._name, taken.letters, talk.agreement.parties)
         talk.steps += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -43,6 +44,11 @@ class _VerticalBoosting(ExactBoosting):
                 "owners is missing: say which party holds which column, such as "
                 'owners={"income": "bank"}. Nothing was sent.'
             )
+        if "epsilon" in (self.settings or {}) and self.protection != "ldp":
+            raise SettingsError(
+                f"epsilon belongs to protection ldp; the protection is {self.protection}, which "
+                "has none. Nothing was sent. Leave it out, or choose ldp."
+            )
         belongs = {**dict.fromkeys(schema.names, active), **owners}
         values = {**self._given(), "owners": belongs, "active": active, "ids": "agreed"}
         settings = VerticalSettings.from_dict(values)
@@ -52,7 +58,8 @@ class _VerticalBoosting(ExactBoosting):
         self.parts_: dict[str, Part] = parts
         self.sent_ = {"to passive": programs[active].asking.sent}
         self.sent_["to active"] = programs[active].asking.received
-        self._keep(merged(list(parts.values())), X)
+        model = merged(list(parts.values()))
+        self._keep(replace(model, statement=replace(model.statement, simulated=True)), X)
         return self
 
     def predict_jointly(self, X: Any) -> NDArray[np.float64]:

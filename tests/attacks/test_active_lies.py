@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hedgerow.errors import FormatError
-from hedgerow.exchange import MemoryShelf
+from hedgerow.exchange import MemoryShelf, delivered
 from hedgerow.packing import pack
 from hedgerow.vertical.run import agreement_for, vertical_program
 from tests.vertical.tables import schema_of, settings, shares, whole
@@ -127,3 +127,37 @@ def test_columns_are_not_read_cut_by_cut_where_the_active_party_scores() -> None
             continue
         with pytest.raises(FormatError, match=wanted):
             shop.ask("split", arrays)
+
+
+@pytest.mark.parametrize(
+    ("starts", "categorical"),
+    [
+        ([0, 10, 10 + (1 << 23)], [1, 0]),  # memory of the active party would grow with it
+        ([0, 11, 43, 60], [1, 0, 0]),  # a column that the party does not have
+        ([0, 11, 43], [0, 0]),
+        ([0, 43, 54], [1, 0]),
+        ([5, 11, 43], [1, 0]),
+    ],
+)
+@pytest.mark.parametrize("protection", ["paillier", "smm-1"])
+def test_a_passive_party_has_the_columns_of_the_agreement(
+    starts: list[int], categorical: list[int], protection: str
+) -> None:
+    agreement = agreement_for(schema_of(), settings(n_trees=1, protection=protection))
+    tables = shares(whole(N_ROWS))
+    bank = vertical_program("bank", tables["bank"], schema_of(), agreement, MemoryShelf())
+    others: dict[str, Any] = {
+        name: vertical_program(name, tables[name], schema_of(), agreement, MemoryShelf())
+        for name in ("phone", "shop")
+    }
+    letters: dict[str, dict[str, bytes]] = {name: {} for name in agreement.parties}
+    with pytest.raises(FormatError, match="starts has shape|not those of the schema"):
+        for _ in range(8):
+            steps = {name: p.step(letters[name]) for name, p in {**others, "bank": bank}.items()}
+            letters = delivered(steps)
+            if b'"ready"' in letters["bank"].get("shop", b""):
+                arrays = {
+                    "starts": np.array(starts),
+                    "categorical": np.array(categorical, np.uint8),
+                }
+                letters["bank"]["shop"] = pack({"kind": "ready"}, arrays)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hedgerow.explain import Explanation, Shape
 
 MOST = 25  # lines of importances
-ACROSS = 41  # letters of a drawn line
+ACROSS = 41  # letters of a drawn line, where there is room
 Column = Annotated[
     list[str] | None,
     typer.Option("--column", help="Show the shape of this column; two times: of the pair."),
@@ -76,6 +76,8 @@ def _shape(found: Explanation, shape: Shape) -> None:
     import numpy as np
 
     told = {1: ", trained to rise only", -1: ", trained to fall only", 0: ""}[shape.direction]
+    longest = max(len(shape.cells.labels[c]) for c in shape.shown)
+    across = min(ACROSS, max(9, results().width - longest - 38))
     for k, output in enumerate(found.outputs):
         title = f"{shape.column}{told}: effect on the {found.unit}"
         title += f" ({output})" if len(found.outputs) > 1 else ""
@@ -91,14 +93,16 @@ def _shape(found: Explanation, shape: Shape) -> None:
             if shape.edited is not None and shape.edited[k, c]:
                 band = "set by hand"
             value = shape.values[k, c]
-            line = drawn_line(value, low, high, min(ends[0], 0.0), max(ends[1], 0.0))
+            line = drawn_line(value, low, high, min(ends[0], 0.0), max(ends[1], 0.0), across)
             weight = f"{100 * shape.weights[c]:.1f} %"
             shown.add_row(shape.cells.labels[c], weight, f"{value:+.3f}", band, line)
         results().print(shown)
     _notes(found)
 
 
-def drawn_line(value: float, low: float, high: float, first: float, last: float) -> str:
+def drawn_line(
+    value: float, low: float, high: float, first: float, last: float, across: int = ACROSS
+) -> str:
     """A value, its band and the zero as letters on one line.
 
     >>> drawn_line(0.5, 0.25, 0.75, -1.0, 1.0).replace(" ", ".")
@@ -107,9 +111,9 @@ def drawn_line(value: float, low: float, high: float, first: float, last: float)
     span = (last - first) or 1.0
 
     def place(x: float) -> int:
-        return min(max(round((x - first) / span * (ACROSS - 1)), 0), ACROSS - 1)
+        return min(max(round((x - first) / span * (across - 1)), 0), across - 1)
 
-    letters = [" "] * ACROSS
+    letters = [" "] * across
     letters[place(0.0)] = "|"
     if low == low and high == high:  # not NaN
         for i in range(place(low), place(high) + 1):

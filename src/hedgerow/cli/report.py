@@ -18,7 +18,10 @@ LedgerFile = Annotated[
 ]
 EvaluationFile = Annotated[
     Path | None,
-    typer.Option("--evaluation", help="What `hedgerow evaluate --epsilon` wrote for this model."),
+    typer.Option(
+        "--evaluation",
+        help="What `hedgerow evaluate --epsilon` wrote; default: MODEL.evaluation.json.",
+    ),
 ]
 
 
@@ -39,11 +42,16 @@ def report(
     from hedgerow.report.page import page_of
 
     found = read_model(model)
-    measured = None if evaluation is None else Evaluation.load(evaluation)
+    chosen, stored = (
+        given or (beside if (beside := model.with_name(model.name + suffix)).is_file() else None)
+        for given, suffix in ((ledger, ".ledger"), (evaluation, ".evaluation.json"))
+    )
+    measured = None if stored is None else Evaluation.load(stored)
+    if measured is not None and evaluation is None and measured.model != found.hash:
+        tell(f"{stored} is of another model and was left out.", style="yellow")
+        measured = None
     if measured is not None:
         check_evaluation(found, measured)
-    beside = model.with_name(model.name + ".ledger")
-    chosen = ledger or (beside if beside.is_file() else None)
     with ExitStack() as stack:
         opened = stack.enter_context(Ledger.open(chosen, create=False)) if chosen else None
         facts = facts_of(found, opened)

@@ -58,9 +58,10 @@ def _cells(grid: ColumnGrid) -> Cells:
         edges = grid.edges.astype(np.float64)
         lower[:-1] = np.concatenate([[column.lower], edges])
         upper[:-1] = np.concatenate([edges, [column.upper]])
-        labels = [_interval(a, b) for a, b in _inner(lower, upper, column)]
-        # Values out of bounds count as the bound, so a cell beyond it still holds rows.
-        public = np.maximum(upper[:-1] - lower[:-1], 1e-9 * (column.upper - column.lower))
+        labels = [_interval(a, b, column.integer) for a, b in _inner(lower, upper)]
+        # Whole numbers reach up to their bound; and a cell at a bound holds what lies beyond it.
+        least = 1.0 if column.integer else 1e-9 * (column.upper - column.lower)
+        public = np.maximum(upper[:-1] - lower[:-1], least)
         out_of_list = False
     else:
         labels = [text_of(value) for value in column.categories]
@@ -75,20 +76,25 @@ def _cells(grid: ColumnGrid) -> Cells:
     )
 
 
-def _inner(
-    lower: Floats, upper: Floats, column: Numeric
-) -> list[tuple[float | None, float | None]]:
+def _inner(lower: Floats, upper: Floats) -> list[tuple[float | None, float | None]]:
     """The bounds of every cell but that of missing values; None where a cell has no end."""
     ends = [(float(a), float(b)) for a, b in zip(lower[:-1], upper[:-1], strict=True)]
     last = len(ends) - 1
     return [(None if i == 0 else a, None if i == last else b) for i, (a, b) in enumerate(ends)]
 
 
-def _interval(low: float | None, high: float | None) -> str:
+def _interval(low: float | None, high: float | None, whole: bool = False) -> str:
+    """A cell in words; one of whole numbers by its first and last.
+
+    >>> _interval(1.5, 2.0), _interval(1.0, 2.0, whole=True), _interval(5.0, 8.0, whole=True)
+    ('1.5 to 2', '1', '5 to 7')
+    """
     if low is None and high is None:
         return "any value"
     if low is None:
         return f"< {number(high)}"
+    if whole and high is not None and low.is_integer() and high.is_integer() and high > low:
+        return number(low) if high == low + 1 else f"{number(low)} to {number(high - 1)}"
     return f">= {number(low)}" if high is None else f"{number(low)} to {number(high)}"
 
 

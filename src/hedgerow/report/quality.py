@@ -11,8 +11,8 @@ from hedgerow.schema import text_of
 MOST_CLASSES = 12  # of a shown table of counts
 _HINT = (
     "Not measured. Looking at private rows costs budget: "
-    "<code>hedgerow evaluate MODEL --data FILE --epsilon E --out evaluation.json</code>, then "
-    "<code>hedgerow report MODEL --evaluation evaluation.json</code>."
+    "<code>hedgerow evaluate MODEL --data FILE --epsilon E</code>, then "
+    "<code>hedgerow report MODEL</code> again."
 )
 
 

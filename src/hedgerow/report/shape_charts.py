@@ -80,6 +80,9 @@ def _places(shape: Shape) -> tuple[Floats, bool]:
     cells = shape.cells
     edges = np.append(cells.lower[:-1], cells.upper[-2])
     widths = np.diff(edges)
+    if len(widths) > 1 and widths[-1] <= 0:  # whole numbers at their bound, and what lies beyond
+        edges[-1] += float(np.median(widths[:-1]))
+        widths = np.diff(edges)
     if len(widths) > 4 and widths.max() > UNEVEN * max(float(np.median(widths)), 1e-300):
         return np.arange(len(edges), dtype=np.float64), True
     return edges, False
