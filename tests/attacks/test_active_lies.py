@@ -143,21 +143,21 @@ def test_columns_are_not_read_cut_by_cut_where_the_active_party_scores() -> None
 def test_a_passive_party_has_the_columns_of_the_agreement(
     starts: list[int], categorical: list[int], protection: str
 ) -> None:
+    arrays = {"starts": np.array(starts), "categorical": np.array(categorical, np.uint8)}
+    with pytest.raises(FormatError, match=r"starts has shape|not those of the schema"):
+        _run_with(pack({"kind": "ready"}, arrays), protection)
+
+
+def _run_with(ready: bytes, protection: str) -> None:
+    """A run in which the shop says something else of its columns."""
     agreement = agreement_for(schema_of(), settings(n_trees=1, protection=protection))
-    tables = shares(whole(N_ROWS))
-    bank = vertical_program("bank", tables["bank"], schema_of(), agreement, MemoryShelf())
-    others: dict[str, Any] = {
-        name: vertical_program(name, tables[name], schema_of(), agreement, MemoryShelf())
-        for name in ("phone", "shop")
+    programs = {
+        name: vertical_program(name, rows, schema_of(), agreement, MemoryShelf())
+        for name, rows in shares(whole(N_ROWS)).items()
     }
-    letters: dict[str, dict[str, bytes]] = {name: {} for name in agreement.parties}
-    with pytest.raises(FormatError, match="starts has shape|not those of the schema"):
-        for _ in range(8):
-            steps = {name: p.step(letters[name]) for name, p in {**others, "bank": bank}.items()}
-            letters = delivered(steps)
-            if b'"ready"' in letters["bank"].get("shop", b""):
-                arrays = {
-                    "starts": np.array(starts),
-                    "categorical": np.array(categorical, np.uint8),
-                }
-                letters["bank"]["shop"] = pack({"kind": "ready"}, arrays)
+    letters: dict[str, dict[str, bytes]] = {name: {} for name in programs}
+    for _ in range(8):
+        steps = {name: program.step(letters[name]) for name, program in programs.items()}
+        letters = delivered(steps)
+        if b'"ready"' in letters["bank"].get("shop", b""):
+            letters["bank"]["shop"] = ready
