@@ -24,7 +24,10 @@ from hedgerow.settings import Privacy
 from hedgerow.tables import Rows, rows_of
 
 # Tests that share something dear (houses, a cluster, compiled loops): one process runs each group.
-GROUPS = ("tests/nvflare/", "tests/e2e/test_houses", "tests/dask/", "tests/similarity/")
+GROUPS = (
+    "tests/nvflare/", "tests/e2e/test_houses", "tests/dask/", "tests/similarity/", "tests/crashes/",
+    "tests/vertical/",
+)  # fmt: skip
 
 
 class ByGroup(LoadScopeScheduling):

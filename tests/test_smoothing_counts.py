@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hedgerow.evaluation.calibration import calibrated, calibration_error, odds_slope
+from hedgerow.evaluation.calibration import calibrated, calibration_error, odds_fit
 from hedgerow.evaluation.many_classes import confidence_edges
 from hedgerow.evaluation.numbers import SIZE_EDGES, frame_for
 from hedgerow.evaluation.result import measure
@@ -22,11 +22,12 @@ from hedgerow.evaluation.smoothing import (
     variance_along,
 )
 from hedgerow.evaluation.two_classes import (
-    FIRST_LOGITS,
+    FIRST_EDGES,
     MOST_EDGES,
     auc,
     counts_of,
     edges_for,
+    first_grid,
     sigmoid,
 )
 
@@ -94,21 +95,25 @@ def test_means_of_bins_fall_back_where_nothing_is_seen() -> None:
     assert found == pytest.approx([0.125, 0.7])
 
 
-@pytest.mark.parametrize("shift", [-6.0, -2.0, 0.0, 3.0])
-def test_edges_follow_the_scores_and_hold_one_half(shift: float) -> None:
+@pytest.mark.parametrize(("shift", "spread"), [(-6.0, 1.5), (0.0, 1.5), (3.0, 1.0), (0.1, 0.02)])
+def test_edges_follow_the_scores_and_hold_one_half(shift: float, spread: float) -> None:
     rng = np.random.default_rng(1)
-    scores = rng.normal(shift, 1.5, 20_000)
+    scores = rng.normal(shift, spread, 20_000)
+    grid = first_grid(scores.min(), scores.max())
     ones = rng.uniform(size=len(scores)) < sigmoid(scores)
-    place = np.searchsorted(FIRST_LOGITS, scores)
-    first = np.stack([np.bincount(place[ones == k], minlength=34) for k in (False, True)])
+    place = np.searchsorted(grid, scores)
+    cells = FIRST_EDGES + 1
+    first = np.stack([np.bincount(place[ones == k], minlength=cells) for k in (False, True)])
     for noise in (0.0, 20.0):
-        edges = edges_for(first + rng.normal(0, noise, first.shape), noise)
+        edges = edges_for(first + rng.normal(0, noise, first.shape), noise, grid)
         assert 0.0 in edges.tolist()
         assert len(edges) <= MOST_EDGES
         assert np.all(np.diff(edges) > 0)
         assert np.mean(scores[ones] > edges[0]) > 0.9
         assert np.mean(scores[~ones] < edges[-1]) > 0.9
-    unseen = edges_for(rng.normal(0, 1, first.shape), 1e6)
+        if spread < 1:
+            assert np.diff(edges).min() < 0.05
+    unseen = edges_for(rng.normal(0, 1, first.shape), 1e6, first_grid(-20.0, 20.0))
     assert (unseen[0], unseen[-1]) == pytest.approx((-4.0, 4.0))
 
 
@@ -162,13 +167,13 @@ def test_calibration_error_is_not_made_of_noise() -> None:
     assert calibration_error([], 0.0).value is None
 
 
-@pytest.mark.parametrize("slope", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("slope", [0.5, 1.0, 2.0, 20.0])
 def test_the_slope_of_the_odds_is_found(slope: float) -> None:
-    logits = np.linspace(-3, 3, 13)
+    logits = np.linspace(-3, 3, 13) / max(slope, 1.0)
     p = sigmoid(slope * logits - 0.3)
     by_bin = np.stack([1000 * (1 - p), 1000 * p])
-    assert odds_slope(by_bin, logits, 0.0) == pytest.approx(slope, abs=0.01)
-    assert odds_slope(np.zeros_like(by_bin), logits, 50.0) == pytest.approx(1.0)
+    assert odds_fit(by_bin, logits, 0.0) == pytest.approx((-0.3, slope), rel=0.02)
+    assert odds_fit(np.zeros_like(by_bin), logits, 50.0) == pytest.approx((0.0, 1.0))
 
 
 def test_the_frame_of_numbers_follows_what_is_seen() -> None:

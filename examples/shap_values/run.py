@@ -13,7 +13,7 @@ import numpy as np
 import xgboost
 
 from hedgerow import PrivateBoostingClassifier, Schema
-from hedgerow.export import feature_types
+from hedgerow.export import feature_names, feature_types
 from hedgerow.schema import Categorical, Label, Numeric, Ordinal
 
 with warnings.catch_warnings():  # of what it imports itself
@@ -60,7 +60,7 @@ def main() -> None:
         booster.load_model(exported.path)
     matrix = xgboost.DMatrix(
         model.to_matrix(new),
-        feature_names=list(SCHEMA.names),
+        feature_names=feature_names(SCHEMA),
         feature_types=feature_types(SCHEMA),
         enable_categorical=True,
     )

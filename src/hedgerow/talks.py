@@ -7,6 +7,7 @@ the first step is taken.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,18 +15,21 @@ from typing import Any
 import numpy as np
 
 from hedgerow import wire
+from hedgerow.errors import HedgerowError
 from hedgerow.exchange import Agreement, Program, ProgramFactory, Shelf, Step, check_letters
 from hedgerow.limits import Limits
 from hedgerow.packing import digest, pack, unpack
-from hedgerow.privacy.identity import Announcement, Identity, Roster
+from hedgerow.privacy.identity import Announcement, Identity, Roster, digest_of
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.masks import MaskKeys
 from hedgerow.privacy.peers import Peers
+from hedgerow.privacy.spending import label_spending
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
 from hedgerow.wire import Message, Refusal
 
 MOST_LETTERS = 10_000
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -34,14 +38,20 @@ class _Talk:
     number: int = 0  # openings so far
     nonce: str = ""
     announcements: dict[str, Announcement] = field(default_factory=dict)
+    joined: str = ""  # hash of these announcements
+    begun: bool = False  # a program was made; one that failed is not made again in this opening
     program: Program | None = None
     steps: int = 0
     last: tuple[str, Message] | None = None  # hash of the message that was answered, and the reply
 
 
-def seal_label(agreement: str, step: int, reader: str) -> str:
-    """What a letter is sealed for; the writer's name is bound in beside it."""
-    return digest("hedgerow letter 1", agreement, str(step), reader)
+def seal_label(agreement: str, joined: str, step: int, reader: str) -> str:
+    """What a letter is sealed for; the writer's name is bound in beside it.
+
+    A seal's nonce is fixed, so no label may come twice with two texts. `joined` has the number of
+    the writer's opening in it, which rises: a run that is begun again has other labels.
+    """
+    return digest("hedgerow letter 2", agreement, joined, str(step), reader)
 
 
 class Talks:
@@ -83,6 +93,7 @@ class Talks:
         if agreement.program not in self._programs:
             raise Refusal("not-allowed")
         self._limits.check_program(agreement.program, agreement.parties, roster)
+        self._check_labels(agreement)
         known, nonce = self._known.get(agreement.run), str(values.get("nonce"))
         recorded = self._ledger.lines(self._name, "disclose", agreement.run)
         if recorded and recorded[0].values["hash"] != agreement.hash:
@@ -93,6 +104,13 @@ class Talks:
             self._known[agreement.run] = known
         mine = self._announcement(known, roster, boot).signed(self._identity)
         return wire.plain("opened", {"announcement": mine.to_dict()})
+
+    def _check_labels(self, agreement: Agreement) -> None:
+        """What this party's labels would pay must fit its limits, beside all they have paid."""
+        epsilon = agreement.spends.get(self._name, 0.0)
+        if epsilon and not self._ledger.lines(self._name, "disclose", agreement.run):
+            paid = (label_spending(self._ledger, self._name, monthly) for monthly in (True, False))
+            self._limits.check_labels(epsilon, *paid)
 
     def _announcement(self, talk: _Talk, roster: Roster, boot: int) -> Announcement:
         hashes = (talk.agreement.hash, self._schema.hash, roster.hash)
@@ -107,17 +125,20 @@ class Talks:
         fresh = self._peers.read(values.get("announcements", []), mine, roster)
         if fresh is None or set(fresh) != set(talk.agreement.parties):
             raise Refusal("bad-announcement")
+        if talk.begun and (talk.program is None or talk.joined != digest_of(fresh)):
+            raise Refusal("old-attempt")  # a failed run, or other keys half-way
         for announced in fresh.values():
             self._keys.agree(announced.key)
         for announced in fresh.values():
             self._peers.remember(announced)
-        if talk.program is None:
+        if not talk.begun:
+            self._check_labels(talk.agreement)  # others may have been entered since
             record = {"hash": talk.agreement.hash, "agreement": talk.agreement.to_dict()}
             if not self._ledger.lines(self._name, "disclose", talk.agreement.run):
                 self._ledger.append(self._name, "disclose", talk.agreement.run, values=record)
+            talk.begun, talk.announcements, talk.joined = True, fresh, digest_of(fresh)
             make = self._programs[talk.agreement.program]
             talk.program = make(self._name, rows, self._schema, talk.agreement, self._shelf)
-        talk.announcements = fresh
         return talk.agreement, wire.plain("joined", {"run": talk.agreement.run})
 
     def step(self, message: Message) -> Message:
@@ -133,7 +154,11 @@ class Talks:
             for writer, sealed in zip(values.get("writers", []), _rows(arrays), strict=True)
         }
         program, talk.program = talk.program, None  # one that fails half-way is not asked again
-        taken = program.step(letters)
+        try:
+            taken = program.step(letters)
+        except HedgerowError as error:  # the others get a word; the reason stays in this house
+            log.warning("party %s ends run %s: %s", self._name, talk.agreement.run, error)
+            raise
         talk.program = program
         check_letters(self._name, taken.letters, talk.agreement.parties)
         talk.steps += 1
@@ -144,14 +169,14 @@ class Talks:
     def _opened(self, talk: _Talk, writer: str, sealed: bytes) -> bytes:
         if writer == self._name or writer not in talk.announcements:
             raise Refusal("unknown-party")
-        label = seal_label(talk.agreement.hash, talk.steps, self._name)
+        label = seal_label(talk.agreement.hash, talk.joined, talk.steps, self._name)
         return self._keys.unseal(talk.announcements[writer].key, label, writer, sealed)
 
     def _sealed(self, talk: _Talk, taken: Step, reply_to: str, request: str) -> Message:
         arrays = {}
         readers = sorted(taken.letters)
         for i, reader in enumerate(readers):
-            label = seal_label(talk.agreement.hash, talk.steps, reader)
+            label = seal_label(talk.agreement.hash, talk.joined, talk.steps, reader)
             key = talk.announcements[reader].key
             arrays[f"letter{i}"] = _bytes(
                 self._keys.seal(key, label, self._name, taken.letters[reader])

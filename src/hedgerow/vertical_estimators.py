@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -33,7 +34,7 @@ class _VerticalBoosting(ExactBoosting):
         Parameters
         ----------
         X, y : the table; `y` may be left out when it has the schema's label column
-        owners : {column: party}; columns that are not named belong to the active party
+        owners : the party of each column; columns not named belong to the active party
         active : the party that holds the labels
         """
         y = check_fit(X, y)
@@ -42,6 +43,11 @@ class _VerticalBoosting(ExactBoosting):
             raise SettingsError(
                 "owners is missing: say which party holds which column, such as "
                 'owners={"income": "bank"}. Nothing was sent.'
+            )
+        if "epsilon" in (self.settings or {}) and self.protection != "ldp":
+            raise SettingsError(
+                f"epsilon belongs to protection ldp; the protection is {self.protection}, which "
+                "has none. Nothing was sent. Leave it out, or choose ldp."
             )
         belongs = {**dict.fromkeys(schema.names, active), **owners}
         values = {**self._given(), "owners": belongs, "active": active, "ids": "agreed"}
@@ -52,7 +58,8 @@ class _VerticalBoosting(ExactBoosting):
         self.parts_: dict[str, Part] = parts
         self.sent_ = {"to passive": programs[active].asking.sent}
         self.sent_["to active"] = programs[active].asking.received
-        self._keep(merged(list(parts.values())), X)
+        model = merged(list(parts.values()))
+        self._keep(replace(model, statement=replace(model.statement, simulated=True)), X)
         return self
 
     def predict_jointly(self, X: Any) -> NDArray[np.float64]:
@@ -90,6 +97,8 @@ class VerticalBoostingClassifier(_VerticalBoosting, ExactClassifier):
     bounds : (low, high) for every column, or {column: (low, high)}; instead of a schema
     classes : the classes, with `bounds`; "public" declares the classes found in y public
 
+    Notes
+    -----
     Only "ldp" has an epsilon, for labels alone; what parties see is in `statement_` and in
     docs/vertical.md. `parts_` holds each party's part, `model_` the merged model of this process.
 

@@ -25,9 +25,11 @@ HEAVY = (
     "dp_accounting",
     "dask",
     "distributed",
+    "onnx",
+    "treelite",
 )
 ASKED_FOR = {
-    "demo", "plan", "train", "predict", "evaluate", "statement", "methods",
+    "demo", "plan", "train", "predict", "evaluate", "export", "statement", "methods",
     "schema check", "schema draft", "schema show", "ledger show", "ledger verify",
 }  # fmt: skip
 

@@ -21,6 +21,8 @@ HEAVY = (
     "dp_accounting",
     "dask",
     "distributed",
+    "onnx",
+    "treelite",
 )
 
 

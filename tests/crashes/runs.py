@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -52,6 +53,37 @@ def run(arguments: list[str], fail_at: str = "") -> subprocess.CompletedProcess[
     return subprocess.run(
         arguments, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240
     )
+
+
+class Commands:
+    """Runs commands one after another in processes that a loaded one forks: quick to start."""
+
+    def __init__(self, folder: Path) -> None:
+        environment = {**os.environ, "NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        self._folder = folder
+        self._driver = subprocess.Popen(
+            [sys.executable, "-m", "tests.crashes.driver", "--many"], cwd=ROOT, env=environment,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def run(self, arguments: list[str], fail_at: str = "") -> subprocess.CompletedProcess[str]:
+        """What `run` does, for arguments of `command`."""
+        assert self._driver.stdin is not None
+        assert self._driver.stdout is not None
+        paths = {name: self._folder / name for name in ("stdout", "stderr")}
+        wanted = {
+            "words": arguments[arguments.index("train") :],
+            "environment": {"HEDGEROW_FAIL_AT": fail_at},
+            **{name: str(path) for name, path in paths.items()},
+        }
+        self._driver.stdin.write(json.dumps(wanted) + "\n")
+        self._driver.stdin.flush()
+        code = int(self._driver.stdout.readline())
+        told = [path.read_text("utf-8") for path in paths.values()]
+        return subprocess.CompletedProcess(arguments, code, *told)
+
+    def close(self) -> None:
+        self._driver.communicate(timeout=60)
 
 
 def check_ledger(path: Path) -> tuple[int, int]:

@@ -35,7 +35,7 @@ def columns() -> st.SearchStrategy[list[Column]]:
         st.tuples(st.sampled_from(["ordinal", "categorical"]), lists, other),
     )
     return st.lists(kinds, min_size=1, max_size=5).map(
-        lambda found: [_column(f"column {j}", *kind) for j, kind in enumerate(found)]
+        lambda found: [_column(f"column [{j}<", *kind) for j, kind in enumerate(found)]
     )
 
 

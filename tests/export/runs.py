@@ -14,7 +14,7 @@ from sklearn.tree._tree import NODE_DTYPE
 from sklearn.tree._tree import Tree as SklearnTree
 
 from hedgerow.export import to_onnx, to_sklearn, to_treelite, to_xgboost
-from hedgerow.export.xgboost_json import feature_types
+from hedgerow.export.xgboost_json import feature_names, feature_types
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree
 from tests.conftest import MIXED, mixed_table
@@ -49,7 +49,7 @@ def matrix_for_xgboost(model: Ensemble, X: Matrix) -> Any:
     import xgboost
 
     return xgboost.DMatrix(
-        X, feature_names=list(model.schema.names), feature_types=feature_types(model.schema),
+        X, feature_names=feature_names(model.schema), feature_types=feature_types(model.schema),
         enable_categorical=True, nthread=1,
     )  # fmt: skip
 

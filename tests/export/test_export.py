@@ -93,7 +93,9 @@ def test_every_format_carries_the_statement_and_what_rows_must_look_like(
     assert found["hedgerow_promise"] == model.statement.words()
     assert Schema.from_dict(json.loads(found["hedgerow_schema"])) == model.schema
     assert found["hedgerow_model"] == model.hash
-    assert found["hedgerow_covers"] == exported.covers == "equal shares"
+    covers = "none" if name == "onnx" else "equal shares"
+    assert found["hedgerow_covers"] == exported.covers == covers
+    assert any("equal shares" in note for note in exported.notes) == (name != "onnx")
     inputs = {entry["name"]: entry for entry in json.loads(found["hedgerow_inputs"])}
     assert inputs["site"]["codes"] == ["north", "south", "east"]
     assert [inputs[n].get("other") for n in MIXED.names] == [None, None, "NaN", 3, "error"]
@@ -102,6 +104,14 @@ def test_every_format_carries_the_statement_and_what_rows_must_look_like(
             "format", "model", "promise", "statement", "schema", "inputs", "output", "covers"
         )
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_model_without_a_guarantee_says_so_there_too(name: str, tmp_path: Path) -> None:
+    model = replace(mixed_model(1), statement=replace(STATEMENT, guarantee="not private"))
+    assert "NOT PRIVATE" in FORMATS[name](model, tmp_path / "out").notes[0]
+    assert metadata(name, tmp_path / "out")["hedgerow_promise"].startswith("NOT PRIVATE")
+    assert "NOT PRIVATE" not in str(FORMATS[name](mixed_model(1), tmp_path / "out").notes)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -195,8 +205,9 @@ def test_estimators_export_what_they_predict(
     for estimator in (private, similar):
         for name in FORMATS:
             exported = getattr(estimator, f"to_{name}")(tmp_path / name)
-            assert (exported.trees, exported.covers) == (len(private.model_.trees), "released")
-            assert metadata(name, tmp_path / name)["hedgerow_covers"] == "released"
+            covers = "none" if name == "onnx" else "released"
+            assert (exported.trees, exported.covers) == (len(private.model_.trees), covers)
+            assert metadata(name, tmp_path / name)["hedgerow_covers"] == covers
         found = predictions("xgboost", estimator.model_, estimator.to_matrix(X), tmp_path)
         assert np.abs(found - estimator.predict_proba(X)).max() < 1e-5
 

@@ -10,7 +10,7 @@ import pytest
 
 from hedgerow.errors import TableError
 from hedgerow.export import to_matrix, to_xgboost
-from hedgerow.export.xgboost_json import category_names
+from hedgerow.export.xgboost_json import category_names, feature_names
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.schema import Categorical, Numeric, Ordinal, Schema
 from tests.conftest import MIXED
@@ -79,3 +79,10 @@ def test_names_beyond_ascii_are_noted(tmp_path: Path) -> None:
     schema = Schema((Categorical("ort", ("nord", "süd")),), LABELS["binary"])
     notes = to_xgboost(Ensemble((), schema, STATEMENT), tmp_path / "m.json").notes
     assert notes[-1].startswith("Give columns 'ort' as codes")
+
+
+def test_names_that_xgboost_refuses_are_changed_and_noted(tmp_path: Path) -> None:
+    schema = Schema.from_bounds(dict.fromkeys(("a[1]", "a(1)", "b<"), (0, 1)), classes=[0, 1])
+    assert feature_names(schema) == ["a(1)_", "a(1)", "b("]
+    notes = to_xgboost(Ensemble((), schema, STATEMENT), tmp_path / "m.json").notes
+    assert "'a[1]' is 'a(1)_', 'b<' is 'b('" in notes[-1]

@@ -50,13 +50,16 @@ def test_one_split_is_explained_by_its_covers(tmp_path: Path) -> None:
     assert not values[:, 1 - used].any()
 
 
+@pytest.mark.parametrize("averaged", [False, True])
 @pytest.mark.parametrize("task", LABELS)
-def test_shap_values_add_up_with_categories_and_missing_values(task: str, tmp_path: Path) -> None:
+def test_shap_values_add_up_with_categories_and_missing_values(
+    task: str, averaged: bool, tmp_path: Path
+) -> None:
     schema = Schema(MIXED.columns, LABELS[task])
     width, rng = 4 if task == "multiclass" else 1, np.random.default_rng(6)
     trees = [random_tree(rng, schema, width, n) for n in (0, 6, 9, 9)]
     known = tuple(replace(tree, cover=numbers_of(tree)) for tree in trees)
-    model = Ensemble(known, schema, STATEMENT)
+    model = Ensemble(known, schema, STATEMENT, averaged)
     booster = booster_of(model, tmp_path)
     explain, X = explainer(booster), matrix_for_xgboost(model, to_matrix(model, TABLE))
     values = np.asarray(explain.shap_values(X)).reshape(X.num_row(), 5, -1)

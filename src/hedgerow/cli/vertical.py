@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json as json_text
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import secrets
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,25 +12,29 @@ import typer
 
 from hedgerow.cli import options
 from hedgerow.cli.files import check_writable, write_text
-from hedgerow.cli.parties import OtherHouses, TablesHere
 from hedgerow.cli.screen import print_json, results, show, size_text, table, tell
 from hedgerow.cli.talking import (
     EngineName,
     StepSeconds,
+    Talked,
     converse,
-    further_settings,
     opened_ledger,
-    parties_for,
     show_disclosures,
 )
 from hedgerow.cli.train import DataFiles, KitFolder, LedgerIn, nothing_spent
+from hedgerow.cli.vertical_parties import (
+    FILE,
+    SharesHere,
+    ids_of,
+    known_model,
+    settings_of,
+    vertical_parties,
+)
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
-    from hedgerow.exchange import Agreement, ProgramFactory, Shelf
-    from hedgerow.federation.base import Federation
-    from hedgerow.privacy.ledger import Ledger
-    from hedgerow.schema import Schema
+    from hedgerow.exchange import Agreement, Shelf
+    from hedgerow.statement import Statement
     from hedgerow.vertical.settings import VerticalSettings
 
 vertical_app = typer.Typer(
@@ -41,7 +45,7 @@ vertical_app = typer.Typer(
 )
 IdColumn = Annotated[
     str | None,
-    typer.Option("--id", help="Id column, in every table; without it rows must be in one order."),
+    typer.Option("--id", help="The column with row ids, in every table; never part of the model."),
 ]
 Owners = Annotated[
     list[str] | None,
@@ -53,50 +57,12 @@ Active = Annotated[
 ]
 Agreed = Annotated[
     bool,
-    typer.Option("--agreed-ids", help="All have the same ids in the same order: compare a hash."),
+    typer.Option("--agreed-ids", help="All have the same rows in the same order."),
 ]
 Protection = Annotated[
     str | None,
     typer.Option("--protection", help="paillier (default), ldp, smm-1, smm-2 or none."),
 ]
-FILE = "model.json"  # in the folder of a model: what all parties know of it
-
-
-class SharesHere(TablesHere):
-    """Parties of this process whose tables have different columns."""
-
-    id_column: str | None = None
-    folder: Path | None = None
-
-    def check(self, schema: Schema) -> None:
-        from hedgerow.tables import share_of
-
-        self._tables = {
-            name: share_of(path, schema, self.id_column, source=str(path))
-            for name, path in self._sources.items()
-        }
-
-    def columns(self, schema: Schema) -> dict[str, tuple[str, ...]]:
-        """Which of the schema's columns each table has."""
-        return {
-            name: tuple(schema.names[j] for j in rows.columns or ())
-            for name, rows in self._tables.items()
-        }
-
-    def with_labels(self) -> tuple[str, ...]:
-        return tuple(name for name, rows in self._tables.items() if len(rows.target))
-
-    @contextmanager
-    def talking(
-        self, schema: Schema, ledger: Ledger, programs: Mapping[str, ProgramFactory]
-    ) -> Iterator[Federation]:
-        from hedgerow.deployment.shelf import FolderShelf
-        from hedgerow.federation.local import local_federation
-
-        assert self.folder is not None
-        shelves: dict[str, Shelf] = {name: FolderShelf(self.folder / name) for name in self.names}
-        trust = {"trust": "coordinator", "programs": programs, "shelves": shelves}
-        yield local_federation(self._tables, schema, ledger, **trust)  # type: ignore[arg-type]
 
 
 def train(
@@ -142,40 +108,37 @@ def train(
     party keeps its own part of the model: in its kit, or here in a folder of its own.
     """
     from hedgerow.schema import Schema
+    from hedgerow.vertical.run import agreement_for
 
     own: dict[str, Any] = {
         "protection": protection, "n_trees": trees, "max_depth": depth,
         "learning_rate": learning_rate, "epsilon": epsilon, "merge": merge is not None,
-        "allow_unsafe": allow_unsafe, "ids": "agreed" if agreed_ids or not id_column else "psi",
+        "allow_unsafe": allow_unsafe,
     }  # fmt: skip
     with nothing_spent():
-        parties = _parties(engine, data, kit, step_seconds, id_column, out)
-        if engine == "nvflare" and not agreed_ids:
-            own["ids"] = "psi"
+        parties = vertical_parties(engine, data, kit, step_seconds, id_column, out)
+        own["ids"] = ids_of(engine, id_column, agreed_ids)
         public = Schema.read(schema)
         if merge is not None:
             check_writable(merge)
-        beside = (out or Path()) / "ledger"
+        parties.check(public)
+        settings = settings_of(public, parties, active, owner or [], further or [], own)
+        agreement = agreement_for(public, settings, secrets.token_hex(8))
+        beside = _folder(out) / "ledger" if out is not None else Path()
         opened = opened_ledger(parties, public, ledger or parties.ledger_path(beside))
-        settings = _settings(public, parties, active, owner or [], further or [], own)
-        agreement = _agreement(public, settings)
     if not json:
         show_disclosures(agreement)
     with opened:
-        talked = converse(
-            public, parties, agreement, opened, step_seconds, settings.n_trees, _progress
-        )
-    facts = {**talked.facts, "model": agreement.run}
+        talked = converse(public, parties, agreement, opened, step_seconds, settings.n_trees, len)
     if isinstance(parties, SharesHere):
-        assert out is not None
         about = {"run": agreement.run, "settings": settings.to_dict()}
-        write_text(out / FILE, json_text.dumps(about, indent=2) + "\n")
-    statement = _merged(talked.reports, merge, agreement, settings, talked.simulated)
+        write_text((out or Path()) / FILE, json_text.dumps(about, indent=2) + "\n")
+    statement = _statement(talked, merge, agreement, settings)
     if json:
+        facts = {**talked.facts, "model": agreement.run}
         print_json({**facts, "statement": statement.to_dict()})
         return
-    show(statement.words())
-    _show(facts, agreement, settings)
+    _show(talked.facts, agreement, settings, statement)
     where = str(out) if isinstance(parties, SharesHere) else "each party's kit"
     tell(f"Parts of the model written to {where}.")
     if merge is not None:
@@ -211,34 +174,39 @@ def predict(
 
     with nothing_spent():
         folder = Path(model) if engine == "local" else None
-        parties = _parties(engine, data, kit, step_seconds, id_column, folder)
+        parties = vertical_parties(engine, data, kit, step_seconds, id_column, folder)
         if engine == "local" and out is None:
             raise SettingsError("--out is missing: a CSV file for the predictions")
+        if engine != "local" and out is not None:
+            raise SettingsError(
+                "--out has no place with --engine nvflare: predictions stay with the active party, "
+                "whose house writes them with `hedgerow vertical collect`"
+            )
         if out is not None:
             check_writable(out)
-        run, settings, public = _known(model, parties, schema)
-        ids = "psi" if (id_column or engine == "nvflare") and not agreed_ids else "agreed"
-        settings = replace(settings, ids=ids)
+        run, settings, public = known_model(model, parties, schema)
+        settings = replace(settings, ids=ids_of(engine, id_column, agreed_ids))
+        agreement = prediction_agreement(public, settings, run, secrets.token_hex(8))
         opened = opened_ledger(parties, public, parties.ledger_path(Path(model) / "ledger"))
-        agreement = prediction_agreement(public, settings, run, _name())
     if not json:
         show_disclosures(agreement)
     with opened:
         talked = converse(public, parties, agreement, opened, step_seconds, 1, len)
     facts = {**talked.facts, "model": run}
-    if isinstance(parties, SharesHere):
+    if out is not None:
         from hedgerow.deployment.shelf import FolderShelf
 
         shelf = FolderShelf(Path(model) / settings.active)
-        facts["rows"] = _write_predictions(shelf, agreement.run, out or Path())
-        facts["out"] = str(out)
+        facts |= {"rows": _write_predictions(shelf, agreement.run, out), "out": str(out)}
     if json:
         print_json(facts)
-        return
-    where = (
-        str(out) if out is not None else f"the kit of {settings.active}: hedgerow vertical collect"
-    )
-    tell(f"Predictions of run {agreement.run} are in {where}.")
+    elif out is not None:
+        tell(f"{facts['rows']:,} predictions written to {out}.")
+    else:
+        tell(
+            f"Predictions are in the kit of {settings.active}. There: hedgerow vertical collect "
+            f"KIT {agreement.run} --out predictions.csv"
+        )
 
 
 def collect(
@@ -259,145 +227,31 @@ def collect(
         tell(f"{rows:,} predictions written to {out}.")
 
 
-def _parties(
-    engine: str, data: list[str] | None, kit: Path | None, seconds: float, id_column: str | None,
-    folder: Path | None,
-) -> TablesHere | OtherHouses:  # fmt: skip
-    parties = parties_for("vertical", SharesHere, engine, data, kit, seconds)
-    if isinstance(parties, SharesHere):
-        if folder is None:
-            raise SettingsError("--out is missing: a folder for the parties' parts of the model")
-        folder.mkdir(parents=True, exist_ok=True)
-        parties.id_column, parties.folder = id_column, folder
-    elif id_column is not None:
-        raise SettingsError("--id belongs to `hedgerow party start` with --engine nvflare")
-    return parties
+def _folder(out: Path) -> Path:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise SettingsError(f"{out} cannot be a folder for the model: {reason}") from error
+    return out
 
 
-def _settings(
-    schema: Schema, parties: TablesHere | OtherHouses, active: str | None, owner: list[str],
-    further: list[str], own: dict[str, Any],
-) -> VerticalSettings:  # fmt: skip
-    from hedgerow.vertical.settings import VerticalSettings
+def _statement(
+    talked: Talked, merge: Path | None, agreement: Agreement, settings: VerticalSettings
+) -> Statement:
+    """What is promised of the model; the merged one is written here if it is wanted."""
+    from dataclasses import replace
 
-    owners: dict[str, str] = {}
-    for text in owner:
-        name, equals, columns = text.partition("=")
-        if not equals or name not in parties.names:
-            raise SettingsError(
-                f"--owner {text!r} is not PARTY=COL,COL with one of {parties.names}"
-            )
-        owners |= dict.fromkeys((c.strip() for c in columns.split(",")), name)
-    if isinstance(parties, SharesHere):
-        owners = {**_found_owners(schema, parties, owners), **owners}
-        active = active or _found_active(parties)
-    if active is None or active not in parties.names:
-        raise SettingsError(f"--active is {active!r}; it must be one of {', '.join(parties.names)}")
-    values = further_settings(further, {**own, "owners": owners, "active": active})
-    settings = VerticalSettings.from_dict(values)
-    if idle := sorted(set(parties.names) - set(settings.parties)):
-        raise SettingsError(
-            f"{idle[0]} holds no column of the schema; leave it out. Nothing was sent."
-        )
-    return settings
-
-
-def _found_owners(schema: Schema, parties: SharesHere, given: Mapping[str, str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name, columns in parties.columns(schema).items():
-        for column in columns:
-            if column in found and column not in given:
-                raise SettingsError(
-                    f"column {column!r} is in the tables of {found[column]} and {name}. Nothing "
-                    f"was sent. Say whose is used with --owner {name}={column}."
-                )
-            found.setdefault(column, name)
-    return found
-
-
-def _found_active(parties: SharesHere) -> str:
-    having = parties.with_labels()
-    if len(having) != 1:
-        raise SettingsError(
-            f"labels are in {len(having)} tables; say which party is active with --active. Nothing "
-            "was sent."
-        )
-    return having[0]
-
-
-def _agreement(schema: Schema, settings: VerticalSettings) -> Agreement:
-    from hedgerow.vertical.run import agreement_for
-
-    return agreement_for(schema, settings, _name())
-
-
-def _name() -> str:
-    import secrets
-
-    return secrets.token_hex(8)
-
-
-def _progress(reports: Mapping[str, bytes]) -> int:
-    """Trees that were finished in a step."""
-    return len(reports)
-
-
-def _merged(
-    reports: Any,
-    merge: Path | None,
-    agreement: Agreement,
-    settings: VerticalSettings,
-    simulated: bool,
-) -> Any:
     from hedgerow.vertical.run import merged_from_reports
     from hedgerow.vertical.statements import statement_for
 
+    statement = statement_for(agreement, settings, talked.simulated)
     if merge is not None:
-        model = merged_from_reports(reports)
-        model.save(merge)
-        return model.statement
-    return statement_for(agreement, settings, simulated)
+        replace(merged_from_reports(talked.reports), statement=statement).save(merge)
+    return statement
 
 
-def _known(
-    model: str, parties: TablesHere | OtherHouses, schema: Path | None
-) -> tuple[str, VerticalSettings, Schema]:
-    """The run that made a model, its settings and schema."""
-    from hedgerow.errors import FormatError
-    from hedgerow.privacy.ledger import COORDINATOR, Ledger
-    from hedgerow.schema import Schema
-    from hedgerow.vertical.model import Part
-    from hedgerow.vertical.settings import VerticalSettings
-
-    if isinstance(parties, SharesHere):
-        file = Path(model) / FILE
-        try:
-            known = json_text.loads(file.read_text("utf-8"))
-            run, settings = str(known["run"]), VerticalSettings.from_dict(known["settings"])
-            part = Part.from_bytes((Path(model) / settings.active / run).read_bytes())
-        except (OSError, ValueError, KeyError) as error:
-            raise FormatError(
-                f"{model} is no folder of a vertical model; give the --out of `hedgerow vertical "
-                "train`"
-            ) from error
-        return run, settings, part.schema
-    if schema is None:
-        raise SettingsError("--schema is missing: the schema that the model was trained with")
-    public = Schema.read(schema)
-    with Ledger.open(parties.ledger_path(Path())) as ledger:
-        lines = ledger.lines(COORDINATOR, "disclose", model)
-    if not lines or not str(lines[0].values["agreement"]["program"]).startswith("fedxgboost-"):
-        raise SettingsError(
-            f"this house has trained no vertical model in a run {model!r}. Nothing was sent. "
-            "`hedgerow vertical train` prints the run."
-        )
-    agreed = lines[0].values["agreement"]
-    if agreed["schema"] != public.hash:
-        raise SettingsError(f"{schema} is not the schema that run {model} was trained with")
-    return model, VerticalSettings.from_dict(agreed["settings"]), public
-
-
-def _write_predictions(shelf: Any, run: str, out: Path) -> int:
+def _write_predictions(shelf: Shelf, run: str, out: Path) -> int:
     from hedgerow.cli.predict import predictions_csv
     from hedgerow.model.ensemble import predictions_of
     from hedgerow.packing import unpack
@@ -413,7 +267,12 @@ def _write_predictions(shelf: Any, run: str, out: Path) -> int:
     return len(arrays["scores"])
 
 
-def _show(facts: Mapping[str, Any], agreement: Agreement, settings: VerticalSettings) -> None:
+def _show(
+    facts: Mapping[str, Any], agreement: Agreement, settings: VerticalSettings, statement: Statement
+) -> None:
+    from dataclasses import replace
+
+    show(replace(statement, disclosures=()).words())  # the disclosures were shown before
     shown = table(f"Run {agreement.run}", "what", "value", right=("value",))
     shown.add_row("trees", str(settings.n_trees))
     shown.add_row("protection", settings.protection)

@@ -67,23 +67,26 @@ def calibration_error(groups: list[Group], n: float) -> Measure:
     return measure("calibration_error", value, noise, math.sqrt(of_sample))
 
 
-def odds_slope(by_bin: Floats, logits: Floats, noise: float) -> float:
-    """How fast log-odds rise with the score: 1 where the model is calibrated.
+def odds_fit(by_bin: Floats, logits: Floats, noise: float) -> tuple[float, float]:
+    """Intercept and slope of log-odds by score: 0 and 1 where the model is calibrated.
 
-    The slope of a logistic fit to noisy counts (no | yes, bin) at scores `logits`, in which bins
-    count less where noise outweighs what they say; with little to say it stays near 1.
+    A logistic fit to noisy counts (no | yes, bin) at scores `logits`, in which bins count less
+    where noise outweighs what they say; with little to say the slope stays near 1.
     """
-    shift, slope = 0.0, 1.0
-    n = np.maximum(by_bin.sum(axis=0), 0.0)
-    for _ in range(30):
-        p = 1 / (1 + np.exp(-(shift + slope * logits)))
+    scale = max(float(np.ptp(logits)) / 4, 1e-6)
+    x, n = (logits - logits.mean()) / scale, np.maximum(by_bin.sum(axis=0), 0.0)
+    fit = np.array([0.0, scale])  # at the middle, and by scale
+    priors = np.array([1 / 25.0, 1.0])
+    for _ in range(40):
+        p = 1 / (1 + np.exp(-(fit[0] + fit[1] * x)))
         weight = n * p * (1 - p)
         trust = weight / np.maximum(noise**2 * ((1 - p) ** 2 + p**2) + weight, 1e-9)
         off = trust * (by_bin[1] * (1 - p) - by_bin[0] * p)
-        gradient = np.array([off.sum() - shift / 9.0, off @ logits - (slope - 1.0)])
-        of_both = trust * weight
-        mixed = float(of_both @ logits)
-        hessian = np.array([[of_both.sum() + 1 / 9.0, mixed], [mixed, of_both @ logits**2 + 1.0]])
-        step = np.clip(np.linalg.solve(hessian, gradient), -0.5, 0.5)
-        shift, slope = float(np.clip(shift + step[0], -9, 9)), float(np.clip(slope + step[1], 0, 5))
-    return slope
+        gradient = np.array([off.sum(), off @ x]) - priors * (fit - [0.0, scale])
+        known = trust * weight
+        mixed = float(known @ x)
+        hessian = np.array([[known.sum(), mixed], [mixed, known @ x**2]]) + np.diag(priors)
+        fit = fit + np.clip(np.linalg.solve(hessian, gradient), -0.5, 0.5)
+        fit = np.clip(fit, [-12.0, 0.0], [12.0, 12.0])
+    slope = float(fit[1] / scale)
+    return float(fit[0]) - slope * float(logits.mean()), slope

@@ -39,7 +39,7 @@ def wishes(schema: Schema) -> list[Wish]:
     if k == 2:
         size = 4 + 2 * (two_classes.MOST_EDGES + 1) + 1
         return [
-            Wish("scores", ScoreCounts.kind, LOOK_SHARE, 2 * (len(two_classes.FIRST_LOGITS) + 1)),
+            Wish("scores", ScoreCounts.kind, LOOK_SHARE, 2 * (two_classes.FIRST_EDGES + 1)),
             Wish("outcomes", ClassOutcomes.kind, 1 - LOOK_SHARE, size),
         ]
     size = k * k + 2 * (len(many_classes.confidence_edges(k)) + 1) + 1
@@ -81,18 +81,29 @@ def evaluate(gate: Gate, model: Ensemble) -> Evaluation:
     )
 
 
+def reachable(model: Ensemble) -> tuple[float, float]:
+    """Between which log-odds a model's predictions lie, whatever the rows: sums of leaf values."""
+    low = sum(float(tree.values[:, 0].min()) for tree in model.trees)
+    high = sum(float(tree.values[:, 0].max()) for tree in model.trees)
+    if not model.averaged:
+        return low, high
+    ends = np.clip([low, high], 1e-4, 1 - 1e-4)
+    logits = np.log(ends / (1 - ends))
+    return float(logits[0]), float(logits[1])
+
+
 def _two_classes(gate: Gate, model: Ensemble) -> Findings:
-    logits = two_classes.FIRST_LOGITS
-    scores = two_classes.sigmoid(logits) if model.averaged else logits
-    first, noise = np.zeros((2, len(logits) + 1)), 0.0
+    grid = two_classes.first_grid(*reachable(model))
+    scores = two_classes.sigmoid(grid) if model.averaged else grid
+    first, noise = np.zeros((2, len(grid) + 1)), 0.0
     with suppress(SlotSpent):
         release = gate.release(ScoreCounts(2, tuple(map(float, scores)), gate.ensemble))
         first, noise = release.values.reshape(2, -1), release.sigmas[0]
-    edges = two_classes.edges_for(first, noise)
+    edges = two_classes.edges_for(first, noise, grid)
     probabilities = tuple(map(float, two_classes.sigmoid(edges)))
     (confusion, by_bin, loss), sigmas = _outcomes(gate, model, probabilities)
     counts = two_classes.counts_of(confusion, by_bin, edges, sigmas)
-    means = two_classes.mean_probabilities(edges, first, noise)
+    means = two_classes.mean_probabilities(edges, first, noise, grid)
     return two_classes.findings(counts, loss, sigmas[2], means, model.schema.label.classes)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.evaluation.calibration import calibrated, calibration_error, odds_slope
+from hedgerow.evaluation.calibration import calibrated, calibration_error, odds_fit
 from hedgerow.evaluation.result import (
     WIDTH,
     Confusion,
@@ -26,12 +26,13 @@ from hedgerow.evaluation.smoothing import (
 )
 
 Floats = NDArray[np.float64]
-FIRST_LOGITS = np.linspace(-8.0, 8.0, 33)  # where scores are looked for
-_CENTRES = np.concatenate([[-8.5], (FIRST_LOGITS[1:] + FIRST_LOGITS[:-1]) / 2, [8.5]])
-STEPS = 12  # bins over the stretch in which classes overlap
-MOST_EDGES = STEPS + 4
-TAIL = 0.02  # of a class, beyond which no finer bins are needed
-MARGIN = 0.75  # in logits, around what the first counts say
+FIRST_EDGES = 33  # of the grid on which scores are looked for
+FARTHEST = 10.0  # logits; beyond it probabilities hardly differ
+FEWEST_STEPS, MOST_STEPS = 12, 28  # bins over the stretch in which classes overlap
+FULL = 300.0  # rows over the noise of a count from which on more bins than the fewest pay
+MOST_EDGES = MOST_STEPS + 2
+TAIL = 0.02  # of a class, beyond which no finer bins are needed; less where noise is small
+MARGIN = 1.5  # cells of the grid, around what the first counts say
 _UNSEEN = (-4.0, 4.0)  # where scores are expected if nothing is seen
 
 
@@ -39,44 +40,66 @@ def sigmoid(logits: Floats) -> Floats:
     return np.asarray(1.0 / (1.0 + np.exp(-logits)))
 
 
-def edges_for(first: Floats, noise: float) -> Floats:
-    """Edges (logits) of even bins over the stretch in which both classes lie, and one at 0.
+def first_grid(low: float, high: float) -> Floats:
+    """Even edges (logits) between the least and the largest score that a model can give."""
+    low, high = (min(max(end, -FARTHEST), FARTHEST) for end in (low, high))
+    if high - low < 1e-3:
+        low, high = low - 0.5, high + 0.5
+    return np.linspace(low, high, FIRST_EDGES)
 
-    `first` are noisy counts (class, cell of FIRST_LOGITS). Order within the rest says next to
-    nothing about the AUC, and each bin there would only add its noise. Which class lies where
-    follows from the model's own probabilities, shifted to the classes' totals: that is steadier
-    than the counts, and only says where to look.
+
+def _centres(grid: Floats) -> Floats:
+    """Of the cells between edges, and of those beyond them."""
+    half = (grid[1] - grid[0]) / 2
+    return np.asarray(np.append(grid - half, grid[-1] + half))
+
+
+def edges_for(first: Floats, noise: float, grid: Floats) -> Floats:
+    """Edges (logits) of bins over the stretch in which both classes lie, and one at 0.
+
+    `first` are noisy counts (class, cell of the grid). Order within the rest says next to nothing
+    about the AUC, and each bin there would only add its noise. Which class lies where follows from
+    the model's own probabilities, fitted to the counts: that is steadier than the counts, and only
+    says where to look.
     """
-    rows = seen_cells(first, noise)
-    low, high = _UNSEEN
+    rows, centres = seen_cells(first, noise), _centres(grid)
+    low, high = max(_UNSEEN[0], grid[0]), min(_UNSEEN[1], grid[-1])
+    both, steps = np.zeros(len(rows)), _steps(rows.sum(), noise)
     if rows.any():
-        ones = rows * sigmoid(_CENTRES + _shift(rows, first[1].sum(), noise))
-        zeros = rows - ones
-        from_below = np.cumsum(ones) > TAIL * ones.sum()
-        from_above = np.cumsum(zeros[::-1]) > TAIL * zeros.sum()
-        ends = (_CENTRES[np.argmax(from_below)], _CENTRES[::-1][np.argmax(from_above)])
-        low, high = min(ends) - MARGIN, max(ends) + MARGIN
-    step = (high - low) / STEPS
-    places = np.arange(math.floor(low / step), math.ceil(high / step) + 1)
-    return np.unique(np.append(places, 0)) * step
+        intercept, slope = odds_fit(first, centres, noise)
+        ones = rows * sigmoid(intercept + slope * centres)
+        zeros, tail = rows - ones, TAIL * (FEWEST_STEPS / steps) ** 2
+        from_below = np.cumsum(ones) > tail * ones.sum()
+        from_above = np.cumsum(zeros[::-1]) > tail * zeros.sum()
+        ends = (centres[np.argmax(from_below)], centres[::-1][np.argmax(from_above)])
+        margin = MARGIN * (grid[1] - grid[0])
+        low, high = min(ends) - margin, max(ends) + margin
+        both = np.sqrt(ones * zeros)
+    if high - low < 1e-3:
+        low, high = low - 0.5, high + 0.5
+    return np.unique(np.append(_cut(low, high, grid, both, steps), 0.0))
+
+
+def _steps(rows: float, noise: float) -> int:
+    """Bins cost noise, and few bins blur: as many as rows over noise can carry."""
+    carried = FEWEST_STEPS * math.sqrt(rows / max(FULL * noise, 1e-9))
+    return int(min(max(carried, FEWEST_STEPS), MOST_STEPS))
+
+
+def _cut(low: float, high: float, grid: Floats, mass: Floats, steps: int) -> Floats:
+    """Edges from low to high: half of what decides is even width, half an even part of the mass."""
+    ends = np.concatenate([[low], grid[(grid > low) & (grid < high)], [high]])
+    here = mass[np.searchsorted(grid, (ends[1:] + ends[:-1]) / 2)] * np.diff(ends)
+    width = np.append(0.0, np.cumsum(np.diff(ends))) / (high - low)
+    share = np.append(0.0, np.cumsum(here)) / here.sum() if here.sum() > 0 else width
+    even = np.linspace(0.0, 1.0, steps + 1)
+    return np.asarray(np.interp(even, (width + share) / 2, ends))
 
 
 def seen_cells(first: Floats, noise: float) -> Floats:
     """Rows by cell, without those that could be noise alone."""
     rows = first.sum(axis=0)
     return np.where(rows > 2 * math.sqrt(2) * noise, np.maximum(rows, 0.0), 0.0)
-
-
-def _shift(rows: Floats, ones: float, noise: float) -> float:
-    """By how much scores would have to move for their probabilities to add up to the ones."""
-    if not 3 * noise * math.sqrt(len(rows)) < ones < rows.sum():
-        return 0.0
-    low, high = -6.0, 6.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        enough = rows @ sigmoid(_CENTRES + middle) > ones
-        low, high = (low, middle) if enough else (middle, high)
-    return (low + high) / 2
 
 
 @dataclass(frozen=True)
@@ -135,7 +158,7 @@ def auc(counts: Counts) -> Measure:
     """
     middle = (counts.logits[1:] + counts.logits[:-1]) / 2
     inner = counts.by_bin[:, 1:-1]
-    slope = odds_slope(inner, middle, math.sqrt(counts.variance)) if len(middle) else 1.0
+    slope = odds_fit(inner, middle, math.sqrt(counts.variance))[1] if len(middle) else 1.0
     zeros, ones = counts.by_bin
     n_zeros, n_ones = zeros.sum(), ones.sum()
     within = np.zeros(len(ones))
@@ -172,16 +195,17 @@ def roc(counts: Counts) -> tuple[RocPoint, ...]:
     return (*points, RocPoint(0.0, 1.0, 1.0, 1.0, 1.0))
 
 
-def mean_probabilities(logits: Floats, first: Floats, noise: float) -> Floats:
-    """Mean probability of the rows of each bin, from the first counts by finer cells."""
-    places = np.searchsorted(logits, _CENTRES)
+def mean_probabilities(logits: Floats, first: Floats, noise: float, grid: Floats) -> Floats:
+    """Mean probability of the rows of each bin, from the first counts by cell of the grid."""
+    centres = _centres(grid)
+    places = np.searchsorted(logits, centres)
     step = float(np.diff(logits).max()) if len(logits) > 1 else 1.0
     ends = np.concatenate([[logits[0] - step], logits, [logits[-1] + step]])
     defaults = sigmoid((ends[1:] + ends[:-1]) / 2)
     inside = np.zeros(len(defaults), bool)
     inside[1:-1] = np.diff(logits) <= 1.0  # narrow bins need no cells, and cells blur their ends
     rows = seen_cells(first, noise)
-    means = group_means(rows, sigmoid(_CENTRES), places, defaults, math.sqrt(2) * noise)
+    means = group_means(rows, sigmoid(centres), places, defaults, math.sqrt(2) * noise)
     return np.where(inside, defaults, means)
 
 

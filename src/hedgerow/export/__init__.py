@@ -5,7 +5,12 @@ from hedgerow.export.metadata import Exported
 from hedgerow.export.onnx_graph import to_onnx
 from hedgerow.export.sklearn_arrays import to_sklearn
 from hedgerow.export.treelite_model import to_treelite
-from hedgerow.export.xgboost_json import category_names, feature_types, to_xgboost
+from hedgerow.export.xgboost_json import (
+    category_names,
+    feature_names,
+    feature_types,
+    to_xgboost,
+)
 
 FORMATS = {
     "xgboost": to_xgboost,
@@ -15,6 +20,6 @@ FORMATS = {
 }
 
 __all__ = [
-    "FORMATS", "Exported", "category_names", "feature_types", "to_matrix", "to_onnx", "to_sklearn",
-    "to_treelite", "to_xgboost",
+    "FORMATS", "Exported", "category_names", "feature_names", "feature_types", "to_matrix",
+    "to_onnx", "to_sklearn", "to_treelite", "to_xgboost",
 ]  # fmt: skip

@@ -11,11 +11,13 @@ from typing import Any
 from hedgerow.export.forest import Forest, Link
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.schema import Categorical, Column, Numeric, Value
+from hedgerow.statement import PRIVATE
 
 FORMAT = 1
 RELEASED = "released"
 EQUAL = "equal shares"
 MIXED = "partly released"
+NONE = "none"  # of a format that has no covers
 _THEN: dict[Link, str] = {
     "logit": "the sigmoid is the probability of the second class",
     "softmax": "the softmax are the probabilities of the classes",
@@ -51,7 +53,7 @@ def model_of(model: Any) -> Ensemble:
     return found
 
 
-def metadata_of(model: Ensemble, forest: Forest) -> dict[str, str]:
+def metadata_of(model: Ensemble, forest: Forest, covers: str = "") -> dict[str, str]:
     """Texts by key, the same in every format. Public facts and released values only."""
     return {
         "hedgerow_format": str(FORMAT),
@@ -61,7 +63,7 @@ def metadata_of(model: Ensemble, forest: Forest) -> dict[str, str]:
         "hedgerow_schema": _json(model.schema.to_dict()),
         "hedgerow_inputs": _json([input_of(column) for column in model.schema.columns]),
         "hedgerow_output": _json(output_of(forest)),
-        "hedgerow_covers": covers_of(forest),
+        "hedgerow_covers": covers or covers_of(forest),
     }
 
 
@@ -101,9 +103,16 @@ def covers_of(forest: Forest) -> str:
     return RELEASED if forest.n_released == forest.n_split else MIXED
 
 
-def notes_of(forest: Forest, finished: bool) -> tuple[str, ...]:
-    """What a user must do or know; `finished` formats clip and divide by themselves."""
+def notes_of(
+    model: Ensemble, forest: Forest, finished: bool = False, covers: bool = True
+) -> tuple[str, ...]:
+    """What a user must do or know.
+
+    `finished` formats clip and divide by themselves; `covers`: whether the format has them.
+    """
     notes = []
+    if model.statement.guarantee not in PRIVATE:
+        notes.append("This model is NOT PRIVATE, and the file says so.")
     label = forest.schema.label
     if not finished and forest.link == "number" and not forest.exact:
         notes.append(
@@ -122,7 +131,7 @@ def notes_of(forest: Forest, finished: bool) -> tuple[str, ...]:
             f"Columns {', '.join(map(_quoted, listed))} are given as codes, see hedgerow_inputs in "
             "the file; hedgerow.export.to_matrix makes them."
         )
-    if forest.n_released < forest.n_split:
+    if covers and forest.n_released < forest.n_split:
         notes.append(
             f"Covers of {forest.n_split - forest.n_released} of {forest.n_split} trees are equal "
             "shares of the leaves: nothing was released about how many rows they hold."

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hedgerow.errors import ExportError
 from hedgerow.export.files import write_bytes
 from hedgerow.export.forest import ExportTree, Forest, forest_of
-from hedgerow.export.metadata import Exported, covers_of, metadata_of, model_of, notes_of
+from hedgerow.export.metadata import NONE, Exported, metadata_of, model_of, notes_of
 from hedgerow.schema import Label, text_of
 
 LESS, MEMBER = 1, 6  # BRANCH_LT, BRANCH_MEMBER
@@ -41,13 +41,13 @@ def to_onnx(model: Any, path: str | PathLike[str]) -> Exported:
     made = onnx.helper.make_model(
         graph, opset_imports=opsets, producer_name="hedgerow", ir_version=IR_VERSION
     )
-    onnx.helper.set_model_props(made, metadata_of(chosen, forest))
+    onnx.helper.set_model_props(made, metadata_of(chosen, forest, NONE))
     onnx.checker.check_model(made)
     written = write_bytes(path, made.SerializeToString(deterministic=True))
     nodes = forest.n_nodes * forest.n_outputs
     n = len(forest.trees) * forest.n_outputs
-    notes = (*notes_of(forest, finished=True), RUNTIME)
-    return Exported(written, "onnx", n, nodes, covers_of(forest), notes)
+    notes = (*notes_of(chosen, forest, finished=True, covers=False), RUNTIME)
+    return Exported(written, "onnx", n, nodes, NONE, notes)
 
 
 def _graph(onnx: Any, forest: Forest) -> Any:

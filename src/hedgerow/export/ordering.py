@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hedgerow.errors import ExportError
 from hedgerow.export.forest import ExportTree, Floats, Forest, n_codes_of, up_the_tree
 
-MAX_NODES = 4_000_000  # of all trees together
+MAX_NODES = 1_000_000  # of all trees together
 
 
 def ordered(forest: Forest) -> Iterator[ExportTree]:

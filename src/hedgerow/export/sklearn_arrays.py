@@ -31,7 +31,7 @@ def to_sklearn(model: Any, path: str | PathLike[str]) -> Exported:
     np.savez_compressed(file, allow_pickle=False, **arrays, **texts)
     written = write_bytes(path, file.getvalue())
     n, nodes = len(forest.trees), len(arrays["feature"])
-    return Exported(written, "sklearn", n, nodes, covers_of(forest), notes_of(forest, False))
+    return Exported(written, "sklearn", n, nodes, covers_of(forest), notes_of(chosen, forest))
 
 
 def sklearn_arrays(forest: Forest) -> dict[str, NDArray[Any]]:

@@ -31,7 +31,7 @@ def to_treelite(model: Any, path: str | PathLike[str]) -> Exported:
     made = treelite_model(forest, metadata_of(chosen, forest))
     written = write_bytes(path, made.serialize_bytes())
     n, covers = len(forest.trees), covers_of(forest)
-    return Exported(written, "treelite", n, forest.n_nodes, covers, notes_of(forest, False))
+    return Exported(written, "treelite", n, forest.n_nodes, covers, notes_of(chosen, forest))
 
 
 def treelite_model(forest: Forest, metadata: dict[str, str]) -> Any:

@@ -15,6 +15,7 @@ from hedgerow.schema import Categorical, Column, Schema, text_of
 
 VERSION = [3, 2, 0]  # of XGBoost whose layout this is
 NO_PARENT = 2147483647
+_REFUSED = str.maketrans("[]<", "()(")
 INT64 = 15  # XGBoost's number for the type of a list of whole numbers
 _OBJECTIVES: dict[Link, str] = {
     "logit": "binary:logistic",
@@ -38,7 +39,7 @@ def to_xgboost(model: Any, path: str | PathLike[str]) -> Exported:
     written = write_bytes(path, text.encode("utf-8"))
     n = len(forest.trees) * forest.n_outputs
     nodes = forest.n_nodes * forest.n_outputs
-    notes = (*notes_of(forest, False), *_names_note(chosen.schema))
+    notes = (*notes_of(chosen, forest), *_names_note(chosen.schema))
     return Exported(written, "xgboost", n, nodes, covers_of(forest), notes)
 
 
@@ -49,7 +50,7 @@ def xgboost_document(forest: Forest, metadata: dict[str, str]) -> dict[str, Any]
     base = 0.5 if forest.link == "logit" else float(forest.base[0])
     learner = {
         "attributes": metadata,
-        "feature_names": list(schema.names),
+        "feature_names": feature_names(schema),
         "feature_types": feature_types(schema),
         "gradient_booster": {"model": _trees(forest), "name": "gbtree"},
         "learner_model_param": {
@@ -62,6 +63,21 @@ def xgboost_document(forest: Forest, metadata: dict[str, str]) -> dict[str, Any]
         "objective": _objective(forest),
     }
     return {"learner": learner, "version": VERSION}
+
+
+def feature_names(schema: Schema) -> list[str]:
+    """Names of the columns as XGBoost takes them: without [, ] and <.
+
+    >>> feature_names(Schema.from_bounds({"dose[mg]": (0, 5)}, classes=[0, 1]))
+    ['dose(mg)']
+    """
+    names: list[str] = []
+    for name in schema.names:
+        plain = name.translate(_REFUSED)
+        while plain in names or (plain != name and plain in schema.names):
+            plain += "_"
+        names.append(plain)
+    return names
 
 
 def feature_types(schema: Schema) -> list[str]:
@@ -88,14 +104,17 @@ def category_names(column: Categorical) -> list[str] | list[int]:
 
 
 def _names_note(schema: Schema) -> list[str]:
+    notes, names = [], zip(schema.names, feature_names(schema), strict=True)
+    if renamed := [f"{name!r} is {new!r}" for name, new in names if name != new]:
+        notes.append(f"XGBoost refuses some characters in names: {', '.join(renamed)} there.")
     listed = [c for c in schema.columns if isinstance(c, Categorical)]
     beyond = [c.name for c in listed if not "".join(map(str, category_names(c))).isascii()]
-    if not beyond:
-        return []
-    return [
-        f"Give columns {', '.join(map(repr, beyond))} as codes: XGBoost up to 3.2 misreads names "
-        "beyond ASCII in pandas frames."
-    ]
+    if beyond:
+        notes.append(
+            f"Give columns {', '.join(map(repr, beyond))} as codes: XGBoost up to 3.2 misreads "
+            "names beyond ASCII in pandas frames."
+        )
+    return notes
 
 
 def _objective(forest: Forest) -> dict[str, Any]:

@@ -55,6 +55,26 @@ class Level:
         return Level(node.astype(np.uint16), parent)
 
 
+def check_level(level: Level, before: Level | None, least: int, letter: Letter) -> None:
+    """Raise unless a level can have come of the one before: no party need believe the active one.
+
+    A tree begins with all rows. Open nodes come two of a parent at most, have rows of their parent
+    alone, and at least `least` of them; else nodes could be made up that single out a row.
+    """
+    if before is None:
+        if level.n_nodes != 1 or level.parent[0] != -1 or bool(level.node.any()):
+            raise letter.wrong("a tree does not begin with all rows")
+    else:
+        parent = np.append(level.parent, 0)[level.node]
+        apart = (level.node < level.n_nodes) & (before.node != parent)
+        if bool((level.parent < 0).any()) or bool(apart.any()):
+            raise letter.wrong("a node has rows that its parent did not have")
+        if int(np.bincount(level.parent, minlength=1).max()) > 2:
+            raise letter.wrong("a node has more than two children")
+    if (smallest := int(level.sizes.min())) < least:
+        raise letter.wrong(f"a node has {smallest} rows; at least {least} were agreed")
+
+
 def root(n_rows: int) -> Level:
     return Level(np.zeros(n_rows, np.uint16), np.full(1, -1, np.int64))
 

@@ -100,6 +100,8 @@ class VerticalProgram:
             if kind.startswith("ids"):
                 return aligning.answer(kind, letter), b""
             if kind == "begin":
+                if side is not None:
+                    raise letter.wrong("the run has begun before")
                 side = passive_side(
                     self._binned(self._rows.take(aligning.index(letter))), settings, loss.n_outputs
                 )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from hedgerow.exchange import Agreement
+from hedgerow.privacy import mechanisms
 from hedgerow.statement import Disclosure, Statement
 from hedgerow.vertical.settings import VerticalSettings
 
@@ -55,11 +58,6 @@ def _alignment(settings: VerticalSettings) -> list[Disclosure]:
 
 def _statistics(settings: VerticalSettings) -> list[Disclosure]:
     gains = Disclosure(_ACTIVE, _PASSIVE, "how good each one's best split of every node is")
-    sums = Disclosure(
-        _ACTIVE, "columns of passive parties",
-        "sums of gradients for every candidate of every node, columns and cuts without names; a "
-        "candidate with one row shows which row that is",
-    )  # fmt: skip
     if settings.protection == "none":
         seen = Disclosure(
             _PASSIVE, "labels", "the gradient of every row: its label, from the first tree on",
@@ -74,36 +72,61 @@ def _statistics(settings: VerticalSettings) -> list[Disclosure]:
         return [scores, gains]
     if settings.protection == "paillier":
         sizes = Disclosure(_ACTIVE, _PASSIVE, "how many columns and bins each has")
-        return [sums, sizes]
-    share = f"{settings.kernel_share:g}"
+        return [_SUMS, sizes]
     if settings.protection == "smm-1":
-        return [
-            sums,
-            Disclosure(
-                _ACTIVE, "columns of passive parties",
-                f"the split matrix less what lies along r' of r = {share} n vectors: below about "
-                "0.9 n projections find nearly all of its 0 and 1",
-                f"{_AUDITS}matrices.recover_splits",
-            ),
-            Disclosure(
-                _PASSIVE, "labels",
-                f"r = {share} n vectors orthogonal to the gradients: from about half of the rows "
-                "upward they show the labels of the first tree",
-                f"{_AUDITS}kernels.labels_from_kernel",
-            ),
-        ]  # fmt: skip
+        return [_SUMS, *_first_matrices(f"{settings.kernel_share:g}")]
+    return [gains, *_second_matrices(f"{settings.kernel_share:g}")]
+
+
+_SUMS = Disclosure(
+    _ACTIVE, "columns of passive parties",
+    "sums of gradients for every bin of every node, columns and cuts without names; it knows the "
+    "gradients, so a bin that holds one row shows which row that is, and small bins may be taken "
+    "apart",
+)  # fmt: skip
+
+
+def _first_matrices(share: str) -> list[Disclosure]:
+    """Of SMM-1; figures are of credit1_full, benchmarks/results/vertical_audit.json."""
     return [
-        gains,
+        Disclosure(
+            _ACTIVE, "columns of passive parties",
+            f"the split matrix less what lies along r' of r = {share} n vectors, which hides it "
+            "for one tree only: measured, projections find 100 % of its entries at 0.1 n and 98 % "
+            "at 0.5 n; at 0.95 n 78 % in one tree (77 % by guessing), 89 % in 8, 100 % in 20",
+            f"{_AUDITS}matrices.recover_splits",
+        ),
+        Disclosure(
+            _PASSIVE, "labels",
+            f"r = {share} n vectors orthogonal to the gradients: measured, once share times levels "
+            "is above about 1 they show all labels of the first tree (at 0.5 n and upward)",
+            f"{_AUDITS}kernels.labels_from_kernel",
+        ),
+    ]  # fmt: skip
+
+
+def _second_matrices(share: str) -> list[Disclosure]:
+    """Of SMM-2; figures as before."""
+    return [
+        Disclosure(
+            _PASSIVE, "labels",
+            "sums of gradients for every own bin of every node; a bin that holds one row shows "
+            "its gradient, hence its label",
+            f"{_AUDITS}labels.labels_from_gradients",
+        ),
         Disclosure(
             _PASSIVE, "labels",
             f"gradients less what lies along r' of the vectors they sent (r = {share} of the null "
-            "space): labels of the first tree follow by projection",
+            "space): measured at 0.95, projections find 99 % of the labels of the first tree from "
+            "one answer (94 % by guessing), all from two, and a level has two",
             f"{_AUDITS}matrices.labels_from_answers",
         ),
         Disclosure(
             _ACTIVE, "columns of passive parties",
-            "vectors of the null space of each block's split matrix and random columns",
-            f"{_AUDITS}matrices.recover_splits",
+            "vectors of the null space of each block's split matrix and random columns: measured, "
+            "a linear program finds which rows share a bin for 3 % of rows at 0.5, 93 % at 0.9 and "
+            "100 % at 0.95",
+            f"{_AUDITS}kernels.bins_from_kernel",
         ),
     ]  # fmt: skip
 
@@ -135,10 +158,16 @@ def statement_for(
         else f"Every gradient of each of {settings.n_trees} trees was perturbed "
         f"({settings.mechanism}) by the active party; the epsilons of the trees add up to this."
     )
+    source = mechanisms.source_name()
+    tested = "" if source == "secure" else f"Noise was {source} for a test."
     return Statement(
-        guarantee="label",
+        guarantee="not private" if tested else "label",
         epsilon=settings.epsilon,
         neighbours="replace one label",
-        reason=f"{how} Splits, totals and leaf values follow from the noisy numbers alone.",
+        reason=tested
+        or f"{how} Splits, totals and leaf values follow from the noisy numbers alone. Who "
+        "takes two labels of a row to be equally likely is right about them in at most "
+        f"{100 / (1 + math.exp(-settings.epsilon)):.4g} % of cases. Every further run on these "
+        "labels adds its own epsilon, and the active party's ledger adds them up.",
         **common,  # type: ignore[arg-type]
     )

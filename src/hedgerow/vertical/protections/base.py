@@ -15,7 +15,7 @@ from hedgerow.letters import Letter
 from hedgerow.losses import Loss
 from hedgerow.packing import pack
 from hedgerow.vertical.bins import Bins, Bools, Split
-from hedgerow.vertical.levels import Found, Histograms, Level, search, sides
+from hedgerow.vertical.levels import Found, Histograms, Level, check_level, search, sides
 from hedgerow.vertical.settings import VerticalSettings
 from hedgerow.vertical.talking import DONE, Asking, Talk
 
@@ -144,19 +144,28 @@ class Passive:
         self.level: Level | None = None
         self.found: Found | None = None
         self.histograms = Histograms(bins)
+        self._trees = self._depth = 0
+        self._told = False  # its splits of this level
 
     @property
     def n_rows(self) -> int:
         return self.bins.codes.n_rows
 
-    def begin_tree(self) -> None:
+    def begin_tree(self, letter: Letter) -> None:
+        self._trees, self._depth = self._trees + 1, 0
+        if self._trees > self.settings.n_trees:
+            raise letter.wrong(f"it begins more than the {self.settings.n_trees} agreed trees")
         self.level, self.found, self.histograms = None, None, Histograms(self.bins)
 
     def take_level(self, letter: Letter) -> Level:
-        before = self.level.n_nodes if self.level is not None else 0
-        self.level = Level.read(letter, self.n_rows, before)
-        self.found = None
-        return self.level
+        """The next level, if it is one that was agreed on; answers of others would show more."""
+        before, self._depth = self.level, self._depth + 1
+        if self._depth > self.settings.max_depth:
+            raise letter.wrong(f"it goes deeper than the {self.settings.max_depth} agreed levels")
+        found = Level.read(letter, self.n_rows, before.n_nodes if before is not None else 0)
+        check_level(found, before, self.settings.min_rows, letter)
+        self.level, self.found, self._told = found, None, False
+        return found
 
     def scored(self, found: Found) -> bytes:
         self.found = found
@@ -167,6 +176,9 @@ class Passive:
             raise letter.wrong("it asks for splits before any was offered")
         if any(node >= self.level.n_nodes or self.found.scores[node] < 0 for node in nodes):
             raise letter.wrong("it asks for a split that was not offered")
+        if self._told:  # all nodes are asked about at once; again would be about other splits
+            raise letter.wrong("it asks twice for splits of one level")
+        self._told = True
         bits = sides(self.bins, self.level, self.found, nodes)
         return self.found.splits(self.bins, nodes), bits
 

@@ -92,7 +92,7 @@ class PaillierPassive(PassiveUnscored):
         return pack({"kind": "sums"}, {"sums": closed.reshape(-1, self._key.width)})
 
     def _take(self, letter: Letter) -> bytes:
-        self.begin_tree()
+        self.begin_tree(letter)
         raw = letter.array("key", np.uint8, (-1,)).tobytes()
         self._key = paillier.PublicKey.from_bytes(raw, min(self.settings.key_bits, 1024))
         if self._key.bits < self.settings.key_bits - 1:

@@ -59,7 +59,7 @@ class PlainPassive(Passive):
 
     def answer(self, kind: str, letter: Letter) -> bytes:
         if kind == "numbers":
-            self.begin_tree()
+            self.begin_tree(letter)
             self._numbers = self._read(letter)
             return DONE
         if kind != "level" or self._numbers is None:

@@ -75,7 +75,7 @@ class Smm1Passive(PassiveUnscored):
 
     def answer(self, kind: str, letter: Letter) -> bytes:
         if kind == "tree":
-            self.begin_tree()
+            self.begin_tree(letter)
             return DONE
         if kind == "level":
             self.take_level(letter)

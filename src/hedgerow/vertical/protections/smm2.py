@@ -101,7 +101,7 @@ class Smm2Passive(Passive):
 
     def answer(self, kind: str, letter: Letter) -> bytes:
         if kind == "tree":
-            self.begin_tree()
+            self.begin_tree(letter)
             return DONE
         if kind == "level":
             return self._begin(self.take_level(letter))

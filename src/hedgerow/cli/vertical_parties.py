@@ -1,0 +1,226 @@
+"""Who takes part in `hedgerow vertical`: tables here or other houses, and who holds what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hedgerow.cli.parties import OtherHouses, TablesHere
+from hedgerow.cli.talking import further_settings, parties_for
+from hedgerow.errors import HedgerowError, Refused, SettingsError
+
+if TYPE_CHECKING:
+    from hedgerow.exchange import Program, ProgramFactory, Shelf, Step
+    from hedgerow.federation.base import Federation
+    from hedgerow.privacy.ledger import Ledger
+    from hedgerow.schema import Schema
+    from hedgerow.vertical.settings import VerticalSettings
+
+FILE = "model.json"  # in the folder of a model: what all parties know of it
+
+
+class SharesHere(TablesHere):
+    """Parties of this process whose tables have different columns."""
+
+    id_column: str | None = None
+    folder: Path | None = None
+
+    def check(self, schema: Schema) -> None:
+        from hedgerow.tables import share_of
+
+        self._tables = {
+            name: share_of(path, schema, self.id_column, source=str(path))
+            for name, path in self._sources.items()
+        }
+
+    def columns(self, schema: Schema) -> dict[str, tuple[str, ...]]:
+        """Which of the schema's columns each table has."""
+        return {
+            name: tuple(schema.names[j] for j in rows.columns or ())
+            for name, rows in self._tables.items()
+        }
+
+    def with_labels(self) -> tuple[str, ...]:
+        return tuple(name for name, rows in self._tables.items() if len(rows.target))
+
+    @contextmanager
+    def talking(
+        self, schema: Schema, ledger: Ledger, programs: Mapping[str, ProgramFactory]
+    ) -> Iterator[Federation]:
+        from hedgerow.deployment.shelf import FolderShelf
+        from hedgerow.federation.local import local_federation
+
+        assert self.folder is not None
+        shelves: dict[str, Shelf] = {name: FolderShelf(self.folder / name) for name in self.names}
+        failed: list[HedgerowError] = []
+        heard = {name: _heard(make, failed) for name, make in programs.items()}
+        trust = {"trust": "coordinator", "programs": heard, "shelves": shelves}
+        try:
+            yield local_federation(self._tables, schema, ledger, **trust)  # type: ignore[arg-type]
+        except Refused as refused:
+            if failed:  # one owner has all tables here, and may know why
+                raise failed[0] from refused
+            raise
+
+
+def _heard(make: ProgramFactory, failed: list[HedgerowError]) -> ProgramFactory:
+    """The same programs, whose errors are kept: parties tell each other one word only."""
+
+    class Heard:
+        def __init__(self, program: Program) -> None:
+            self._program = program
+
+        def step(self, letters: Mapping[str, bytes]) -> Step:
+            with keeping(failed):
+                return self._program.step(letters)
+
+    def made(*about: Any) -> Program:
+        with keeping(failed):
+            return Heard(make(*about))
+
+    return made
+
+
+@contextmanager
+def keeping(failed: list[HedgerowError]) -> Iterator[None]:
+    """Keep what is raised inside, and let it go on."""
+    try:
+        yield
+    except HedgerowError as error:
+        failed.append(error)
+        raise
+
+
+def vertical_parties(
+    engine: str, data: list[str] | None, kit: Path | None, seconds: float, id_column: str | None,
+    folder: Path | None,
+) -> TablesHere | OtherHouses:  # fmt: skip
+    """The parties of a command; `folder` is where those of this machine keep their parts."""
+    parties = parties_for("vertical", SharesHere, engine, data, kit, seconds)
+    if isinstance(parties, SharesHere):
+        if folder is None:
+            raise SettingsError("--out is missing: a folder for the parties' parts of the model")
+        parties.id_column, parties.folder = id_column, folder
+    elif id_column is not None:
+        raise SettingsError("--id belongs to `hedgerow party start` with --engine nvflare")
+    return parties
+
+
+def ids_of(engine: str, id_column: str | None, agreed: bool) -> str:
+    """How rows are brought into one order; never by chance."""
+    if agreed:
+        return "agreed"
+    if engine == "local" and id_column is None:
+        raise SettingsError(
+            "how do rows of the tables belong together? Name the column that says so with --id, or "
+            "say --agreed-ids if all tables have the same rows in the same order"
+        )
+    return "psi"
+
+
+def settings_of(
+    schema: Schema, parties: TablesHere | OtherHouses, active: str | None, owner: list[str],
+    further: list[str], own: dict[str, Any],
+) -> VerticalSettings:  # fmt: skip
+    """Settings from options, and from what the tables have where they are here."""
+    from hedgerow.vertical.settings import VerticalSettings
+
+    owners = _given_owners(owner, parties.names)
+    if isinstance(parties, SharesHere):
+        owners = {**_found_owners(schema, parties, owners), **owners}
+        active = active or _found_active(parties, schema)
+    if active is None or active not in parties.names:
+        raise SettingsError(f"--active is {active!r}; it must be one of {', '.join(parties.names)}")
+    values = further_settings(further, {**own, "owners": owners, "active": active})
+    settings = VerticalSettings.from_dict(values)
+    if own.get("epsilon") is not None and settings.protection != "ldp":
+        raise SettingsError(
+            f"--epsilon belongs to --protection ldp; the protection is {settings.protection}, "
+            "which has no epsilon. Leave it out, or choose ldp"
+        )
+    if idle := sorted(set(parties.names) - set(settings.parties)):
+        raise SettingsError(
+            f"{idle[0]} holds no column of the schema; leave it out. Nothing was sent."
+        )
+    return settings
+
+
+def _given_owners(owner: list[str], names: tuple[str, ...]) -> dict[str, str]:
+    owners: dict[str, str] = {}
+    for text in owner:
+        name, equals, columns = text.partition("=")
+        if not equals or name not in names:
+            raise SettingsError(
+                f"--owner {text!r} is not PARTY=COL,COL with one of the parties {', '.join(names)}"
+            )
+        owners |= dict.fromkeys((c.strip() for c in columns.split(",")), name)
+    return owners
+
+
+def _found_owners(schema: Schema, parties: SharesHere, given: Mapping[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, columns in parties.columns(schema).items():
+        for column in columns:
+            if column in found and column not in given:
+                raise SettingsError(
+                    f"column {column!r} is in the tables of {found[column]} and {name}. Nothing "
+                    f"was sent. Say whose is used with --owner {name}={column}."
+                )
+            found.setdefault(column, name)
+    return found
+
+
+def _found_active(parties: SharesHere, schema: Schema) -> str:
+    having, label = parties.with_labels(), schema.label.name
+    if not having:
+        raise SettingsError(
+            f"no table has the label column {label!r}, so there is no active party. Nothing was "
+            "sent. Give the table of the party that holds the labels too."
+        )
+    if len(having) > 1:
+        raise SettingsError(
+            f"{' and '.join(having)} have the label column {label!r}. Nothing was sent. Say whose "
+            f"labels count with --active {having[0]}."
+        )
+    return having[0]
+
+
+def known_model(
+    model: str, parties: TablesHere | OtherHouses, schema: Path | None
+) -> tuple[str, VerticalSettings, Schema]:
+    """The run that made a model, its settings and schema."""
+    from hedgerow.errors import FormatError
+    from hedgerow.privacy.ledger import COORDINATOR, Ledger
+    from hedgerow.schema import Schema
+    from hedgerow.vertical.model import Part
+    from hedgerow.vertical.settings import VerticalSettings
+
+    if isinstance(parties, SharesHere):
+        file = Path(model) / FILE
+        try:
+            known = json.loads(file.read_text("utf-8"))
+            run, settings = str(known["run"]), VerticalSettings.from_dict(known["settings"])
+            part = Part.from_bytes((Path(model) / settings.active / run).read_bytes())
+        except (OSError, ValueError, KeyError) as error:
+            raise FormatError(
+                f"{model} is no folder of a vertical model; give the --out of `hedgerow vertical "
+                "train`"
+            ) from error
+        return run, settings, part.schema
+    if schema is None:
+        raise SettingsError("--schema is missing: the schema that the model was trained with")
+    public = Schema.read(schema)
+    with Ledger.open(parties.ledger_path(Path())) as ledger:
+        lines = ledger.lines(COORDINATOR, "disclose", model)
+    if not lines or not str(lines[0].values["agreement"]["program"]).startswith("fedxgboost-"):
+        raise SettingsError(
+            f"this house has trained no vertical model in a run {model!r}. Nothing was sent. "
+            "`hedgerow vertical train` prints the run."
+        )
+    agreed = lines[0].values["agreement"]
+    if agreed["schema"] != public.hash:
+        raise SettingsError(f"{schema} is not the schema that run {model} was trained with")
+    return model, VerticalSettings.from_dict(agreed["settings"]), public

@@ -1,0 +1,129 @@
+"""An active party that asks passive ones for more than a vertical run would ask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hedgerow.errors import FormatError
+from hedgerow.exchange import MemoryShelf
+from hedgerow.packing import pack
+from hedgerow.vertical.run import agreement_for, vertical_program
+from tests.vertical.tables import schema_of, settings, shares, whole
+
+N_ROWS = 100
+
+
+class Shop:
+    """A passive party with an active one that writes whatever it likes."""
+
+    def __init__(self, **further: Any) -> None:
+        agreement = agreement_for(schema_of(), settings(n_trees=2, max_depth=2, **further))
+        rows = shares(whole(N_ROWS))["shop"]
+        self._program = vertical_program("shop", rows, schema_of(), agreement, MemoryShelf())
+        self._program.step({})
+        self.ask("ids-agreed", {}, salt="00" * 16)
+        self.ask("begin")
+
+    def ask(self, kind: str, arrays: Any = None, **values: Any) -> None:
+        taken = self._program.step({"bank": pack({"kind": kind, **values}, arrays or {})})
+        assert set(taken.letters) == {"bank"}
+
+    def tree(self) -> None:
+        numbers = np.stack([np.tile([-8, 8], N_ROWS // 2), np.full(N_ROWS, 4)], axis=1)
+        self.ask("numbers", {"numbers": (numbers << 20).astype(np.int32)})
+
+    def level(self, node: Any, parent: Any) -> None:
+        arrays = {"node": np.asarray(node, np.uint8), "parent": np.asarray(parent, np.int64)}
+        self.ask("level", arrays)
+
+    def root(self) -> None:
+        self.tree()
+        self.level(np.zeros(N_ROWS), [-1])
+
+
+HALVES = np.arange(N_ROWS) % 2
+
+
+def test_levels_as_a_run_has_them_are_answered() -> None:
+    shop = Shop()
+    for _ in range(2):
+        shop.root()
+        shop.level(HALVES, [0, 0])
+
+
+@pytest.mark.parametrize(
+    ("node", "parent", "words"),
+    [
+        (np.where(np.arange(N_ROWS) == 7, 0, 1), [0, 0], "a node has 1 rows; at least 16"),
+        (np.where(np.arange(N_ROWS) < 15, 0, 1), [0], "a node has 15 rows; at least 16"),
+        (np.arange(N_ROWS) % 3, [0, 0, 0], "more than two children"),
+        (HALVES, [0, -1], "rows that its parent did not have"),
+    ],
+)
+def test_nodes_that_single_out_rows_are_not_answered(node: Any, parent: Any, words: str) -> None:
+    shop = Shop()
+    shop.root()
+    with pytest.raises(FormatError, match=words):
+        shop.level(node, parent)
+
+
+def test_a_tree_begins_with_all_rows() -> None:
+    for node, parent in ((HALVES, [-1]), (HALVES, [-1, -1])):
+        shop = Shop()
+        shop.tree()
+        with pytest.raises(FormatError, match="begin with all rows"):
+            shop.level(node, parent)
+
+
+def test_rows_do_not_come_from_another_node_than_the_parent() -> None:
+    shop = Shop(min_rows=2)
+    shop.root()
+    shop.level(HALVES, [0, 0])
+    shop._program.settings.__dict__["max_depth"] = 3  # the level alone is to be refused
+    with pytest.raises(FormatError, match="its parent did not have"):
+        shop.level(1 - HALVES, [0, 1])
+
+
+def test_no_tree_level_or_beginning_more_than_agreed() -> None:
+    shop = Shop()
+    shop.root()
+    shop.level(HALVES, [0, 0])
+    with pytest.raises(FormatError, match="deeper than the 2 agreed"):
+        shop.level(HALVES, [0, 1])
+    shop = Shop()
+    shop.tree()
+    shop.tree()
+    with pytest.raises(FormatError, match="more than the 2 agreed trees"):
+        shop.tree()
+    shop = Shop()
+    with pytest.raises(FormatError, match="has begun before"):
+        shop.ask("begin")
+
+
+def test_splits_of_a_level_are_told_once() -> None:
+    shop = Shop()
+    shop.root()
+    nodes = {"nodes": np.zeros(1, np.int64)}
+    shop.ask("split", nodes)
+    with pytest.raises(FormatError, match="twice for splits"):
+        shop.ask("split", nodes)
+
+
+def test_columns_are_not_read_cut_by_cut_where_the_active_party_scores() -> None:
+    """Every cut of every column, one after the other, would be the whole order of the rows."""
+    shop = Shop(protection="smm-1")
+    shop.ask("tree")
+    shop.level(np.zeros(N_ROWS), [-1])
+    widest = 32
+    for cut, wanted in ((3, None), (4, "twice for splits")):
+        right = np.zeros((1, widest), np.uint8)
+        right[0, cut:31] = 1
+        arrays = {"nodes": np.zeros(1, np.int64), "columns": np.ones(1, np.int64), "rights": right}
+        if wanted is None:
+            shop.ask("split", arrays)
+            continue
+        with pytest.raises(FormatError, match=wanted):
+            shop.ask("split", arrays)

@@ -1,0 +1,154 @@
+"""Letters that the coordinator carries: it tries to read them by beginning runs again."""
+
+from __future__ import annotations
+
+import secrets
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from hedgerow import wire
+from hedgerow.deployment.programs import program_factories
+from hedgerow.exchange import Agreement
+from hedgerow.federation.local import local_federation
+from hedgerow.packing import pack, unpack
+from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.masks import SEAL_BYTES, MaskKeys
+from hedgerow.vertical.run import agreement_for
+from hedgerow.wire import Message
+from tests.vertical.tables import schema_of, settings, shares, whole
+
+N_ROWS = 120
+
+
+class Carrier:
+    """A coordinator that keeps every sealed letter, and begins and breaks runs as it likes."""
+
+    def __init__(self, agreement: Agreement) -> None:
+        self.federation = local_federation(
+            shares(whole(N_ROWS)), schema_of(), Ledger.in_memory(), trust="coordinator",
+            programs=program_factories(),
+        )  # fmt: skip
+        self.agreement, self.keys = agreement, MaskKeys()
+        self.kept: list[tuple[str, str, bytes]] = []  # writer, reader, sealed letter
+        self.announcements: list[Any] = []
+
+    def send(self, messages: dict[str, Message], wanted: str) -> dict[str, Message]:
+        return self.federation.post.send(messages, wanted, 60.0)
+
+    def to_all(self, type_: str, values: dict[str, Any], wanted: str) -> dict[str, Message]:
+        message = wire.plain(type_, values)
+        return self.send(dict.fromkeys(self.agreement.parties, message), wanted)
+
+    def open(self) -> None:
+        values = {
+            "agreement": self.agreement.to_dict(), "roster": self.federation.roster.hash,
+            "nonce": secrets.token_hex(8),
+        }  # fmt: skip
+        opened = self.to_all("agree", values, "opened")
+        self.announcements = [r.values["announcement"] for r in opened.values()]
+        self.step_number, self.letters = 0, {name: {} for name in self.agreement.parties}
+
+    def meet(self) -> dict[str, Message]:
+        values = {"run": self.agreement.run, "announcements": self.announcements}
+        return self.to_all("meet", values, "joined")
+
+    def lose(self) -> None:
+        """Letters that were written do not arrive."""
+        self.letters = {name: {} for name in self.agreement.parties}
+
+    def step(self, *only: str) -> bool:
+        """Carry the letters of one step, to all or to some; False if a party refuses."""
+        messages, after = {}, {name: {} for name in self.agreement.parties}
+        for name in only or self.agreement.parties:
+            found = self.letters[name]
+            values = {
+                "run": self.agreement.run, "step": self.step_number + 1, "writers": sorted(found),
+                "reply_to": self.keys.public,
+            }  # fmt: skip
+            arrays = {f"letter{i}": found[writer] for i, writer in enumerate(sorted(found))}
+            messages[name] = Message("letters", pack(values, arrays))
+        replies = self.send(messages, "letters")
+        if len(replies) < len(messages) or any(r.type == "refusal" for r in replies.values()):
+            return False
+        for writer, reply in replies.items():
+            values, arrays = unpack(reply.body)
+            for i, reader in enumerate(values["readers"]):
+                after[reader][writer] = arrays[f"letter{i}"]
+                self.kept.append((writer, reader, arrays[f"letter{i}"].tobytes()[:-SEAL_BYTES]))
+        self.step_number, self.letters = self.step_number + 1, after
+        return True
+
+
+def _agreement(**further: Any) -> Agreement:
+    return agreement_for(schema_of(), settings(n_trees=1, max_depth=2, **further), "some-run")
+
+
+def _mixed(one: bytes, other: bytes) -> bytes:
+    n = min(len(one), len(other))
+    first, second = (np.frombuffer(data[:n], np.uint8) for data in (one, other))
+    return bytes(first ^ second)
+
+
+def test_letters_of_a_run_begun_again_have_other_keys() -> None:
+    """Two letters under one key, added bit by bit, are two texts added: equal headers cancel."""
+    carrier = Carrier(_agreement())
+    for _ in range(2):
+        carrier.open()
+        carrier.meet()
+        while carrier.step() and carrier.step_number < 12:
+            pass
+    longer = [kept for kept in carrier.kept if len(kept[2]) >= 40]
+    assert len(longer) > 20
+    for (_, _, one), (_, _, other) in combinations(longer, 2):
+        same = np.count_nonzero(np.frombuffer(_mixed(one[:40], other[:40]), np.uint8) == 0)
+        assert same < 15  # of 40 bytes; by chance in one of 10^24 pairs
+
+
+def test_labels_are_not_read_from_a_run_that_is_broken_and_begun_again() -> None:
+    """The level of the root is known: nothing but zeros. Under its key it opens the gradients."""
+    carrier = Carrier(_agreement())
+    carrier.open()
+    carrier.meet()
+    while carrier.step() and carrier.step_number < 8:
+        pass
+    carrier.open()
+    carrier.meet()
+    for _ in range(2):  # steps in which nothing arrives, so that all that follows comes later
+        carrier.step()
+        carrier.lose()
+    assert not carrier.step("bank")  # it fails, because answers are missing
+    carrier.meet()
+    while carrier.step() and carrier.step_number < 8:
+        pass
+    labels = np.asarray(whole(N_ROWS)["label"])
+    known = pack(
+        {"kind": "level"},
+        {"node": np.zeros(N_ROWS, np.uint8), "parent": np.full(1, -1, np.int64)},
+    )
+    to_phone = [sealed for writer, reader, sealed in carrier.kept if (writer, reader) == PAIR]
+    levels = [sealed for sealed in to_phone if len(sealed) == len(known)]
+    assert levels
+    for level in levels:
+        for numbers in (sealed for sealed in to_phone if len(sealed) > N_ROWS * 8):
+            text = _mixed(_mixed(level, known), numbers)  # of the gradients, as far as it reaches
+            at = text.find(b"}}") + 2  # of its header, if that is readable
+            found = np.frombuffer(text[at : at + 8 * ((len(text) - at) // 8)], "<i4")[::2] < 0
+            assert b'"kind"' not in text, f"{np.mean(found == labels[: found.size]):.0%} labels"
+
+
+def test_a_run_that_failed_is_not_taken_up_again_without_a_new_opening() -> None:
+    carrier = Carrier(_agreement())
+    carrier.open()
+    assert {reply.type for reply in carrier.meet().values()} == {"joined"}
+    assert {reply.type for reply in carrier.meet().values()} == {"joined"}  # the same, again
+    for _ in range(2):
+        assert carrier.step()
+        carrier.lose()
+    assert not carrier.step()  # answers are missing: the active party's program fails
+    again = carrier.meet()
+    assert again["bank"].values == {"word": "old-attempt"}
+
+
+PAIR = ("bank", "phone")
