@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
+DOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-.PHONY: setup demo test check bench soak clean
+.PHONY: setup demo test check docs bench soak clean
 
 setup: $(STAMP)
 
@@ -25,6 +26,11 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -n 2 tests/test_documents.py
+	$(DOCS)
+
+docs: setup
+	$(DOCS)
+	@echo 'Open site/index.html in a browser; it needs no network.'
 
 bench: setup
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[benchmarks]'
@@ -34,4 +40,4 @@ soak: setup
 	$(BIN)/python benchmarks/soak.py
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist demo-output
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist demo-output site

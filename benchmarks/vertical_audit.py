@@ -83,7 +83,7 @@ def audited(dataset: str) -> dict[str, Any]:
     ordered = [not isinstance(schema.columns[j], Categorical) for j in places]
     splits = {places.index(j): found for j, found in seen.items()}
     named = {
-        schema.names[places[int(j)]]: one
+        schema.names[places[int(j)]]: {k: None if v != v else v for k, v in one.items()}
         for j, one in column_figures(columns, splits, ordered).items()
     }
     return {
@@ -212,7 +212,8 @@ def show(dataset: str, found: dict[str, Any]) -> None:
         spaces.add_column(name, justify="left" if name == "column" else "right")
     for name, one in found["columns from splits"].items():
         spaces.add_row(
-            name, f"{one['n_splits']}", f"{one['n_cells']}", f"{one['rank_correlation']:.3f}",
+            name, f"{one['n_splits']}", f"{one['n_cells']}",
+            "" if one["rank_correlation"] is None else f"{one['rank_correlation']:.3f}",
             f"{one['bits']:.2f}", f"{one['of_bits']:.2f}",
         )  # fmt: skip
     console.print(spaces)

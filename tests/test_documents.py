@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import hedgerow
 from hedgerow import kernels
 from hedgerow.failpoints import FAIL_POINTS
 from hedgerow.losses import TREE_UPDATES, Logistic, Softmax, Squared
@@ -27,10 +28,11 @@ from hedgerow.wire import REFUSALS
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "hedgerow"
-RUNNABLE = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+RUNNABLE = [ROOT / "README.md", *PAGES]
 DOCUMENTS = sorted(
     path
-    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/**/README.md")]
+    for path in [*ROOT.glob("*.md"), *PAGES, *ROOT.glob("*/**/README.md")]
     if not any(part.startswith(".") for part in path.relative_to(ROOT).parts)
 )
 EXAMPLES = sorted(path for path in (ROOT / "examples").iterdir() if path.is_dir())
@@ -62,7 +64,7 @@ def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("path", RUNNABLE, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", RUNNABLE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_blocks_of_a_document_run(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +116,32 @@ def test_local_links_lead_somewhere(path: Path) -> None:
 def anchors(path: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_navigation_of_the_site_names_every_page_once() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    named = re.findall(r"^ +- (?:[^:\n]+: )?(\S+\.md)$", text.split("\nnav:\n")[1], re.MULTILINE)
+    own = [name for name in named if not name.startswith("repository/")]
+    assert sorted(own) == sorted(str(path.relative_to(ROOT / "docs")) for path in PAGES)
+    others = [name.removeprefix("repository/") for name in named if name not in own]
+    assert others
+    assert all((ROOT / name).is_file() for name in others)
+
+
+def test_every_public_name_has_a_place_in_the_reference() -> None:
+    shown = {
+        line.rpartition(".")[2]
+        for path in (ROOT / "docs" / "reference").glob("*.md")
+        for line in re.findall(r"^::: (\S+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    missing = set(hedgerow.__all__) - shown - {"__version__"}
+    assert not missing, f"add ::: lines to docs/reference for {sorted(missing)}"
+
+
+def test_the_readme_leads_to_every_example() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    linked = set(re.findall(r"\]\(examples/(\w+)/README\.md\)", text))
+    assert linked == {folder.name for folder in EXAMPLES}
 
 
 def test_schemas_shown_in_documents_are_complete() -> None:

@@ -24,6 +24,7 @@ from hedgerow.evaluation.program import LEAST_PROBABILITY
 from hedgerow.gate import Gate
 from hedgerow.limits import Limits
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.tree import Tree, single_leaf
 from hedgerow.privacy.ledger import Budget, Ledger
 from hedgerow.privacy.reservation import Reservation
 from hedgerow.privacy.spending import spending
@@ -109,6 +110,19 @@ def test_without_noise_classes_are_measured_as_by_hand(
         assert point.predicted == pytest.approx(np.mean(chosen[inside]), abs=0.03)
         assert point.low <= point.observed <= point.high
     assert len(found.findings.calibration) >= 4
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(0.03, 0.0), (0.3, -3.0), (4.0, 0.0)])
+def test_scores_that_are_narrow_wide_or_off_are_measured_as_well(
+    scale: float, shift: float, two: Ensemble
+) -> None:
+    """The model's own scale says nothing about the AUC; the probabilities are wrong on purpose."""
+    trees = tuple(Tree(tree.structure, tree.values * np.float32(scale)) for tree in two.trees)
+    model, (X, y) = replace(two, trees=(*trees, single_leaf(np.array([shift])))), some_rows("two")
+    with noise_off():
+        found = evaluate_privately(model, X, y, epsilon=2.0)
+    likely = model.decision_function(columns(X))[:, 0]
+    assert found["auc"].value == pytest.approx(roc_auc_score(y, likely), abs=0.004)
 
 
 def test_without_noise_numbers_are_measured_as_by_hand(models: dict[str, Ensemble]) -> None:

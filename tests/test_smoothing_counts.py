@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hedgerow.evaluation.calibration import calibrated, calibration_error, odds_slope
+from hedgerow.evaluation.calibration import calibrated, calibration_error, odds_fit
 from hedgerow.evaluation.many_classes import confidence_edges
 from hedgerow.evaluation.numbers import SIZE_EDGES, frame_for
 from hedgerow.evaluation.result import measure
@@ -172,8 +172,8 @@ def test_the_slope_of_the_odds_is_found(slope: float) -> None:
     logits = np.linspace(-3, 3, 13) / max(slope, 1.0)
     p = sigmoid(slope * logits - 0.3)
     by_bin = np.stack([1000 * (1 - p), 1000 * p])
-    assert odds_slope(by_bin, logits, 0.0) == pytest.approx(slope, rel=0.02)
-    assert odds_slope(np.zeros_like(by_bin), logits, 50.0) == pytest.approx(1.0)
+    assert odds_fit(by_bin, logits, 0.0) == pytest.approx((-0.3, slope), rel=0.02)
+    assert odds_fit(np.zeros_like(by_bin), logits, 50.0) == pytest.approx((0.0, 1.0))
 
 
 def test_the_frame_of_numbers_follows_what_is_seen() -> None:

@@ -220,10 +220,12 @@ class PrivateBoostingClassifier(ClassifierMixin, _PrivateBoosting):
     classes : the classes, with `bounds`; "public" declares the classes found in y public
     ledger : Ledger or path; None counts this fit alone
     random_state : seeds the questions (which trees are tried), never the noise
-    monotone : {column: 1 or -1} for effects that may only rise or fall; costs nothing
+    monotone : 1 or -1 by column, for effects that may only rise or fall; costs nothing
     warm_start_from : a model (or its file) to build on, made from public or already paid-for rows
     warm_start_is_public : you declare that it was made from public rows
 
+    Notes
+    -----
     Every `fit` spends its epsilon: `cross_val_score` with five folds spends five times, and a
     shared `Ledger` adds it up.
 

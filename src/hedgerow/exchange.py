@@ -7,6 +7,7 @@ has an epsilon: what a program shows is a disclosure, which is agreed on before 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -45,6 +46,8 @@ class Agreement:
     parties: tuple[str, ...]
     settings: Mapping[str, Any]
     disclosures: tuple[Disclosure, ...]
+    # By party: the pure epsilon that its labels pay, where a program has one. All else has none.
+    spends: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def hash(self) -> str:
@@ -58,6 +61,7 @@ class Agreement:
             "parties": list(self.parties),
             "settings": dict(self.settings),
             "disclosures": [dict(one.__dict__) for one in self.disclosures],
+            "spends": dict(self.spends),
         }
 
     @staticmethod
@@ -72,9 +76,17 @@ class Agreement:
                 tuple(values["parties"]),
                 dict(values["settings"]),
                 tuple(Disclosure(**one) for one in values["disclosures"]),
+                _spends(values["spends"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError("an agreement is not readable") from error
+
+
+def _spends(values: Mapping[str, Any]) -> dict[str, float]:
+    found = {str(name): float(epsilon) for name, epsilon in dict(values).items()}
+    if not all(0 < epsilon < math.inf for epsilon in found.values()):
+        raise FormatError("an agreement spends an epsilon that is none")
+    return found
 
 
 class Shelf(Protocol):

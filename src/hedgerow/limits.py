@@ -69,6 +69,13 @@ class Limits:
         if self.objection(roster) or not all(self._allows(name, roster) for name in names):
             raise Refusal("not-allowed")
 
+    def check_labels(self, epsilon: float, in_month: float, in_all: float) -> None:
+        """Refuse a pure epsilon of labels beyond a ceiling; before it they have paid so much."""
+        ceilings = ((self.per_run, 0.0), (self.per_month, in_month), (self.budget, in_all))
+        for ceiling, before in ceilings:
+            if ceiling is not None and before + epsilon > ceiling.epsilon * (1 + 1e-9):
+                raise Refusal("over-limits")
+
     def check_set(self, names: Sequence[str], roster: Roster) -> None:
         """Refuse a set of parties that is too small or holds one that is not allowed."""
         if self.parties is not None and not all(self._allows(name, roster) for name in names):

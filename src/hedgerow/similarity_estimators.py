@@ -44,6 +44,8 @@ class SimilarityBoostingClassifier(_SimilarityBoosting, ExactClassifier):
     bounds : (low, high) for every column, or {column: (low, high)}; instead of a schema
     classes : the classes, with `bounds`; "public" declares the classes found in y public
 
+    Notes
+    -----
     What the parties show each other is in `statement_`, and in docs/simfl.md.
 
     Examples

@@ -99,7 +99,8 @@ class Statement:
         return (
             f"LABELS ONLY. Whoever sees all that the other parties saw learns about the label of "
             f"one row no more than pure epsilon = {self.epsilon:g} allows (replace one label), "
-            f"counted for {self.scope}. {self.reason} Columns have no such promise, nor has the "
+            f"counted for {self.scope}; every further run over these labels adds its own. "
+            f"{self.reason} Columns have no such promise, nor has the "
             "fact that a row is there. Do not publish it as a private model."
             + (f" {_SIMULATED}." if self.simulated else "")
         )
@@ -129,6 +130,11 @@ class Statement:
         told = f"It measures the model {self.builds_on[:12]}"
         if self.builds_on_promise == "not private":
             return f"{told}, which is not private: about rows that it has seen nothing is promised."
+        if self.builds_on_promise.startswith("label "):
+            return (
+                f"{told}, which promises {self.builds_on_promise} and nothing about columns: about "
+                "rows that it has seen, labels alone are protected, and there the two add up."
+            )
         return (
             f"{told}, which promises {self.builds_on_promise} for itself. About rows that the "
             "model was trained on the two add up, and so does every further evaluation; a ledger "

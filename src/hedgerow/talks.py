@@ -23,6 +23,7 @@ from hedgerow.privacy.identity import Announcement, Identity, Roster, digest_of
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.masks import MaskKeys
 from hedgerow.privacy.peers import Peers
+from hedgerow.privacy.spending import label_spending
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
 from hedgerow.wire import Message, Refusal
@@ -92,6 +93,7 @@ class Talks:
         if agreement.program not in self._programs:
             raise Refusal("not-allowed")
         self._limits.check_program(agreement.program, agreement.parties, roster)
+        self._check_labels(agreement)
         known, nonce = self._known.get(agreement.run), str(values.get("nonce"))
         recorded = self._ledger.lines(self._name, "disclose", agreement.run)
         if recorded and recorded[0].values["hash"] != agreement.hash:
@@ -102,6 +104,13 @@ class Talks:
             self._known[agreement.run] = known
         mine = self._announcement(known, roster, boot).signed(self._identity)
         return wire.plain("opened", {"announcement": mine.to_dict()})
+
+    def _check_labels(self, agreement: Agreement) -> None:
+        """What this party's labels would pay must fit its limits, beside all they have paid."""
+        epsilon = agreement.spends.get(self._name, 0.0)
+        if epsilon and not self._ledger.lines(self._name, "disclose", agreement.run):
+            paid = (label_spending(self._ledger, self._name, monthly) for monthly in (True, False))
+            self._limits.check_labels(epsilon, *paid)
 
     def _announcement(self, talk: _Talk, roster: Roster, boot: int) -> Announcement:
         hashes = (talk.agreement.hash, self._schema.hash, roster.hash)
@@ -123,6 +132,7 @@ class Talks:
         for announced in fresh.values():
             self._peers.remember(announced)
         if not talk.begun:
+            self._check_labels(talk.agreement)  # others may have been entered since
             record = {"hash": talk.agreement.hash, "agreement": talk.agreement.to_dict()}
             if not self._ledger.lines(self._name, "disclose", talk.agreement.run):
                 self._ledger.append(self._name, "disclose", talk.agreement.run, values=record)

@@ -34,7 +34,7 @@ class _VerticalBoosting(ExactBoosting):
         Parameters
         ----------
         X, y : the table; `y` may be left out when it has the schema's label column
-        owners : {column: party}; columns that are not named belong to the active party
+        owners : the party of each column; columns not named belong to the active party
         active : the party that holds the labels
         """
         y = check_fit(X, y)
@@ -97,6 +97,8 @@ class VerticalBoostingClassifier(_VerticalBoosting, ExactClassifier):
     bounds : (low, high) for every column, or {column: (low, high)}; instead of a schema
     classes : the classes, with `bounds`; "public" declares the classes found in y public
 
+    Notes
+    -----
     Only "ldp" has an epsilon, for labels alone; what parties see is in `statement_` and in
     docs/vertical.md. `parts_` holds each party's part, `model_` the merged model of this process.
 

@@ -104,6 +104,8 @@ def test_the_default_trains_within_its_plan_and_replays(
     assert (again["releases_asked"], again["releases_replayed"]) == (0, told["rounds"])
     assert Ensemble.load(world / "m.hedge") == first
     assert json.loads(call("ledger", "verify", "m.hedge.ledger", "--json").stdout)["verified"]
+    runs = json.loads(call("ledger", "show", "m.hedge.ledger", "--json").stdout)["runs"]
+    assert all(run["charged"] <= run["slots"] for run in runs)  # those priced later counted too
 
 
 def test_a_direction_is_kept(train: Call, world: Path) -> None:

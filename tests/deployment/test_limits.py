@@ -8,14 +8,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hedgerow.deployment.limits import default_limits_text, limits_from_text, read_limits
+from hedgerow.deployment.plans import plan_in_words
 from hedgerow.errors import BudgetExceeded, SettingsError
+from hedgerow.evaluation import evaluation_plan
 from hedgerow.limits import Limits
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.tree import single_leaf
 from hedgerow.presets import METHODS, plan_for
 from hedgerow.privacy import ledger as ledger_module
 from hedgerow.privacy import spending as spending_module
@@ -25,6 +30,7 @@ from hedgerow.privacy.reservation import Reservation
 from hedgerow.privacy.spending import month_spending, spending
 from hedgerow.queries import QUERIES
 from hedgerow.settings import Privacy
+from hedgerow.statement import Statement
 from hedgerow.wire import Refusal
 from tests.conftest import MIXED, promise
 from tests.test_ledger import a_plan
@@ -106,6 +112,31 @@ def test_a_plan_of_another_method_does_not_pass_under_an_allowed_name(
         assert found.value.word == "over-limits"
     free = read({"format": 1, "delta": 1e-6})
     free.check_plan(replace(plan, method=called), ALL_PARTIES)
+
+
+def a_model() -> Ensemble:
+    leaf = single_leaf(np.array([0.2]))
+    return Ensemble((leaf,), MIXED, Statement("epsilon-delta", 1.0, 1e-6, "parties"))
+
+
+def test_an_evaluation_passes_under_its_own_name_and_nothing_else_does() -> None:
+    privacy = Privacy(1.0, 1e-6, "parties")
+    limits = read({"format": 1, "delta": 1e-6, "methods": ["evaluation"]})
+    limits.check_plan(evaluation_plan(a_model(), privacy), ALL_PARTIES)
+    for method in ("auto", "random-trees"):
+        plan = plan_for(MIXED, privacy, method, seed=1)
+        for name in (method, "evaluation"):
+            with pytest.raises(Refusal) as found:
+                limits.check_plan(replace(plan, method=name), ALL_PARTIES)
+            assert found.value.word == "over-limits"
+
+
+def test_a_person_who_approves_is_told_that_a_plan_measures_a_model() -> None:
+    model = a_model()
+    words = " ".join(plan_in_words(evaluation_plan(model, Privacy(1.0, 1e-6, "parties"))))
+    assert f"It measures the model {model.hash}" in words
+    assert "epsilon = 1, delta = 1e-06" in words
+    assert "It builds on" not in words
 
 
 @pytest.mark.parametrize(
@@ -201,7 +232,7 @@ def test_any_document_is_read_or_refused_in_words(changes: dict[str, Any]) -> No
     for budget in (limits.per_run, limits.per_month, limits.budget):
         assert budget is None or (0 < budget.epsilon < math.inf and 0 < budget.delta < 1)
     assert limits.least_parties >= 1
-    assert limits.methods is None or limits.methods <= set(METHODS)
+    assert limits.methods is None or limits.methods <= {*METHODS, "evaluation"}
     assert limits.kinds is None or limits.kinds <= set(QUERIES)
 
 

@@ -112,6 +112,8 @@ def test_without_noise_it_is_the_exact_model_up_to_rounding(task: str, mechanism
             shares(table, task), schema_of(task),
             settings(protection="ldp", mechanism=mechanism, epsilon=20.0, **further),
         )  # fmt: skip
+    assert noisy["bank"].statement.guarantee == "not private"
+    assert "switched off for a test" in noisy["bank"].statement.words()
     exact, _ = train(shares(table, task), schema_of(task), settings(**further))
     one, two = (merged(list(parts.values())).decision_function(table) for parts in (noisy, exact))
     assert np.abs(one - two).max() < 1e-4
@@ -159,6 +161,7 @@ def test_the_statement_promises_labels_and_nothing_else() -> None:
     assert (statement.guarantee, statement.epsilon) == ("label", 2.0)
     words = statement.words()
     assert "LABELS ONLY" in words
+    assert "every further run over these labels adds its own" in words
     assert "epsilon = 2" in words
     assert Statement.from_dict(statement.to_dict()) == statement
     assert statement.promise() == "label epsilon = 2"

@@ -97,7 +97,8 @@ def _run(line: Line, ledger: Ledger) -> dict[str, Any]:
         "method": values["plan"]["method"],
         "epsilon": values["epsilon"],
         "delta": values["delta"],
-        "slots": sum(slot.get("repeat", 1) for slot in values["plan"]["slot"]),
+        "slots": sum(slot.get("repeat", 1) for slot in values["plan"]["slot"])
+        + values["plan"].get("rest", {}).get("slots", 0),  # at most
         # Of a run of one tree: what each path of it drew, by the place of its end.
         "branches": path_costs(charges) if _is_one_tree(values["plan"]) else {},
         "charged": kinds["charge"],

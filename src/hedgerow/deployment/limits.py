@@ -201,7 +201,8 @@ approve = "none"
 # coordinator = "0000 0000 0000 0000 0000 0000 0000 0000"
 
 # What this party may do together with others without an epsilon. Without this line: nothing. The
-# ledger keeps what each of them shows to whom. Not together with approve = "each plan".
+# ledger keeps what each of them shows to whom. Not together with approve = "each plan". Labels pay
+# an epsilon in fedxgboost-ldp: it counts against the ceilings below, beside that of plans.
 # programs = [{", ".join(f'"{name}"' for name in PROGRAMS)}]
 
 [epsilon]
@@ -230,6 +231,8 @@ def limits_in_words(allowed: Limits) -> list[str]:
         f"Methods: {_listed(allowed.methods)}. Kinds of queries: {_listed(allowed.kinds)}."
     )
     words.append(f"Without an epsilon: {', '.join(sorted(allowed.programs or ())) or 'nothing'}.")
+    if any("-ldp" in name for name in allowed.programs or ()):
+        words.append("What labels pay counts by itself, under the same ceilings.")
     words.append(f"Coordinator: {allowed.coordinator or 'whichever the roster pins'}.")
     if allowed.parties is None:
         words.append("Parties: whichever the roster pins.")

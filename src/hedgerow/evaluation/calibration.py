@@ -67,11 +67,11 @@ def calibration_error(groups: list[Group], n: float) -> Measure:
     return measure("calibration_error", value, noise, math.sqrt(of_sample))
 
 
-def odds_slope(by_bin: Floats, logits: Floats, noise: float) -> float:
-    """How fast log-odds rise with the score: 1 where the model is calibrated.
+def odds_fit(by_bin: Floats, logits: Floats, noise: float) -> tuple[float, float]:
+    """Intercept and slope of log-odds by score: 0 and 1 where the model is calibrated.
 
-    The slope of a logistic fit to noisy counts (no | yes, bin) at scores `logits`, in which bins
-    count less where noise outweighs what they say; with little to say it stays near 1.
+    A logistic fit to noisy counts (no | yes, bin) at scores `logits`, in which bins count less
+    where noise outweighs what they say; with little to say the slope stays near 1.
     """
     scale = max(float(np.ptp(logits)) / 4, 1e-6)
     x, n = (logits - logits.mean()) / scale, np.maximum(by_bin.sum(axis=0), 0.0)
@@ -88,4 +88,5 @@ def odds_slope(by_bin: Floats, logits: Floats, noise: float) -> float:
         hessian = np.array([[known.sum(), mixed], [mixed, known @ x**2]]) + np.diag(priors)
         fit = fit + np.clip(np.linalg.solve(hessian, gradient), -0.5, 0.5)
         fit = np.clip(fit, [-12.0, 0.0], [12.0, 12.0])
-    return float(fit[1] / scale)
+    slope = float(fit[1] / scale)
+    return float(fit[0]) - slope * float(logits.mean()), slope

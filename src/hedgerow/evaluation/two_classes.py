@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.evaluation.calibration import calibrated, calibration_error, odds_slope
+from hedgerow.evaluation.calibration import calibrated, calibration_error, odds_fit
 from hedgerow.evaluation.result import (
     WIDTH,
     Confusion,
@@ -27,7 +27,7 @@ from hedgerow.evaluation.smoothing import (
 
 Floats = NDArray[np.float64]
 FIRST_EDGES = 33  # of the grid on which scores are looked for
-FARTHEST = 8.0  # logits; beyond it probabilities hardly differ
+FARTHEST = 10.0  # logits; beyond it probabilities hardly differ
 FEWEST_STEPS, MOST_STEPS = 12, 28  # bins over the stretch in which classes overlap
 FULL = 300.0  # rows over the noise of a count from which on more bins than the fewest pay
 MOST_EDGES = MOST_STEPS + 2
@@ -59,14 +59,15 @@ def edges_for(first: Floats, noise: float, grid: Floats) -> Floats:
 
     `first` are noisy counts (class, cell of the grid). Order within the rest says next to nothing
     about the AUC, and each bin there would only add its noise. Which class lies where follows from
-    the model's own probabilities, shifted to the classes' totals: that is steadier than the counts,
-    and only says where to look.
+    the model's own probabilities, fitted to the counts: that is steadier than the counts, and only
+    says where to look.
     """
     rows, centres = seen_cells(first, noise), _centres(grid)
     low, high = max(_UNSEEN[0], grid[0]), min(_UNSEEN[1], grid[-1])
     both, steps = np.zeros(len(rows)), _steps(rows.sum(), noise)
     if rows.any():
-        ones = rows * sigmoid(centres + _shift(rows, centres, first[1].sum(), noise))
+        intercept, slope = odds_fit(first, centres, noise)
+        ones = rows * sigmoid(intercept + slope * centres)
         zeros, tail = rows - ones, TAIL * (FEWEST_STEPS / steps) ** 2
         from_below = np.cumsum(ones) > tail * ones.sum()
         from_above = np.cumsum(zeros[::-1]) > tail * zeros.sum()
@@ -99,18 +100,6 @@ def seen_cells(first: Floats, noise: float) -> Floats:
     """Rows by cell, without those that could be noise alone."""
     rows = first.sum(axis=0)
     return np.where(rows > 2 * math.sqrt(2) * noise, np.maximum(rows, 0.0), 0.0)
-
-
-def _shift(rows: Floats, centres: Floats, ones: float, noise: float) -> float:
-    """By how much scores would have to move for their probabilities to add up to the ones."""
-    if not 3 * noise * math.sqrt(len(rows)) < ones < rows.sum():
-        return 0.0
-    low, high = -6.0, 6.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        enough = rows @ sigmoid(centres + middle) > ones
-        low, high = (low, middle) if enough else (middle, high)
-    return (low + high) / 2
 
 
 @dataclass(frozen=True)
@@ -169,7 +158,7 @@ def auc(counts: Counts) -> Measure:
     """
     middle = (counts.logits[1:] + counts.logits[:-1]) / 2
     inner = counts.by_bin[:, 1:-1]
-    slope = odds_slope(inner, middle, math.sqrt(counts.variance)) if len(middle) else 1.0
+    slope = odds_fit(inner, middle, math.sqrt(counts.variance))[1] if len(middle) else 1.0
     zeros, ones = counts.by_bin
     n_zeros, n_ones = zeros.sum(), ones.sum()
     within = np.zeros(len(ones))

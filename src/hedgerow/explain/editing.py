@@ -45,6 +45,8 @@ def edit(
     output : which output, by its number or, of several classes, by the class
     reason : why; it is kept in the model
 
+    Notes
+    -----
     The statement counts the changes, the record lists them with what was there before.
     """
     if not reason.strip():

@@ -109,6 +109,19 @@ def month_spending(ledger: Ledger, owner: str = COORDINATOR) -> Spending:
     return _added([line for line in ledger.lines(owner, "reserve") if _is_after(line, since)])
 
 
+def label_spending(ledger: Ledger, owner: str, monthly: bool = False) -> float:
+    """Pure epsilons that an owner's labels have paid in agreements, which simply add up.
+
+    They protect a label where one is replaced, so they are counted beside other runs, not with
+    them.
+    """
+    since = datetime.now(UTC) - MONTH
+    lines = ledger.lines(owner, "disclose")
+    counted = [line for line in lines if not monthly or _is_after(line, since)]
+    spent = (line.values["agreement"].get("spends", {}).get(owner, 0.0) for line in counted)
+    return math.fsum(float(epsilon) for epsilon in spent)
+
+
 def set_budget(ledger: Ledger, budget: Budget, owner: str = COORDINATOR) -> None:
     """Record an owner's ceiling. It can be set once; a ledger does not forget."""
     known = budget_of(ledger, owner)

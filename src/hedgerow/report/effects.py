@@ -23,10 +23,12 @@ def effects_section(explanation: Explanation) -> str:
         for name, i, n in explanation.importances
         if i > 0
     ]
-    lead = (
-        f"How far each column moves the {explanation.unit}, on average over the rows. The mark is "
-        "the mean deviation of the noise: a bar that ends before it may be noise alone."
-    )
+    lead = f"How far each column moves the {explanation.unit}, on average over the rows."
+    if any(math.isfinite(n) for _, _, n, _ in found):
+        lead += (
+            " The mark is the mean deviation of the noise: a bar that ends before it may be noise "
+            "alone."
+        )
     if not found:
         return tag("section", tag("h2", "What moves the prediction"),
                    tag("p", "Nothing: the model is a constant.", class_="lead"))  # fmt: skip
@@ -57,10 +59,11 @@ def shapes_section(explanation: Explanation) -> str:
         return ""
     left = [shape.column for shape in order if shape not in drawn]
     least = LEAST_REACH * max(reach_of(shape) for shape in drawn)
-    lead = (
-        f"What each value of a column adds to the {explanation.unit}, around 0. Shaded: the 95 % "
-        "band of the noise that was added. Grey below: how many rows there are, as released."
-    )
+    lead = f"What each value of a column adds to the {explanation.unit}, around 0."
+    if any(math.isfinite(shape.noise) for shape in drawn):
+        lead += " Shaded: the 95 % band of the noise that was added."
+    if any(shape.released for shape in drawn):
+        lead += " Grey below: how many rows there are, as released."
     parts = [tag("h2", "Shapes"), tag("p", text(lead), class_="lead")]
     if len(explanation.outputs) > 1:
         keys = [

@@ -57,13 +57,14 @@ def _head(explanation: Explanation, facts: Facts) -> str:
         what = f"one of {shown}"
     else:
         what = f"a number from {label.lower:g} to {label.upper:g}"
+    private = says.guarantee in PRIVATE
+    source = "released values" if private else "the model"
     parties = _counted(facts.parties, "party", "parties")
     method = f" by the method {facts.method}" if facts.method else ""
     lead = (
         f"Trained{method} on {text(repr(facts.schema))}, rows of {parties}. It predicts "
-        f"{text(what)}. Everything below is made from released values; no row was looked at again."
+        f"{text(what)}. Everything below follows from {source}; no row was looked at again."
     )
-    private = says.guarantee in PRIVATE
     delta = f"at delta = {says.delta:g}" if says.guarantee == "epsilon-delta" else "pure, delta = 0"
     tiles = [
         (
@@ -114,19 +115,22 @@ def _trees(explanation: Explanation) -> str:
         return tag("section", tag("h2", "The tree"), tag("p", lead, class_="lead"), whole)
     drawn = some_trees(explanation)
     if not drawn:
+        tables = explanation.additive or explanation.model.record.get("method") == "auto"
         lead = (
             "Its trees are step functions of one column or tables of a few; they are drawn above "
             "as shapes and maps, added up."
+            if tables
+            else "They have too many leaves to be drawn; shapes and maps above add them up."
         )
         return tag("section", tag("h2", "Trees"), tag("p", lead, class_="lead"))
     lead = (
         f"{len(drawn)} of {len(explanation.model.trees):,}, those that move scores most. Leaves "
-        f"say what they add to the {text(explanation.unit)}."
+        f"say what they add to the {text(explanation.unit)}; * is with missing values."
     )
     figures = "".join(
         tag(
             "figure", tag("figcaption", f"Tree {k + 1}"), tag("div", svg, class_="scroll"),
-            class_="card",
+            class_="card", style="margin-bottom:1rem",
         )
         for k, svg in drawn
     )  # fmt: skip
@@ -155,7 +159,7 @@ def _training(explanation: Explanation) -> str:
         inside = table(("setting", "value", "setting", "value"), rows)
         parts.append(tag("details", tag("summary", "All settings"), inside))
     if edits := model.record.get("edits"):
-        parts += [tag("h3", "Changed by hand"), _edits(edits)]
+        parts += [tag("h3", "Changed by hand", style="margin:1.5rem 0 .5rem"), _edits(edits)]
     return tag("section", *parts)
 
 

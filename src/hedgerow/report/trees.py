@@ -15,7 +15,7 @@ from hedgerow.report.marks import tag, text
 from hedgerow.schema import Schema
 
 MOST_LEAVES, MOST_TREES = 16, 2
-WIDE, HIGH, ACROSS, DOWN = 190.0, 34.0, 34.0, 8.0
+WIDE, HIGH, ACROSS, DOWN = 174.0, 42.0, 22.0, 6.0
 
 
 def one_tree(explanation: Explanation) -> str:
@@ -109,7 +109,7 @@ def _box(x: float, y: float, words: str, value: str) -> str:
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{WIDE:g}" height="{HIGH:g}" rx="6" '
         f'fill="var(--card)" stroke="{edge}"/>'
     )
-    longest = 17 if value else 26
-    shown = label(x + 10, y + 21, short(words, longest), "start", "strong")
-    told = label(x + WIDE - 10, y + 21, value, "end") if value else ""
+    brief = words.replace(" (or missing)", " *")
+    shown = label(x + 10, y + (18 if value else 25), short(brief, 24), "start", "strong")
+    told = label(x + 10, y + 33, value, "start") if value else ""
     return tag("g", tag("title", text(words)), frame, shown, told)

@@ -33,6 +33,7 @@ def agreement_for(schema: Schema, settings: VerticalSettings, run: str = "local"
         tuple(sorted(settings.parties)),
         settings.to_dict(),
         disclosures(settings),
+        {settings.active: float(settings.epsilon)} if settings.protection == "ldp" else {},
     )
 
 

@@ -1,0 +1,81 @@
+"""A coordinator that asks for noisy labels again and again: a party's limits count them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hedgerow.deployment.programs import program_factories
+from hedgerow.exchange import Agreement
+from hedgerow.federation.base import Federation, RefusedBy
+from hedgerow.federation.exchanging import Conversation
+from hedgerow.federation.local import local_federation
+from hedgerow.limits import Limits
+from hedgerow.privacy.ledger import Budget, Ledger
+from hedgerow.privacy.spending import label_spending
+from hedgerow.vertical.run import agreement_for
+from tests.vertical.tables import schema_of, settings, shares, whole
+
+
+def _federation(ledger: Ledger, **ceilings: float) -> Federation:
+    named = {name: Budget(epsilon, 1e-6) for name, epsilon in ceilings.items()}
+    return local_federation(
+        shares(whole(60)), schema_of(), ledger, trust="coordinator",
+        limits=Limits(programs=frozenset({"fedxgboost-ldp"}), **named),  # type: ignore[arg-type]
+        programs=program_factories(),
+    )  # fmt: skip
+
+
+def _agreement(run: str, **further: Any) -> Agreement:
+    own = {"protection": "ldp", "epsilon": 1.0, "n_trees": 1, "max_depth": 1, **further}
+    return agreement_for(schema_of(), settings(**own), run)
+
+
+@pytest.mark.parametrize("ceiling", ["budget", "per_month"])
+def test_runs_under_new_names_add_up_to_no_more_than_a_party_allows(ceiling: str) -> None:
+    ledger = Ledger.in_memory()
+    federation = _federation(ledger, **{ceiling: 2.5})
+    for run in ("one", "two"):
+        Conversation(federation, _agreement(run), ledger).run()
+    with pytest.raises(RefusedBy, match="over-limits"):
+        Conversation(federation, _agreement("three"), ledger).run()
+    Conversation(federation, _agreement("four", epsilon=0.5), ledger).run()
+    assert label_spending(ledger, "bank") == label_spending(ledger, "bank", monthly=True) == 2.5
+    assert label_spending(ledger, "shop") == 0  # it has no labels
+
+
+def test_one_run_costs_no_more_than_a_party_allows_for_each() -> None:
+    ledger = Ledger.in_memory()
+    with pytest.raises(RefusedBy, match="over-limits"):
+        Conversation(
+            _federation(ledger, per_run=2.0), _agreement("one", epsilon=20.0), ledger
+        ).run()
+    assert ledger.lines(kind="disclose") == []
+
+
+@pytest.mark.parametrize("spends", [{}, {"bank": 0.1}, {"shop": 1.0}, {"bank": 1.0, "shop": 1.0}])
+def test_an_agreement_that_hides_what_labels_pay_is_refused(spends: dict[str, float]) -> None:
+    ledger = Ledger.in_memory()
+    hiding = replace(_agreement("one"), spends=spends)
+    with pytest.raises(RefusedBy, match="not readable"):
+        Conversation(_federation(ledger, per_run=2.0), hiding, ledger).run()
+
+
+def test_two_agreements_under_way_do_not_both_take_what_is_left() -> None:
+    """Both are opened before either is entered; the second is refused where it is to be entered."""
+    ledger = Ledger.in_memory()
+    federation = _federation(ledger, budget=1.5)
+    first, second = (Conversation(federation, _agreement(run), ledger) for run in ("one", "two"))
+    send, between = federation.post.send, [second]
+
+    def sending(messages: Any, wanted: str, seconds: float) -> Any:
+        if wanted == "joined" and between:
+            between.pop().run()
+        return send(messages, wanted, seconds)
+
+    federation.post.send = sending  # type: ignore[method-assign]
+    with pytest.raises(RefusedBy, match="over-limits"):
+        first.run()
+    assert label_spending(ledger, "bank") == 1.0
