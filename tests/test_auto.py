@@ -41,7 +41,7 @@ from hedgerow.growing.auto.start import (
     known_classes,
 )
 from hedgerow.growing.auto.tables import TAUS as TABLE_TAUS
-from hedgerow.growing.auto.tables import cell_weights, cut_parts, draw_columns, overlap
+from hedgerow.growing.auto.tables import Spread, cell_weights, draw_columns, overlap
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Tree
 from hedgerow.presets import plan_for
@@ -292,7 +292,7 @@ def test_a_column_of_many_bins_has_less_noise_in_each() -> None:
 def test_parts_are_numbered_without_gaps(ordered: bool, n_parts: int) -> None:
     rng = np.random.default_rng(n_parts)
     counts, theta = rng.uniform(0, 100, 15), rng.normal(0, 1, 15)
-    part = cut_parts(counts, n_parts, ordered, theta, 1.0)
+    part = Spread.of(counts, ordered, theta, 1.0).parts(n_parts)
     assert sorted(set(part.tolist())) == list(range(part.max() + 1))
     assert part.max() < n_parts
     order = np.arange(15) if ordered else np.argsort(theta)
@@ -300,9 +300,9 @@ def test_parts_are_numbered_without_gaps(ordered: bool, n_parts: int) -> None:
 
 
 def test_a_shift_moves_the_cuts_of_a_table() -> None:
-    counts, theta = np.full(24, 50.0), np.zeros(24)
+    spread = Spread.of(np.full(24, 50.0), True, np.zeros(24), 0.5)
     cuts = {
-        shift: np.flatnonzero(np.diff(cut_parts(counts, 4, True, theta, 0.5, shift))).tolist()
+        shift: np.flatnonzero(np.diff(spread.parts(4, shift))).tolist()
         for shift in (-0.49, -0.25, 0.0, 0.25, 0.49)
     }
     assert cuts[0.0] == [5, 11, 17]
@@ -324,8 +324,10 @@ def test_tables_draw_no_column_twice_and_no_column_without_a_chance() -> None:
     chance = np.array([0.5, 0.0, 0.3, 0.2])
     for number in range(50):
         drawn = draw_columns(stream(1, "tables", number), chance, 4)
-        assert len(set(drawn.tolist())) == len(drawn) == 3
+        assert len(set(drawn)) == len(drawn) == 3
         assert 1 not in drawn
+        again = stream(1, "tables", number).choice(4, 3, replace=False, p=chance)
+        assert drawn == again.tolist()
     assert overlap(np.full(4, 0.25), 16, 3.0) == pytest.approx(4 / 48)
 
 

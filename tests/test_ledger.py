@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -423,3 +424,14 @@ def test_what_was_left_out_is_counted_on_record() -> None:
         refusals.record(f"x{i}", "not-in-plan")
     counts = [line.values for line in ledger.lines("a", "unlisted")]
     assert counts == [{"word": "unknown-run", "count": n} for n in (1, 10, 100, 1000)]
+
+
+def test_a_line_follows_the_last_that_stayed_after_one_was_rolled_back() -> None:
+    ledger = Ledger.in_memory()
+    first = ledger.append("a", "boot")
+    with suppress(RuntimeError), ledger.transaction():
+        ledger.append("a", "boot")
+        raise RuntimeError
+    assert ledger.last() == (1, first.hash)
+    assert ledger.append("a", "boot").previous == first.hash
+    assert ledger.verify() == 2

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hedgerow.errors import FormatError
-from hedgerow.privacy.identity import Announcement, Identity
+from hedgerow.privacy import identity
+from hedgerow.privacy.identity import Announcement, Identity, signed_by
 from hedgerow.privacy.masks import Context, MaskKeys, add_modulo
 
 NAMES = ("a", "b", "c", "d")
@@ -85,3 +86,17 @@ def test_a_key_that_gives_no_secret_is_refused(key: str) -> None:
 def test_sums_wrap_modulo_two_to_the_sixty_four() -> None:
     top = np.array([2**64 - 1, 2**63], np.uint64)
     assert add_modulo([top, np.array([2, 2**63], np.uint64)]).tolist() == [1, 0]
+
+
+def test_a_signature_holds_for_its_own_key_and_message_alone() -> None:
+    """Also one that this process made itself, which is not computed again."""
+    one, other = Identity(), Identity()
+    signature = one.sign(b"yes")
+    assert signed_by(one.public, b"yes", signature)
+    assert not signed_by(other.public, b"yes", signature)
+    assert not signed_by(one.public, b"no", signature)
+    assert not signed_by(one.public, b"yes", other.sign(b"yes"))
+    assert not signed_by(one.public, b"yes", f"{signature[:-1]}{'01'[signature[-1] == '0']}")
+    identity._VALID.clear()
+    assert signed_by(one.public, b"yes", signature)
+    assert not signed_by(other.public, b"yes", signature)

@@ -226,6 +226,12 @@ def test_a_single_leaf_adds_a_constant() -> None:
     assert model.decision_function(table).tolist() == [[0.25], [0.25]]
 
 
+def test_a_tree_as_bytes_is_what_packing_makes_of_its_arrays() -> None:
+    for tree in (single_leaf(np.array([0.5])), *MODEL.trees):
+        arrays = {**tree.structure.arrays(), "values": tree.values}
+        assert tree.to_bytes() == pack({}, arrays)
+
+
 def test_stacking_keeps_every_structure() -> None:
     structures = [tree.structure for tree in MODEL.trees]
     again = unstack(stack(structures))

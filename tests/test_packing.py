@@ -49,6 +49,9 @@ def test_what_is_packed_comes_back(values: dict, packed: dict) -> None:  # type:
         assert found_arrays[name].shape == array.shape
         assert found_arrays[name].tobytes() == array.tobytes()
     assert pack(found, found_arrays) == data
+    table = [[name, str(a.dtype), list(a.shape)] for name, a in sorted(packed.items())]
+    header = canonical_json({"values": values, "arrays": table})
+    assert data[: 4 + len(header)] == struct.pack("<I", len(header)) + header
 
 
 @settings(max_examples=300, deadline=None)

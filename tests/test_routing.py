@@ -195,3 +195,30 @@ def test_the_same_bytes_cut_elsewhere_are_another_tree() -> None:
     joined = [b"|".join(a.tobytes() for a in s.arrays().values()) for s in (one, other)]
     assert joined[0] == joined[1]
     assert one.key != other.key
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 3, 4])
+def test_small_tables_lead_where_rules_do_also_by_kept_leaves(
+    n_columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a wide column; leaves of several trees are kept while these are asked about."""
+    import tests.test_routing as here
+
+    grid = base_grid(NARROW)
+    monkeypatch.setattr(here, "GRID", grid)
+    monkeypatch.setattr(here, "MIXED", NARROW)
+    rng = np.random.default_rng(n_columns)
+    columns = rng.permutation(len(grid))[:n_columns]
+    trees = [random_tree(columns, 4, rng) for _ in range(3)]
+    codes = random_codes(1500, rng)  # more than a block of rows
+    routes, kernel = routes_of(trees, grid), (20, kernels.LOGISTIC, kernels.NEWTON, 1 << 62, 2)
+    assert set(routes.trees[:, 1].tolist()) <= set(range(1, n_columns + 1))
+    expected = [
+        sum(leaf_by_rules(tree, codes, row) * 1000**i for i, tree in enumerate(trees))
+        for row in range(1500)
+    ]
+    assert leaves(trees, codes).tolist() == expected
+    routes.leaf_sums(codes, np.zeros((1500, 1)), np.ones(1500), *kernel)
+    assert codes in routing._KEPT
+    assert leaves(trees, codes).tolist() == expected
+    assert codes not in routing._KEPT

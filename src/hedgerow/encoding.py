@@ -9,6 +9,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -52,14 +53,14 @@ class ColumnCodes:
             if not column.missing:
                 self._absent += int(np.sum(codes == grid.missing_code))
             return codes
-        found, index = _positions(values, column.categories, self._place)
-        self._unknown += _rows_with(found == UNKNOWN, index)
-        self._absent += _rows_with(found == MISSING, index)
+        found, places = _positions(values, column.categories, self._place)
+        self._unknown += places.count(found == UNKNOWN)
+        self._absent += places.count(found == MISSING)
         other = grid.missing_code if grid.other_code is None else grid.other_code
         table = np.where(
             found == UNKNOWN, other, np.where(found == MISSING, grid.missing_code, found)
         )
-        return table.astype(np.uint8 if grid.n_codes <= 256 else np.uint16)[index]
+        return places.take(table.astype(np.uint8 if grid.n_codes <= 256 else np.uint16))
 
     def check(self) -> None:
         """Raise TableError if anything that was read does not fit the schema."""
@@ -92,10 +93,10 @@ class Targets:
         """Targets of a batch: (row,)."""
         label = self._label
         if label.classes:
-            found, index = _positions(values, label.classes, self._place)
-            self._unknown += _rows_with(found == UNKNOWN, index)
-            self._absent += _rows_with(found == MISSING, index)
-            return found.astype(np.float64)[index]
+            found, places = _positions(values, label.classes, self._place)
+            self._unknown += places.count(found == UNKNOWN)
+            self._absent += places.count(found == MISSING)
+            return places.take(found.astype(np.float64))
         numbers = self._numbers.read(values).astype(np.float64)
         self._absent += int(np.sum(np.isnan(numbers)))
         if label.lower is None or label.upper is None:
@@ -252,37 +253,59 @@ class Numbers:
 
 def _positions(
     values: Any, listed: Sequence[Value], place: str
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int32], _Places]:
     """Positions in the list of the distinct values, and which of them each row has.
 
     The last of them may be missing values, which rows then have as number -1.
     """
     if (whole := _whole_numbers(values)) is not None:
-        lowest, span, index = whole
+        places, span = whole
+        lowest = places.lowest
         # The values that may be there, less the lowest: if they are many, those that are.
-        there = np.arange(span) if span <= _FEW else np.flatnonzero(np.bincount(index))
+        there = np.arange(span) if span <= _FEW else np.flatnonzero(places.counts(span))
         table = np.zeros(span, np.int32)  # no row has what lies between them
         table[there] = positions_of((there + lowest).tolist(), listed)
-        return table, index
+        return table, places
     unique, index = unique_of(values, place)
-    return np.append(positions_of(unique, listed), np.int32(MISSING)), index
+    return np.append(positions_of(unique, listed), np.int32(MISSING)), _Places(index)
 
 
-def _rows_with(chosen: NDArray[np.bool_], index: NDArray[np.int64]) -> int:
-    """How many rows have one of the chosen distinct values."""
-    return int(np.count_nonzero(chosen[index])) if chosen.any() else 0
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """Which of some distinct values each row has: by how much its number is above the lowest."""
+
+    numbers: NDArray[Any]  # (row,) whole numbers
+    lowest: int = 0
+    dense: bool = False  # whether none is below the lowest, which stands for a missing value
+
+    def take(self, table: NDArray[Any]) -> NDArray[Any]:
+        """What the table has for each row's value: (row,)."""
+        if not self.dense:
+            return np.asarray(table[self.numbers])  # -1 is the last one
+        from hedgerow import kernels  # compiled loops load slowly, and plans need none
+
+        found = np.empty(len(self.numbers), table.dtype)
+        kernels.take_above(np.ascontiguousarray(self.numbers), self.lowest, table, found)
+        return found
+
+    def counts(self, n: int) -> NDArray[np.int64]:
+        """How many rows have each of the values: (value,)."""
+        return np.bincount(self.numbers.astype(np.int64) - self.lowest, minlength=n)
+
+    def count(self, chosen: NDArray[np.bool_]) -> int:
+        """How many rows have one of the chosen values."""
+        return int(np.count_nonzero(self.take(chosen))) if chosen.any() else 0
 
 
-def _whole_numbers(values: Any) -> tuple[int, int, NDArray[np.int64]] | None:
-    """A column of whole numbers close together: the lowest, how many there could be, and by how
-    much each is above the lowest; None for any other."""
+def _whole_numbers(values: Any) -> tuple[_Places, int] | None:
+    """A column of whole numbers close together, and how many there could be; None for others."""
     kind = getattr(values, "dtype", None)
     if not isinstance(kind, np.dtype) or kind.kind not in "iu" or not len(values):
         return None
-    array = np.asarray(values)
+    array = np.asarray(values) if kind.isnative else np.asarray(values).astype(np.int64)
     lowest, highest = int(array.min()), int(array.max())
     close = highest - lowest < _CLOSE and lowest > -(2**62) and highest < 2**62
-    return (lowest, highest - lowest + 1, array.astype(np.int64) - lowest) if close else None
+    return (_Places(array, lowest, True), highest - lowest + 1) if close else None
 
 
 def unique_of(values: Any, place: str) -> tuple[list[Any], NDArray[np.int64]]:

@@ -20,14 +20,14 @@ FAIL_POINTS = (
     "write-model",
 )
 _passed: dict[str, int] = {}
+_WANTED = os.environ.get("HEDGEROW_FAIL_AT", "")  # as it was when the process began
 
 
 def fail_point(name: str) -> None:
     """Die here if the environment says so."""
-    wanted = os.environ.get("HEDGEROW_FAIL_AT")
-    if not wanted:
+    if not _WANTED:
         return
-    place, _, number = wanted.partition("@")
+    place, _, number = _WANTED.partition("@")
     if place == name:
         _passed[name] = _passed.get(name, 0) + 1
         if _passed[name] == int(number or 1):

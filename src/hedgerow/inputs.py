@@ -97,15 +97,27 @@ def classes_in(y: Any) -> list[Value]:
 
 def split_rows(rows: Rows, parties: Any) -> dict[str, Rows]:
     """Rows by party label; labels must be party names."""
-    labels = np.asarray(parties).astype(str)
+    labels = np.asarray(parties)
     if labels.shape != (rows.n_rows,):
         raise TableError(
             f"parties has shape {labels.shape}; give one party name for each of {rows.n_rows} rows"
         )
-    names, index = np.unique(labels, return_inverse=True)
+    names, index = _told_apart(labels)
     order = np.argsort(index, kind="stable")  # rows of one party together, in their order
     places = np.split(order, np.cumsum(np.bincount(index))[:-1])
-    return {str(name): rows.take(place) for name, place in zip(names, places, strict=True)}
+    return {name: rows.take(place) for name, place in zip(names, places, strict=True)}
+
+
+def _told_apart(labels: NDArray[Any]) -> tuple[list[str], NDArray[Any]]:
+    """Distinct labels in order, and which of them each row has; without sorting all rows."""
+    import pyarrow as pa
+
+    found = pa.array(labels.astype(str, copy=False)).dictionary_encode()
+    texts: list[str] = found.dictionary.to_pylist()
+    names = sorted(texts)
+    place = {name: i for i, name in enumerate(names)}
+    small = np.uint16 if len(names) <= 1 << 16 else np.int64  # the former are sorted by digits
+    return names, np.array([place[text] for text in texts], small)[found.indices.to_numpy()]
 
 
 def class_array(classes: Sequence[Value]) -> NDArray[Any]:

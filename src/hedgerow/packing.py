@@ -11,6 +11,7 @@ import json
 import math
 import struct
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,12 @@ def pack(values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]] | None = 
         kind = _NAMES.get(array.dtype)
         if kind is None:
             raise FormatError(f"array {name!r} has dtype {array.dtype}, which is not packed")
-        table.append([name, kind, list(array.shape)])
+        shape = ",".join(map(str, array.shape))
+        table.append(f'[{_quoted(name)},"{kind}",[{shape}]]')
         chunks.append(array.astype(_DTYPES[kind], copy=False).tobytes())
-    header = canonical_json({"values": values, "arrays": table})
+    text = _ENCODER.encode(values) if values else "{}"
+    # Written piece by piece, as `canonical_json` would: much is packed, and most of it is arrays.
+    header = f'{{"arrays":[{",".join(table)}],"values":{text}}}'.encode()
     return b"".join([struct.pack("<I", len(header)), header, *chunks])
 
 
@@ -84,19 +88,26 @@ _ENCODER = json.JSONEncoder(
 )
 
 
+@lru_cache(maxsize=256)
+def _quoted(name: str) -> str:
+    return _ENCODER.encode(name)
+
+
 def canonical_json(value: Any) -> bytes:
     """JSON with sorted keys and no spaces, so that equal values have equal bytes."""
     return _ENCODER.encode(value).encode("utf-8")
 
 
+_LENGTH = struct.Struct("<Q")
+
+
 def digest(*parts: bytes | str) -> str:
     """SHA-256 over length-prefixed parts, as hex."""
-    state = hashlib.sha256()
+    pieces = []
     for part in parts:
         raw = part.encode("utf-8") if isinstance(part, str) else part
-        state.update(struct.pack("<Q", len(raw)))
-        state.update(raw)
-    return state.hexdigest()
+        pieces += [_LENGTH.pack(len(raw)), raw]
+    return hashlib.sha256(b"".join(pieces)).hexdigest()
 
 
 def _no_constant(name: str) -> Any:

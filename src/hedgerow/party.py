@@ -156,7 +156,7 @@ class Party:
                 reply = self._dispatch(asked)
             except Exception as error:  # whatever went wrong, nothing about it may leave
                 reply = self._refuse(error, asked)
-            reply = replace(reply, request=heard.hash if heard is not None else "")
+            reply = Message(reply.type, reply.body, request=heard.hash if heard is not None else "")
             return reply.signed(self.identity).to_bytes()
 
     def _checked(self, message: Message) -> Message:
@@ -323,7 +323,7 @@ class Party:
         return reply
 
     def _stored_or_new(self, ask: Ask, run: _Run, message: Message) -> Message:
-        charges = self._ledger.lines(self.name, "charge", ask.run, ask.slot)
+        charges = (line for line in run.reservation.charges() if line.slot == ask.slot)
         charged = [line for line in charges if line.attempt == ask.attempt]
         if charged and (stored := self._answered(ask, charged[0], message.hash)) is not None:
             return stored
@@ -422,7 +422,8 @@ class Party:
         """Exact sums, then this party's noise and mask. The last number is a zero check."""
         coins = self._coins_for(ask, run)
         exact = self._scores.exact(ask.query, ask.noise.bits, coins)
-        total = np.append(exact, 0).view(np.uint64)
+        total = np.zeros(len(exact) + 1, np.uint64)
+        total[:-1] = exact.view(np.uint64)
         trust, source = run.plan.privacy.trust, "none"
         if trust != "coordinator":
             blocks = [block.size for block in ask.query.blocks]

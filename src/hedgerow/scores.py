@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import reduce
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import ColumnGrid, base_grid
+from hedgerow.binning import base_grid
 from hedgerow.losses import loss_for
 from hedgerow.model.routing import Routes, shared_routes
 from hedgerow.model.tree import Tree
@@ -129,44 +131,68 @@ class RunningScores:
         if begin < self.ref.length or first > self.ref.length:
             self.reset()
         if first <= self.ref.length:
-            fresh = trees[self.ref.length - first :][: wanted.length - self.ref.length]
-            older = max(0, begin - self.ref.length)
-            self._add(fresh[:older])
+            stop = wanted.length - first
+            middle = max(self.ref.length - first, begin - first)
+            self._add(trees, self.ref.length - first, middle)
             if step_trees:
                 self._both[1], self._before_length = self._both[0], self.ref.length
-            self._add(fresh[older:])
+            self._add(trees, middle, stop)
         if self.ref == wanted and (not step_trees or self._before_length == begin):
             return True
         self.reset()
         # What was here belonged to another run, perhaps. All trees are at hand: begin anew.
         return went_on and first == 0 and self.sync(wanted, first, trees, step_trees)
 
-    def _add(self, trees: Sequence[Tree]) -> None:
-        """Add trees in their order, all in one pass over the rows."""
-        if not trees:
+    def _add(self, trees: Sequence[Tree], first: int, stop: int) -> None:
+        """Add trees first .. stop - 1 in their order, all in one pass over the rows."""
+        if first >= min(stop, len(trees)):
             return
-        for tree in trees:
-            tree.check(self._schema, self._n_outputs)
-        routes, values = _compiled(tuple(trees), base_grid(self._schema))
-        after = _after(self.ref, tuple(trees))
+        step = _step_of(trees, first, stop, self._schema, self._n_outputs)
+        after = step.after(self.ref)
         try:
-            routes.add_scores(self._rows.codes, self._both[0], values)
+            step.routes.add_scores(self._rows.codes, self._both[0], step.values)
         except BaseException:
             self.reset()  # some rows may have their values already, and would get them again
             raise
         self.ref = after
 
 
-@lru_cache(maxsize=4)
-def _after(ref: EnsembleRef, trees: tuple[Tree, ...]) -> EnsembleRef:
-    for tree in trees:
-        ref = ref.then(tree.to_bytes())
-    return ref
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """Some trees of a message, checked and ready to be added to scores."""
+
+    trees: Sequence[Tree]  # of the message
+    chosen: Sequence[Tree]
+    routes: Routes
+    values: NDArray[np.float32]
+    refs: dict[EnsembleRef, EnsembleRef] = field(default_factory=dict)
+
+    def after(self, ref: EnsembleRef) -> EnsembleRef:
+        """The reference when these trees follow `ref`."""
+        if ref not in self.refs:
+            self.refs[ref] = reduce(
+                lambda so_far, tree: so_far.then(tree.to_bytes()), self.chosen, ref
+            )
+        return self.refs[ref]
 
 
-@lru_cache(maxsize=2)  # parties of one process get the same trees
-def _compiled(
-    trees: tuple[Tree, ...], grid: tuple[ColumnGrid, ...]
-) -> tuple[Routes, NDArray[np.float32]]:
-    routes = shared_routes([tree.structure for tree in trees], grid)
-    return routes, np.concatenate([tree.values for tree in trees])
+_STEPS: OrderedDict[tuple[int, int, int, str, int], _Step] = OrderedDict()
+MAX_STEPS = 4
+
+
+def _step_of(trees: Sequence[Tree], first: int, stop: int, schema: Schema, n_outputs: int) -> _Step:
+    """Trees first .. stop - 1 of a message; parties of one process get the same ones."""
+    key = (id(trees), first, stop, schema.hash, n_outputs)
+    if (known := _STEPS.get(key)) is not None and known.trees is trees:
+        return known
+    chosen = trees[first:stop]
+    for tree in chosen:
+        tree.check(schema, n_outputs)
+    routes = shared_routes([tree.structure for tree in chosen], base_grid(schema))
+    step = _Step(trees, chosen, routes, np.concatenate([tree.values for tree in chosen]))
+    while len(_STEPS) >= MAX_STEPS:
+        with suppress(KeyError):  # another thread was quicker
+            _STEPS.popitem(last=False)
+    if isinstance(trees, tuple):  # else it may have other trees the next time
+        _STEPS[key] = step  # holds the trees, so that their id belongs to no others
+    return step

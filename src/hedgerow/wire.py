@@ -7,7 +7,7 @@ Trees travel beside an ask's body, because the body already names them by hash.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -160,7 +160,8 @@ class Message:
         return digest("hedgerow message 2", self.type, self.request, self.body)
 
     def signed(self, identity: Identity) -> Message:
-        return replace(self, signature=identity.sign(self.hash.encode()))
+        signature = identity.sign(self.hash.encode())
+        return Message(self.type, self.body, signature, self.trees_from, self.trees, self.request)
 
     def is_signed_by(self, public: str) -> bool:
         return signed_by(public, self.hash.encode(), self.signature)

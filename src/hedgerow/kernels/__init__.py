@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.kernels import hashes, levels, loops, trees
+from hedgerow.kernels import hashes, levels, loops, shapes, structures, trees
 from hedgerow.kernels.hashes import PER_WORD
 from hedgerow.kernels.loops import (
     AVERAGING,
@@ -30,12 +30,12 @@ from hedgerow.kernels.loops import (
 from hedgerow.kernels.threads import BLOCK, over_rows, use_threads
 
 __all__ = [
-    "AVERAGING", "BLOCK", "COUNT", "GRADIENT", "LOGISTIC", "MAX_BLENDED",
-    "NEWTON", "NO_CLIP", "PER_WORD", "SLOPE", "SOFTMAX",
-    "SQUARED", "add_kept", "add_scores", "band_keys", "best_splits", "column_hessians",
-    "column_sums", "encode", "go_right", "grow_tree", "hash_rows", "leaf_counts", "leaf_sums",
-    "level_histograms", "node_histograms", "row_numbers", "search_all",
-    "search_window", "step_sums", "sums_by_place", "use_threads",
+    "AVERAGING", "BLOCK", "COUNT", "GRADIENT", "LOGISTIC", "MAX_BLENDED", "NEWTON", "NO_CLIP",
+    "PER_WORD", "SLOPE", "SOFTMAX", "SQUARED", "add_kept", "add_scores", "as_table", "as_walk",
+    "band_keys", "best_splits", "column_hessians", "column_sums", "encode", "go_right",
+    "grow_tree", "hash_rows", "leaf_counts", "leaf_sums", "level_histograms", "node_histograms",
+    "objection", "row_numbers", "search_all", "search_window", "step_sums", "sums_by_place",
+    "table_tree", "take_above", "use_threads",
 ]  # fmt: skip
 
 _STRETCHES = 1024  # of a column's range, for the guess where a value lies
@@ -45,7 +45,8 @@ _CHUNK = 1 << 15  # values that are made float32 at once
 
 def leaf_sums(*arguments: Any) -> Ints:
     """Integer sums of every row's numbers in every leaf of every tree: (number, leaf)."""
-    return np.ascontiguousarray(_summed(loops.leaf_sums, arguments[3], *arguments).T)
+    loop, target, n_trees = loops.leaf_sums, arguments[3], len(arguments[9])
+    return np.ascontiguousarray(_summed(loop, target, *arguments, each=n_trees).T)
 
 
 def node_histograms(*arguments: Any) -> Ints:
@@ -62,7 +63,8 @@ def leaf_counts(narrow: Any, wide: Any, *tree: Any) -> Ints:
 
 def column_sums(*arguments: Any) -> Ints:
     """Sums of every row's numbers by bin of every column: (number, bin of all columns)."""
-    return np.ascontiguousarray(_summed(loops.column_sums, arguments[3], *arguments).T)
+    loop, target, n_columns = loops.column_sums, arguments[3], len(arguments[9])
+    return np.ascontiguousarray(_summed(loop, target, *arguments, each=n_columns).T)
 
 
 def column_hessians(*arguments: Any) -> Ints:
@@ -160,21 +162,34 @@ def sums_by_place(place: Any, numbers: Ints, n_places: int) -> Ints:
     return total
 
 
-def _summed(loop: Any, target: Any, *arguments: Any) -> Ints:
-    parts = over_rows(lambda first, stop: loop(*arguments, first, stop), len(target))
+def _summed(loop: Any, target: Any, *arguments: Any, each: int = 1) -> Ints:
+    parts = over_rows(lambda first, stop: loop(*arguments, first, stop), len(target), each)
     return np.asarray(sum(parts[1:], parts[0]))
 
 
 def add_scores(narrow: Any, wide: Any, scores: Floats, *trees: Any) -> None:
     """Add each tree's leaf value to the running scores, in tree order, in float64."""
     loop: Any = loops.add_scores
-    over_rows(lambda first, stop: loop(narrow, wide, scores, *trees, first, stop), scores.shape[0])
+
+    def work(first: int, stop: int) -> None:
+        loop(narrow, wide, scores, *trees, first, stop)
+
+    over_rows(work, scores.shape[0], len(trees[0]))
 
 
-def add_kept(scores: Floats, kept: NDArray[np.uint8], values: NDArray[np.float32]) -> None:
-    """Add one tree's leaf values where every row's leaf is known already."""
+def add_kept(
+    scores: Floats, kept: NDArray[np.uint8], values: NDArray[np.float32], first_leaf: Any
+) -> None:
+    """Add trees' leaf values where every row's leaf in each of them is known: (tree, row)."""
     loop: Any = loops.add_kept
-    over_rows(lambda first, stop: loop(scores, kept, values, first, stop), scores.shape[0])
+    arrays = (scores, kept, values, first_leaf)
+    over_rows(lambda first, stop: loop(*arrays, first, stop), scores.shape[0])
+
+
+def take_above(values: NDArray[Any], lowest: int, table: NDArray[Any], out: NDArray[Any]) -> None:
+    """What the table has at each whole number less the lowest; see `loops.take_above`."""
+    loop: Any = loops.take_above
+    over_rows(lambda first, stop: loop(values, lowest, table, first, stop, out), len(values))
 
 
 def encode(
@@ -205,3 +220,31 @@ def encode(
                 loops.encode(block, edges, lead, scale, missing, out[begin:end])
 
     over_rows(work, len(values))
+
+
+def objection(*tree: Any) -> tuple[int, int]:
+    """What speaks against a tree, and the node; see `structures.objection`."""
+    loop: Any = structures.objection
+    what, node = loop(*tree)
+    return int(what), int(node)
+
+
+def table_tree(*columns: Any) -> tuple[NDArray[Any], ...]:
+    """A tree of the cells of several columns' parts; see `structures.table_tree`."""
+    loop: Any = structures.table_tree
+    found: tuple[NDArray[Any], ...] = loop(*columns)
+    return found
+
+
+def as_table(*tree: Any) -> tuple[int, NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """A tree of few columns as a table; see `shapes.as_table`."""
+    loop: Any = shapes.as_table
+    n_columns, columns, sizes, after = loop(*tree)
+    return int(n_columns), columns, sizes, after
+
+
+def as_walk(*tree: Any) -> tuple[int, NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """A tree to be walked or blended; see `shapes.as_walk`."""
+    loop: Any = shapes.as_walk
+    depth, sizes, after, nodes = loop(*tree)
+    return int(depth), sizes, after, nodes

@@ -53,9 +53,15 @@ def use_threads(n: int) -> int:
     return before
 
 
-def ranges_of(n_rows: int) -> list[tuple[int, int]]:
-    """Row ranges (first, stop) for the threads: whole blocks but for the last."""
-    wanted = max(1, min(_RANGES * _pool.size, n_rows // _LEAST)) if _pool.size > 1 else 1
+def ranges_of(n_rows: int, each: int = 1) -> list[tuple[int, int]]:
+    """Row ranges (first, stop) for the threads: whole blocks but for the last.
+
+    Where a row takes several steps (`each`), such as a tree or a column, fewer rows will do.
+    """
+    worth = max(n_rows, n_rows * each // 4) // _LEAST
+    wanted = min(_RANGES * _pool.size, worth) if _pool.size > 1 else 1
+    if wanted <= 1:
+        return [(0, n_rows)]
     blocks = -(-n_rows // BLOCK)
     size = max(1, -(-blocks // wanted)) * BLOCK
     return [(first, min(n_rows, first + size)) for first in range(0, max(n_rows, 1), size)]
@@ -68,9 +74,9 @@ def over_items(work: Callable[[S], T], items: Sequence[S]) -> list[T]:
     return list(_pool.threads().map(work, items))
 
 
-def over_rows(work: Callable[[int, int], T], n_rows: int) -> list[T]:
-    """What `work(first, stop)` gives for every range, in order."""
-    ranges = ranges_of(n_rows)
+def over_rows(work: Callable[[int, int], T], n_rows: int, each: int = 1) -> list[T]:
+    """What `work(first, stop)` gives for every range, in order; see `ranges_of`."""
+    ranges = ranges_of(n_rows, each)
     if len(ranges) == 1:
         return [work(*ranges[0])]
     return list(_pool.threads().map(lambda r: work(*r), ranges))

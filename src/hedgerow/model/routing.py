@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -24,8 +25,10 @@ from hedgerow.model.tree import Structure, Tree
 from hedgerow.schema import Schema
 
 MAX_SHARED = 8
-_NOTHING = np.zeros(0, np.uint8)
-# The leaf of every row of a table in the tree that was asked about last, and that tree's key.
+_NOTHING = np.zeros((0, 0), np.uint8)
+MAX_KEPT = 1 << 22  # leaves of rows that are kept of several trees
+# The leaf of every row of a table in the trees that were asked about last (tree, row), counted in
+# each tree, and the key of these trees.
 _KEPT: WeakKeyDictionary[Codes, tuple[bytes, NDArray[np.uint8]]] = WeakKeyDictionary()
 
 
@@ -41,7 +44,7 @@ class Routes:
     after: NDArray[np.int32]  # next node, -1 - k for leaf k; in tables what a code adds
     nodes: NDArray[np.int32]  # (node to blend, 5): see `Piece`, with places instead of columns
     n_leaves: int
-    key: bytes  # names the tree and its grid if there is just one, else empty
+    key: bytes  # names the trees and their grid
 
     def leaf_sums(
         self,
@@ -56,9 +59,9 @@ class Routes:
     ) -> NDArray[np.int64]:
         """(number, leaf) on the grid 2**-bits; codes of loss and update as in `kernels`.
 
-        Where each row lies in a single tree is kept: its scores are mostly added next.
+        Where each row lies is kept if that is not much: mostly its scores are added next.
         """
-        kept = np.empty(codes.n_rows if self.key and self.n_leaves <= 256 else 0, np.uint8)
+        kept = self._room_for(codes.n_rows)
         total = kernels.leaf_sums(
             codes.narrow, codes.wide, scores, target, bits, loss, update, clip, width, *self.arrays,
             self.n_leaves, kept,
@@ -71,10 +74,20 @@ class Routes:
         self, codes: Codes, scores: NDArray[np.float64], values: NDArray[np.float32]
     ) -> None:
         key, kept = _KEPT.pop(codes, (b"", _NOTHING))
-        if self.key and key == self.key:
-            kernels.add_kept(scores, kept, values)
+        if key == self.key:
+            kernels.add_kept(scores, kept, values, self.trees[:, 3])
         else:
             kernels.add_scores(codes.narrow, codes.wide, scores, *self.arrays, values)
+
+    def _room_for(self, n_rows: int) -> NDArray[np.uint8]:
+        """For a leaf of every row in every tree, a byte each; none if they do not fit."""
+        few = len(self.trees) == 1 or len(self.trees) * n_rows <= MAX_KEPT
+        return np.empty((len(self.trees), n_rows) if few and self._small else (0, 0), np.uint8)
+
+    @cached_property
+    def _small(self) -> bool:
+        ends = np.append(self.trees[1:, 3], self.n_leaves)
+        return int((ends - self.trees[:, 3]).max(initial=0)) <= 256
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
@@ -109,7 +122,7 @@ def routes_of(structures: Sequence[Structure], grid: Sequence[ColumnGrid]) -> Ro
         np.concatenate(after),
         blends,
         n_leaves,
-        structures[0].key + b"%d" % id(grid) if len(structures) == 1 else b"",
+        b"".join(structure.key for structure in structures) + b"%d" % id(grid),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -17,8 +17,16 @@ from hedgerow.packing import pack
 from hedgerow.schema import Categorical, Column, Schema
 
 MAX_NODES = 1 << 20
+_Kinds = tuple[tuple[str, str, tuple[int, ...]], ...]
 _FIELDS = ("feature", "threshold", "missing_left", "left", "right", "member_start", "members")
+_BY_NAME = tuple(sorted(_FIELDS))
 _DTYPES = (np.int32, np.float32, np.uint8, np.int32, np.int32, np.int32, np.uint64)
+# By the numbers of `kernels.structures.objection`.
+_OBJECTIONS = (
+    "", "arrays do not have the same length", "nodes do not form a tree",
+    "column is none of the schema's", "node is not described correctly",
+    "threshold is not finite",
+)  # fmt: skip
 MAX_CHECKED = 1024
 # Keys of structures and hashes of schemas that they fit. Each structure comes several times: in a
 # question, in its tree, and at every party of one process.
@@ -51,7 +59,7 @@ class Structure:
     def n_nodes(self) -> int:
         return len(self.feature)
 
-    @property
+    @cached_property
     def n_leaves(self) -> int:
         return int(np.count_nonzero(self.feature < 0))
 
@@ -67,10 +75,18 @@ class Structure:
     @cached_property
     def key(self) -> bytes:
         """A name that no other structure has: a hash over types, lengths and contents."""
-        state = blake2b()
-        for array in self.arrays().values():
-            state.update(f"{array.dtype.str} {array.shape} ".encode() + array.tobytes())
-        return state.digest()
+        return blake2b(str(self.kinds).encode() + b"\n" + self.raw).digest()
+
+    @cached_property
+    def kinds(self) -> _Kinds:
+        """Name, type and shape of every array, by name."""
+        arrays = [(name, getattr(self, name)) for name in _BY_NAME]
+        return tuple([(name, array.dtype.str, array.shape) for name, array in arrays])
+
+    @cached_property
+    def raw(self) -> bytes:
+        """Contents of the arrays, by name, as `packing` writes them."""
+        return b"".join([getattr(self, name).tobytes() for name in _BY_NAME])
 
     def check(self, schema: Schema) -> None:
         """Raise FormatError unless this is a tree over the schema's columns."""
@@ -85,39 +101,18 @@ class Structure:
         n = self.n_nodes
         if not 1 <= n <= MAX_NODES:
             raise FormatError(f"a tree has {n} nodes; expected 1 to {MAX_NODES}")
-        wrong = (
-            any(getattr(self, f).shape != (n,) for f in _FIELDS[:5])
-            or self.member_start.shape != (n + 1,)
-            or self.member_start[0] != 0
-            or self.member_start[-1] != len(self.members)
-            or bool((np.diff(self.member_start) < 0).any())
-        )
-        if wrong:
-            raise FormatError("a tree's arrays do not have the same length")
-        inner = np.flatnonzero(self.feature >= 0)
-        children = np.concatenate([self.left[inner], self.right[inner]])
-        parents = np.concatenate([inner, inner])
-        if (
-            bool((self.left[self.feature < 0] != -1).any())
-            or bool((self.right[self.feature < 0] != -1).any())
-            or bool((children <= parents).any())
-            or not np.array_equal(np.sort(children), np.arange(1, n))
-        ):
-            raise FormatError("a tree's nodes do not form a tree")
-        self._check_splits(schema, inner)
+        shapes = {getattr(self, name).shape for name in _FIELDS[:5]}
+        if shapes != {(n,)} or self.member_start.shape != (n + 1,) or self.members.ndim != 1:
+            raise FormatError(f"a tree's {_OBJECTIONS[1]}")
+        from hedgerow import kernels  # compiled loops load slowly, and plans need none
 
-    def _check_splits(self, schema: Schema, inner: NDArray[np.int64]) -> None:
-        if bool((self.feature[inner] >= len(schema.columns)).any()):
-            raise FormatError("a tree uses a column that the schema does not have")
-        if bool((self.feature < -1).any()) or bool((self.missing_left > 1).any()):
-            raise FormatError("a tree's node is not described correctly")
-        if not bool(np.isfinite(self.threshold).all()):
-            raise FormatError("a tree's threshold is not finite")
-        needed = np.array([member_words(c) for c in schema.columns])[self.feature[inner]]
-        wrong = np.diff(self.member_start)[inner] != needed
-        if wrong.any():
-            column = schema.columns[int(self.feature[inner][wrong][0])]
-            raise FormatError(f"a split on {column.name!r} has a wrong category set")
+        arrays = [getattr(self, name) for name in _FIELDS[:6]]
+        what, node = kernels.objection(*arrays, len(self.members), _words_of(schema))
+        if what == len(_OBJECTIONS):
+            name = schema.columns[int(self.feature[node])].name
+            raise FormatError(f"a split on {name!r} has a wrong category set")
+        if what:
+            raise FormatError(f"a tree's {_OBJECTIONS[what]}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,13 +163,41 @@ class Tree:
 
     @cached_property
     def _bytes(self) -> bytes:
-        return pack({}, {**self.structure.arrays(), "values": self.values})
+        """As `pack` would: "values" stands behind all names of a structure's arrays."""
+        values = self.values
+        head = _head((*self.structure.kinds, ("values", values.dtype.str, values.shape)))
+        if head is None:  # written little-endian
+            return pack({}, {**self.structure.arrays(), "values": values})
+        return head + self.structure.raw + values.tobytes()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tree) and self.to_bytes() == other.to_bytes()
 
     def __hash__(self) -> int:
         return hash(self._bytes)
+
+
+@lru_cache(maxsize=4096)
+def _head(arrays: _Kinds) -> bytes | None:
+    """What stands before arrays of these names, types and shapes; None if any is big-endian."""
+    if any(dtype.startswith(">") for _, dtype, _ in arrays):
+        return None
+    empty = {name: np.broadcast_to(np.zeros((), dtype), shape) for name, dtype, shape in arrays}
+    whole, size = pack({}, empty), sum(array.nbytes for array in empty.values())
+    return whole[: len(whole) - size]
+
+
+_WORDS: dict[str, NDArray[np.int64]] = {}
+
+
+def _words_of(schema: Schema) -> NDArray[np.int64]:
+    """`member_words` of every column; of the schema that was asked about last they are kept."""
+    if (known := _WORDS.get(schema.hash)) is not None:
+        return known
+    words = np.array([member_words(column) for column in schema.columns], np.int64)
+    _WORDS.clear()
+    _WORDS[schema.hash] = words
+    return words
 
 
 def single_leaf(

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 from hedgerow.errors import PlanError
 
@@ -58,6 +59,7 @@ def renyi_epsilon(mu: float, delta: float) -> float:
     return bound(_argmin(bound, -30.0, 30.0))
 
 
+@lru_cache(maxsize=256)  # planning, reserving and every party ask for the same
 def epsilon_of(mu: float, delta: float, coordinates: int, accounting: str = "exact") -> float:
     """The epsilon spent by Gaussian slots of total mu that released so many numbers."""
     renyi = renyi_epsilon(mu, delta)
@@ -82,6 +84,7 @@ def epsilon_of(mu: float, delta: float, coordinates: int, accounting: str = "exa
     return high
 
 
+@lru_cache(maxsize=256)
 def mu_of(epsilon: float, delta: float, coordinates: int, accounting: str = "exact") -> float:
     """The largest total mu whose releases cost at most (epsilon, delta)."""
     low, high = 0.0, 1.0

@@ -88,6 +88,9 @@ class Ledger:
         self.path = path
         self._mark = mark_of(path) if path else None
         self._depth = 0
+        # The last line, as far as it is known: nobody else writes to a file under our lock.
+        self._tail: tuple[int, str] | None = None
+        self.rolled_back = 0  # how often lines that were read may have gone again
         self._lock = threading.RLock()  # threads may share a ledger; transactions do not overlap
 
     @classmethod
@@ -176,6 +179,8 @@ class Ledger:
             raise not_in_place(self.path)
 
     def _roll_back(self) -> None:
+        self._tail = None
+        self.rolled_back += 1
         # After a full disk SQLite has rolled back by itself.
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
@@ -203,9 +208,13 @@ class Ledger:
                     f"INSERT INTO line ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (seq, time, owner, kind, run, slot, attempt, body, previous, hash_),
                 )
+                self._tail = (seq, hash_)
             except sqlite3.IntegrityError as error:
+                self._tail = None
                 raise LedgerError(f"the ledger already has this {kind} line") from error
             except sqlite3.DatabaseError as error:
+                self._tail = None
+                self.rolled_back += 1  # SQLite may have done so by itself
                 raise not_written(error) from error
         return line
 
@@ -215,14 +224,16 @@ class Ledger:
         kind: str | None = None,
         run: str | None = None,
         slot: int | None = None,
+        after: int = 0,
     ) -> list[Line]:
-        """Lines in order, filtered by what is given."""
+        """Lines in order, filtered by what is given; those behind number `after` alone."""
         wanted = {"owner": owner, "kind": kind, "run": run, "slot": slot}
         given = {name: value for name, value in wanted.items() if value is not None}
-        where = " AND ".join(f"{name} = ?" for name in given) or "1"
+        # The plus keeps SQLite from walking all lines instead of those of the index.
+        where = " AND ".join([*(f"{name} = ?" for name in given), "+seq > ?"])
         with self._lock:
             rows = self._connection.execute(
-                f"SELECT {_COLUMNS} FROM line WHERE {where} ORDER BY seq", tuple(given.values())
+                f"SELECT {_COLUMNS} FROM line WHERE {where} ORDER BY seq", (*given.values(), after)
             ).fetchall()
         return [Line(*row) for row in rows]
 
@@ -230,7 +241,9 @@ class Ledger:
         """Number and hash of the last line; 0 and GENESIS if there is none."""
         newest = "SELECT seq, hash FROM line ORDER BY seq DESC LIMIT 1"
         with self._lock:
-            return self._connection.execute(newest).fetchone() or (0, GENESIS)
+            if self._tail is None:
+                self._tail = self._connection.execute(newest).fetchone() or (0, GENESIS)
+            return self._tail
 
     def contains(self, seq: int, hash_: str) -> bool:
         """Whether this line, as `last` gave it once, is here."""

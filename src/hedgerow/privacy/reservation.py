@@ -53,12 +53,18 @@ class Drawn:
 
 def drawn_from_rest(charges: Sequence[Line], plan: Plan) -> Drawn:
     """Adds up the first attempt at every slot beyond the listed ones; retries are spares."""
-    first: dict[int, Line] = {}
+    seen, squares, numbers = set[int](), list[float](), 0
     for line in charges:
-        if line.slot >= len(plan.slots):
-            first.setdefault(line.slot, line)
-    squares = math.fsum(float(line.values["mu"]) ** 2 for line in first.values())
-    return Drawn(math.sqrt(squares), sum(int(line.values["numbers"]) for line in first.values()))
+        if line.slot >= len(plan.slots) and line.slot not in seen:
+            values = line.values
+            seen.add(line.slot)
+            squares.append(float(values["mu"]) ** 2)
+            numbers += int(values["numbers"])
+    return Drawn(math.sqrt(math.fsum(squares)), numbers)
+
+
+def _last_attempt(charges: Sequence[Line], slot: int) -> int:
+    return max((line.attempt for line in charges if line.slot == slot), default=0)
 
 
 class Reservation:
@@ -79,7 +85,8 @@ class Reservation:
     ) -> None:
         self.ledger, self.plan, self.owner = ledger, plan, owner
         self._budget, self._per_month = budget, per_month
-        self._same = False  # whether the plan reserved for this run was seen to be this one
+        self._reserved_at = -1  # the ledger's `rolled_back` when this plan was seen reserved
+        self._known: tuple[int, tuple[Line, ...]] = (-1, ())  # the same, and charges read so far
         if at_once:
             self.reserve()
         else:
@@ -126,9 +133,20 @@ class Reservation:
 
     def last_attempt(self, slot: int) -> int:
         """Number of the last attempt charged for a slot, 0 if it was never charged."""
-        # Asked of the ledger every time: memory would not know of a transaction rolled back.
-        lines = self.ledger.lines(self.owner, "charge", self.plan.run, slot)
-        return max((line.attempt for line in lines), default=0)
+        return _last_attempt(self.charges(), slot)
+
+    def charges(self) -> tuple[Line, ...]:
+        """All charges of the run so far, in order.
+
+        The ledger is asked for new ones every time. What was read before stays as it was, unless
+        a transaction was rolled back since.
+        """
+        at = self.ledger.rolled_back
+        known = self._known[1] if self._known[0] == at else ()
+        after = known[-1].seq if known else 0
+        known = (*known, *self.ledger.lines(self.owner, "charge", self.plan.run, after=after))
+        self._known = (at, known)
+        return known
 
     def charge(
         self,
@@ -149,16 +167,18 @@ class Reservation:
         """
         # Two threads that both saw the last spare would both draw it: check and charge at once.
         with self.ledger.transaction():
-            last = self._last_of_reserved(slot)
+            self._check_reserved(slot)
+            charges = self.charges()
+            last = _last_attempt(charges, slot)
             number = last + 1 if attempt is None else attempt
             if number <= last:
                 raise LedgerError(f"attempt {number} of slot {slot} is not above the last, {last}")
-            self._check_spare(slot, last)
+            self._check_spare(slot, last, charges)
             values: dict[str, Any] = {"request": request}
             if self.plan.branches is None:
-                values["mu"] = self._price(slot, mu, numbers, last)
+                values["mu"] = self._price(slot, mu, numbers, last, charges)
             else:
-                values["epsilon"] = self._checked_price(slot, priced, last)
+                values["epsilon"] = self._checked_price(slot, priced, last, charges)
             if slot >= len(self.plan.slots):
                 values["numbers"] = numbers
             if kind:
@@ -169,33 +189,36 @@ class Reservation:
         fail_point("sync")
         return number
 
-    def _last_of_reserved(self, slot: int) -> int:
+    def _check_reserved(self, slot: int) -> None:
+        if self._reserved_at == self.ledger.rolled_back:  # seen, and no line has gone since
+            return
         if not self.ledger.has_reserved(self.owner, self.plan.run):
             raise LedgerError(
                 f"run {self.plan.run} is not reserved by {self.owner}, so slot {slot} cannot be "
                 "charged. Nothing was asked. Reserve the plan first."
             )
-        if not self._same:  # that it is this very plan is looked up once; lines do not change
-            self._same = self._is_reserved()
-        return self.last_attempt(slot)
+        self._is_reserved()  # with this very plan
+        self._reserved_at = self.ledger.rolled_back
 
-    def _check_spare(self, slot: int, last: int) -> None:
-        charged, slots = self.ledger.attempts(self.owner, self.plan.run)
-        extra, spare = charged - slots, self.plan.privacy.spare  # attempts beyond a slot's first
+    def _check_spare(self, slot: int, last: int, charges: Sequence[Line]) -> None:
+        spare = self.plan.privacy.spare
+        extra = len(charges) - len({line.slot for line in charges})  # beyond a slot's first
         if last and extra >= spare:
             raise SlotSpent(
                 f"slot {slot} was charged without a stored release and no spare attempt is left "
                 f"({extra} of {spare} used)"
             )
 
-    def _price(self, slot: int, mu: float | None, numbers: int, last: int) -> float:
+    def _price(
+        self, slot: int, mu: float | None, numbers: int, last: int, charges: Sequence[Line]
+    ) -> float:
         """What an attempt costs; refuses what the part priced during the run does not cover."""
         plan, rest = self.plan, self.plan.rest
         if 0 <= slot < len(plan.slots):
             return plan.slots[slot].mu
         if rest is None or mu is None or not len(plan.slots) <= slot < plan.n_slots:
             raise PlanError(f"the plan has no slot {slot}; nothing was asked")
-        before = drawn_from_rest(self.ledger.lines(self.owner, "charge", plan.run), plan)
+        before = drawn_from_rest(charges, plan)
         if last:
             fits = LEAST_MU <= mu <= rest.retry and 1 <= numbers <= rest.coordinates
         else:
@@ -209,7 +232,9 @@ class Reservation:
             )
         return mu
 
-    def _checked_price(self, slot: int, priced: Priced | None, last: int) -> float:
+    def _checked_price(
+        self, slot: int, priced: Priced | None, last: int, charges: Sequence[Line]
+    ) -> float:
         """What a question of a pure plan costs any row; refuses what no path has left.
 
         Read from the ledger every time: a party that was restarted knows as much as before.
@@ -217,7 +242,6 @@ class Reservation:
         branches = self.plan.branches
         if branches is None or priced is None or not 0 <= slot < len(self.plan.slots):
             raise PlanError(f"slot {slot} of a pure plan says what each node pays; nothing left")
-        charges = self.ledger.lines(self.owner, "charge", self.plan.run)
         before = Paths.of(branches.of_round(slot, charges))
         ceiling = branches.round_of(slot)[1].epsilon
         if reason := before.objection(priced, ceiling, branches.retry if last else None):

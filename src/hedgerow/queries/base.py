@@ -105,4 +105,9 @@ def step_trees(query: SumQuery) -> int:
 
 
 def size_of(query: SumQuery) -> int:
-    return sum(block.size for block in query.blocks)
+    """How many numbers an answer has."""
+    kept: dict[str, Any] = vars(query)  # frozen: added up once, as a cached property would be
+    if "_size" not in kept:
+        kept["_size"] = sum(block.size for block in query.blocks)
+    size: int = kept["_size"]
+    return size

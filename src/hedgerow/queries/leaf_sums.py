@@ -105,7 +105,7 @@ class LeafSums:
         now, before = np.ascontiguousarray(scores[:, :1]), np.ascontiguousarray(scores[:, 1:])
         total = routes.leaf_sums(rows.codes, now, rows.target, *kernel).ravel()
         step = kernels.step_sums(now, before, self.step_scale, rows.target, *kernel[:4])
-        return np.append(total, step)
+        return np.concatenate([total, step])
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         values = {

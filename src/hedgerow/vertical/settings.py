@@ -21,8 +21,8 @@ _UNPROTECTED = {  # figures of credit1_full in benchmarks/results/vertical_audit
     "smm-1": "from its answers the active party finds 100 % of the passive parties' split matrix "
     "at a share of 0.1 and 98 % at 0.5; at 0.95 one tree hides it, 8 trees show 89 % of it and 20 "
     "trees all, and from 0.5 upward passive parties read all labels from the vectors",
-    "smm-2": "at a share of 0.95 passive parties find 99 % of the labels from one answer and all from "
-    "two, and the active party which rows share a bin from the vectors",
+    "smm-2": "at a share of 0.95 passive parties find 99 % of the labels from one answer and all "
+    "from two, and the active party which rows share a bin from the vectors",
 }
 _RANGES: dict[str, tuple[float, float, bool]] = {  # name: low, high, whole number
     "n_trees": (1, 100_000, True),

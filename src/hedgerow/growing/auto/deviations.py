@@ -6,8 +6,6 @@ derivative has two parts: each mean is linear in the sums, and the weights move 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,7 +28,7 @@ def smooth_deviation(
 
 
 def _curve_deviation(
-    z: Floats, noise: Floats, hessian: Floats, kernels: Sequence[Floats], caution: float,
+    z: Floats, noise: Floats, hessian: Floats, kernels: Floats, caution: float,
     variance: Floats,
 ) -> Floats:  # fmt: skip
     root = 1.0 / np.sqrt(noise)

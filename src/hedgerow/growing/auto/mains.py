@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from hedgerow.growing.auto.deviations import smooth_deviation
 from hedgerow.growing.auto.smoothing import centred, column_weights, directed, smooth
@@ -17,11 +14,6 @@ INTERCEPT_STEP = 0.7
 # Bands from a column's own noise held the noise-free shape in 83 to 93 % of the cells on the tables
 # of benchmarks/bands.py; half as wide again, in 90 to 98 %.
 OVERLAP = 1.5
-
-
-@lru_cache(maxsize=1)  # looking for the libraries takes longer than what they are limited for
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 class _Average:
@@ -79,17 +71,16 @@ class _Average:
         columns = zip(
             self.mean, self.precision, run.known.hessians, run.grid, run.direction, strict=True
         )
-        with _blas().limit(limits=1):  # many small matrices: waking threads costs more than they do
-            return [
-                run.spread
-                * np.stack(
-                    [
-                        directed(smooth(z, 1 / p, h, grid.ordered, caution), h, sign)
-                        for z, p, h in zip(mean, precision, hessians, strict=True)
-                    ]
-                )
-                for mean, precision, hessians, grid, sign in columns
-            ]
+        return [
+            run.spread
+            * np.stack(
+                [
+                    directed(smooth(z, 1 / p, h, grid.ordered, caution), h, sign)
+                    for z, p, h in zip(mean, precision, hessians, strict=True)
+                ]
+            )
+            for mean, precision, hessians, grid, sign in columns
+        ]
 
     def deviations(self) -> list[Floats] | None:
         """Deviations (output, bin) of the target by the noise of all rounds; None if none came.
@@ -104,18 +95,17 @@ class _Average:
         columns = zip(
             self.mean, self.precision, self.variance, run.known.hessians, run.grid, strict=True
         )
-        with _blas().limit(limits=1):
-            return [
-                OVERLAP
-                * run.spread
-                * np.stack(
-                    [
-                        smooth_deviation(z, 1 / p, h, grid.ordered, caution, v)
-                        for z, p, v, h in zip(mean, precision, variance, hessians, strict=True)
-                    ]
-                )
-                for mean, precision, variance, hessians, grid in columns
-            ]
+        return [
+            OVERLAP
+            * run.spread
+            * np.stack(
+                [
+                    smooth_deviation(z, 1 / p, h, grid.ordered, caution, v)
+                    for z, p, v, h in zip(mean, precision, variance, hessians, strict=True)
+                ]
+            )
+            for mean, precision, variance, hessians, grid in columns
+        ]
 
     def _centred(self, sums: list[Floats], noise: Floats) -> tuple[list[Floats], Floats]:
         """`centred` for every output; noise is (output, column)."""

@@ -7,11 +7,12 @@ among them, so a column that is all noise gets scores of nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hedgerow.kernels import posterior
 
 Floats = NDArray[np.float64]
 ROUGH = (3.0, 15.0)  # lengths in bins of kernels that allow jumps (Ornstein-Uhlenbeck)
@@ -20,14 +21,16 @@ TAUS = np.array([0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0])
 
 
 @lru_cache(maxsize=512)
-def kernels_of(n_bins: int, ordered: bool) -> tuple[Floats, ...]:
+def kernels_of(n_bins: int, ordered: bool) -> Floats:
     """Prior covariances of a column's scores, the last bin (missing) independent of the others.
+
+    (kernel, bin, bin), not to be written to.
 
     Ordered bins resemble their neighbours, with jumps or without, or lie on a line; categories are
     exchangeable.
     """
     if not ordered or n_bins <= 3:
-        return (np.eye(n_bins),)
+        return np.eye(n_bins)[None]
     k = n_bins - 1
     gap = np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
     line = np.linspace(-1.7, 1.7, k)
@@ -35,7 +38,7 @@ def kernels_of(n_bins: int, ordered: bool) -> tuple[Floats, ...]:
     # A curve smoother than the column is long is a constant, which is no effect at all.
     inner += [_matern(gap / length) for length in SMOOTH if length < k]
     inner.append(np.outer(line, line) + 1e-3 * np.eye(k))
-    return tuple(_with_missing(kernel) for kernel in inner)
+    return np.stack([_with_missing(kernel) for kernel in inner])
 
 
 def _matern(gap: Floats) -> Floats:
@@ -61,7 +64,7 @@ def prior(caution: float, n_kernels: int = 1) -> Floats:
 
 
 def smoothed(
-    z: Floats, noise: Floats, hessian: Floats, kernels: Sequence[Floats], caution: float = 0.0
+    z: Floats, noise: Floats, hessian: Floats, kernels: Floats, caution: float = 0.0
 ) -> Floats:
     """Posterior mean of one column's scores (bin,), averaged over kernels and tau.
 
@@ -74,15 +77,8 @@ def smoothed(
     level = a / np.linalg.norm(a)
     white = z * root
     white = white - level * (level @ white)
-    means, logs, first = [], [], prior(caution, len(kernels))
-    for kernel in kernels:
-        values, vectors = np.linalg.eigh(without(a[:, None] * kernel * a, level))
-        spread = TAUS[:, None] ** 2 * np.maximum(values, 0.0) + 1.0  # (tau, eigenvector)
-        along = vectors.T @ white
-        back = (along / spread) @ vectors.T  # (tau, bin)
-        means.append(TAUS[:, None] ** 2 * ((back * a) @ kernel))
-        logs.append(first - 0.5 * np.sum(np.log(spread) + along**2 / spread, axis=1))
-    return _around_zero(np.concatenate(means), np.concatenate(logs), hessian)
+    mean = posterior.mean(kernels, a, level, white, TAUS, prior(caution, len(kernels)))
+    return np.asarray(mean - mean @ hessian / hessian.sum())
 
 
 def smoothed_levels(z: Floats, noise: Floats, hessian: Floats, caution: float = 0.0) -> Floats:

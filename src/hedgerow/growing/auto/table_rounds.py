@@ -11,10 +11,10 @@ from hedgerow.growing.auto.parts import Parts, structure_of
 from hedgerow.growing.auto.state import Run
 from hedgerow.growing.auto.tables import (
     TAUS,
+    Spread,
     cell_deviations,
     cell_weights,
     chances,
-    cut_parts,
     draw_columns,
     line_factor,
     overlap,
@@ -50,11 +50,15 @@ def table_rounds(run: Run) -> None:
         return
     chance /= chance.sum()
     steps, share = _Steps(), rule.table_share / rule.table_rounds
+    spreads = [
+        Spread.of(counts, grid.ordered, theta[0], rule.table_power)
+        for counts, grid, theta in zip(known.counts, run.grid, run.theta, strict=True)
+    ]
     update = "gradient" if run.task == "regression" else "newton"
     for number in range(rule.table_rounds):
         rng = stream(run.gate.plan.seed, "tables", number)
         shapes = [rule.shapes[k % len(rule.shapes)] for k in range(rule.n_tables)]
-        tables = [_table(run, rng, chance, size, parts) for size, parts in shapes]
+        tables = [_table(run, rng, chance, spreads, *shape) for shape in shapes]
         query = LeafSums(
             tuple(tables), run.loss.name, run.gate.ensemble, update, rule.clip * run.spread,
             steps.last, run.spread,
@@ -67,14 +71,14 @@ def table_rounds(run: Run) -> None:
         _add_round(run, query, release, steps, overlap(chance, rule.n_tables, depth))
 
 
-def _table(run: Run, rng: Generator, chance: Floats, size: int, n_parts: int) -> Structure:
+def _table(
+    run: Run, rng: Generator, chance: Floats, spreads: list[Spread], size: int, n_parts: int
+) -> Structure:
     """Some columns by chance, each cut at places of its own."""
     parts = []
     for j in draw_columns(rng, chance, size):
-        counts, ordered = run.known.counts[j], run.grid[j].ordered
-        shift = float(rng.random()) - 0.5
-        part = cut_parts(counts, n_parts, ordered, run.theta[j][0], run.rule.table_power, shift)
-        parts.append(Parts(int(j), run.bins[j].cuts, part))
+        part = spreads[j].parts(n_parts, float(rng.random()) - 0.5)
+        parts.append(Parts(j, run.bins[j].cuts, part))
     return structure_of(run.schema, run.grid, parts)[0]
 
 

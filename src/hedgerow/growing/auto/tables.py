@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.growing.auto.smoothing import importance
+from hedgerow.kernels import cells
 from hedgerow.rng import Generator
 
 Floats = NDArray[np.float64]
@@ -28,29 +31,46 @@ def chances(theta: list[Floats], hessians: list[Floats], counts: list[Floats]) -
     return np.asarray(mixed / mixed.sum())
 
 
-def draw_columns(rng: Generator, chance: Floats, size: int) -> Ints:
-    """Columns of one table, none twice."""
-    size = min(size, int(np.count_nonzero(chance)))
-    return np.asarray(rng.choice(chance.size, size, replace=False, p=chance), np.int64)
+def draw_columns(rng: Generator, chance: Floats, size: int) -> list[int]:
+    """Columns of one table, none twice: what `rng.choice` draws, without its long way there."""
+    size, found, left = min(size, int(np.count_nonzero(chance))), list[int](), chance
+    while len(found) < size:
+        if found:  # some came twice: draw the rest of the other columns
+            left = chance.copy()
+            left[found] = 0.0
+        ends = left.cumsum()
+        ends /= ends[-1]
+        drawn = ends.searchsorted(rng.random(size - len(found)), side="right")
+        found += dict.fromkeys(drawn.tolist())
+    return found
 
 
-def cut_parts(
-    counts: Floats, n_parts: int, ordered: bool, theta: Floats, power: float, shift: float = 0.0
-) -> Ints:
-    """The part of each bin, by mass^power; categories are sorted by their scores first.
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Where a column's bins lie if it is cut by mass^power: places between 0 and 1, in order.
 
-    `shift` (in parts, between -1/2 and 1/2) moves all cuts: tables that cut a column at different
-    places add up to a finer function of it.
+    Categories are sorted by their scores first.
     """
-    mass = np.maximum(counts, 0.0) ** power
-    order = np.arange(counts.size) if ordered else np.argsort(theta, kind="stable")
-    centre = np.cumsum(mass[order]) - mass[order] / 2
-    place = centre / max(float(mass.sum()), 1e-12) * n_parts + shift
-    place = np.clip(np.floor(place), 0, n_parts - 1)
-    part = np.unique(place.astype(np.int64), return_inverse=True)[1]
-    out = np.empty(counts.size, np.int64)
-    out[order] = part
-    return out
+
+    order: Ints  # (bin,)
+    place: Floats  # (bin,) in that order
+
+    @staticmethod
+    def of(counts: Floats, ordered: bool, theta: Floats, power: float) -> Spread:
+        mass = np.maximum(counts, 0.0) ** power
+        order = np.arange(counts.size) if ordered else np.argsort(theta, kind="stable")
+        centre = np.cumsum(mass[order]) - mass[order] / 2
+        return Spread(order, np.maximum.accumulate(centre / max(float(mass.sum()), 1e-12)))
+
+    def parts(self, n_parts: int, shift: float = 0.0) -> Ints:
+        """The part of each bin.
+
+        `shift` (in parts, between -1/2 and 1/2) moves all cuts: tables that cut a column at
+        different places add up to a finer function of it.
+        """
+        found = np.empty(self.place.size, np.int64)
+        cells.cut_by_place(self.place, self.order, n_parts, shift, found)
+        return found
 
 
 def overlap(chance: Floats, n_tables: int, depth: float) -> float:
@@ -79,14 +99,9 @@ def cell_weights(
 
     tau^2 H G / (share noise^2 + H + tau^2 H^2), with g the sums of -gradients of the cells.
     """
-    held = np.maximum(h, floor)
-    square = TAUS[:, None] ** 2 * held**2  # (tau, cell)
-    full = noise**2 + held + square
-    log_evidence = -0.5 * np.sum(np.log(full) + g**2 / full, axis=1) + log_tau
-    weight = np.exp(log_evidence - log_evidence.max())
-    weight /= weight.sum()
-    means = TAUS[:, None] ** 2 * held * g / (share * noise**2 + held + square)
-    return np.asarray(weight @ means), np.asarray(weight)
+    weights, likely = np.empty(g.size), np.empty(TAUS.size)
+    cells.cell_weights(g, h, noise, share, TAUS, log_tau, floor, weights, likely)
+    return weights, likely
 
 
 def cell_deviations(h: Floats, noise: float, share: float, likely: Floats, floor: float) -> Floats:

@@ -1,0 +1,49 @@
+"""Compiled loops over the bins and cells of the default method's small tables.
+
+They see released values only, no row.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def cut_by_place(place: Any, order: Any, n_parts: int, shift: float, out: Any) -> None:
+    """The part of each bin, numbered without gaps, from places that do not fall (bin in order,)."""
+    part, last = np.int64(-1), np.int64(-1)
+    for i in range(place.size):
+        here = np.int64(min(max(math.floor(place[i] * n_parts + shift), 0), n_parts - 1))
+        part += here != last
+        last = here
+        out[order[i]] = part
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def cell_weights(
+    g: Any, h: Any, noise: float, share: float, taus: Any, log_tau: Any, floor: float,
+    weights: Any, likely: Any,
+) -> None:  # fmt: skip
+    """Weights of one table's cells, and how likely each tau is; see `growing.auto.tables`."""
+    for t in range(taus.size):
+        evidence, square = 0.0, taus[t] ** 2
+        for i in range(g.size):
+            held = max(h[i], floor)
+            full = noise**2 + held + square * held**2
+            evidence += math.log(full) + g[i] ** 2 / full
+        likely[t] = log_tau[t] - 0.5 * evidence
+    top = likely.max()
+    for t in range(taus.size):
+        likely[t] = math.exp(likely[t] - top)
+    likely /= likely.sum()
+    for i in range(g.size):
+        held = max(h[i], floor)
+        weights[i] = 0.0
+        for t in range(taus.size):
+            square = taus[t] ** 2
+            mean = square * held * g[i] / (share * noise**2 + held + square * held**2)
+            weights[i] += likely[t] * mean

@@ -1,0 +1,304 @@
+"""Compiled loops over the nodes of trees: what becomes of them in code space.
+
+A tree is its arrays (see `model.tree.Structure`); a grid is `edges` of all columns one after
+another with where each column's begin, `n_cells` and whether it is `categorical`: (column,). All
+of it lives in this one file, because Numba's cache on disk notices changes of a function's own file
+only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+MOST_NODES = 4096  # of a tree that is tried as a table: its splits are compared with each other
+NO_TABLE, NO_EDGE = -1, -2
+MOST_CODES = 256  # of columns whose trees are blended, and leaves of these
+
+
+@njit(cache=True, nogil=True)
+def _first_right(
+    node: int, feature: Any, threshold: Any, edges: Any, edge_start: Any, categorical: Any
+) -> Any:
+    """The first code that goes right at an ordered split, 0 at a set; NO_EDGE if it is no edge."""
+    column = feature[node]
+    if categorical[column]:
+        return np.int64(0)
+    low, high = np.int64(edge_start[column]), np.int64(edge_start[column + 1])
+    end, wanted = high, threshold[node]
+    while low < high:
+        middle = (low + high) >> 1
+        if edges[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    if low == end or edges[low] != wanted:
+        return np.int64(NO_EDGE)
+    return low - np.int64(edge_start[column]) + 1
+
+
+@njit(cache=True, nogil=True)
+def _goes_right(
+    node: int, code: int, low: int, is_set: bool, missing: int, missing_left: Any,
+    member_start: Any, members: Any,
+) -> Any:  # fmt: skip
+    if code == missing:
+        return missing_left[node] == 0
+    if not is_set:
+        return code >= low
+    word = np.int64(member_start[node]) + (code >> 6)
+    if word >= member_start[node + 1]:
+        return False
+    return (members[word] >> np.uint64(code & 63)) & np.uint64(1) != np.uint64(0)
+
+
+@njit(cache=True, nogil=True)
+def _splits_alike(
+    one: int, other: int, low: Any, missing_left: Any, member_start: Any, members: Any
+) -> Any:
+    """Whether two nodes of one column send every code the same way, by what they say."""
+    if low[one] != low[other] or missing_left[one] != missing_left[other]:
+        return False
+    first, second = member_start[one], member_start[other]
+    for k in range(member_start[one + 1] - first):
+        if members[first + k] != members[second + k]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _leaves_of(feature: Any) -> Any:
+    """The number of every leaf, in node order: (node,); that of other nodes means nothing."""
+    leaf, n_leaves = np.empty(feature.size, np.int32), 0
+    for node in range(feature.size):
+        leaf[node] = n_leaves
+        n_leaves += feature[node] < 0
+    return leaf
+
+
+@njit(cache=True, nogil=True)
+def _columns_of(feature: Any, most: int) -> Any:
+    """The distinct columns of a tree in order; none if there are more than `most`."""
+    found, n = np.empty(most, np.int32), 0
+    for node in range(feature.size):
+        column = feature[node]
+        at = 0
+        while at < n and found[at] < column:
+            at += 1
+        if column < 0 or (at < n and found[at] == column):
+            continue
+        if n == most:
+            return found[:0]
+        for k in range(n, at, -1):
+            found[k] = found[k - 1]
+        found[at] = column
+        n += 1
+    return found[:n]
+
+
+@njit(cache=True, nogil=True)
+def _told_apart(
+    column: int, feature: Any, missing_left: Any, member_start: Any, members: Any, low: Any,
+    is_set: bool, missing: int, most: int,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Codes that every split of a column sends the same way get the same number: (code,).
+
+    And how many numbers there are; 0 if more than `most`.
+    """
+    part, n_parts = np.zeros(missing + 1, np.int32), 1
+    known, n_known = np.empty(feature.size, np.int64), 0
+    for node in range(feature.size):
+        if feature[node] != column:
+            continue
+        new = True
+        for k in range(n_known):
+            if _splits_alike(node, known[k], low, missing_left, member_start, members):
+                new = False
+                break
+        if not new:
+            continue
+        known[n_known] = node
+        n_known += 1
+        number, n_fresh = np.full(2 * n_parts, -1, np.int32), 0
+        for code in range(missing + 1):
+            right = _goes_right(
+                node, code, low[node], is_set, missing, missing_left, member_start, members
+            )
+            key = 2 * part[code] + (1 if right else 0)
+            if number[key] < 0:
+                number[key] = n_fresh
+                n_fresh += 1
+            part[code] = number[key]
+        n_parts = n_fresh
+        if n_parts > most:
+            return part, 0
+    return part, n_parts
+
+
+@njit(cache=True, nogil=True)
+def as_table(
+    feature: Any, threshold: Any, missing_left: Any, left: Any, right: Any, member_start: Any,
+    members: Any, edges: Any, edge_start: Any, n_cells: Any, categorical: Any, most_columns: int,
+    most_cells: int,
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    """A tree of few columns as a table: how many columns; which, and -1; sizes; what codes add.
+
+    Behind what the codes of each column add to the number of a cell stands the leaf of every cell.
+    Instead of a number of columns NO_TABLE, or NO_EDGE with the column of a split that is no edge.
+    """
+    n, none = feature.size, np.zeros(0, np.int32)
+    columns = _columns_of(feature, most_columns)
+    if columns.size == 0 or n > MOST_NODES:
+        return NO_TABLE, none, none, none
+    place, low = np.full(n, -1, np.int64), np.zeros(n, np.int64)
+    for node in range(n):
+        if feature[node] >= 0:
+            place[node] = np.searchsorted(columns, feature[node])
+            low[node] = _first_right(node, feature, threshold, edges, edge_start, categorical)
+            if low[node] == NO_EDGE:
+                return NO_EDGE, feature[node : node + 1].copy(), none, none
+    sizes, counts = np.empty(columns.size + 1, np.int32), np.empty(columns.size, np.int64)
+    total: Any = np.int64(0)
+    whole: Any = np.int64(1)
+    for k in range(columns.size):
+        sizes[k] = n_cells[columns[k]] + 1
+        total += sizes[k]
+    adds, of_part = np.empty(total, np.int32), np.empty(total, np.int64)  # of_part: a code of it
+    starts = np.empty(columns.size, np.int64)
+    total = np.int64(0)
+    for k in range(columns.size):
+        column, starts[k] = columns[k], total
+        part, counts[k] = _told_apart(
+            column, feature, missing_left, member_start, members, low, categorical[column],
+            n_cells[column], most_cells // whole,
+        )  # fmt: skip
+        if counts[k] == 0:
+            return NO_TABLE, none, none, none
+        for code in range(part.size):
+            of_part[total + part[code]] = code
+            adds[total + code] = part[code] * whole
+        whole *= counts[k]
+        total += part.size
+    sizes[columns.size] = whole
+    after = np.empty(total + whole, np.int32)
+    after[:total] = adds
+    leaf = _leaves_of(feature)
+    for cell in range(whole):
+        here: Any = np.int64(0)
+        while feature[here] >= 0:
+            at: Any = place[here]
+            rest: Any = np.int64(cell)
+            for k in range(at):
+                rest = rest // counts[k]
+            column, code = feature[here], of_part[starts[at] + rest % counts[at]]
+            goes_right = _goes_right(
+                here, code, low[here], categorical[column], n_cells[column], missing_left,
+                member_start, members,
+            )  # fmt: skip
+            here = np.int64(right[here] if goes_right else left[here])
+        after[total + cell] = leaf[here]
+    return columns.size, np.append(columns, np.int32(-1)), sizes, after
+
+
+@njit(cache=True, nogil=True)
+def as_walk(
+    feature: Any, threshold: Any, missing_left: Any, left: Any, right: Any, member_start: Any,
+    members: Any, edges: Any, edge_start: Any, n_cells: Any, categorical: Any, most_blended: int,
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    """A tree to be walked: how deep, sizes, where each code leads, and its nodes for blending.
+
+    Inner nodes are numbered in their order; a code leads to one, or to -1 - k for leaf k. The depth
+    is 0 unless all leaves lie equally deep, or NO_EDGE, with the column of a split that is no edge.
+    """
+    n, nothing = feature.size, np.zeros((0, 5), np.int32)
+    leaf, number, low = _leaves_of(feature), np.empty(n, np.int32), np.zeros(n, np.int64)
+    n_inner, total, widest = 0, np.int64(0), 0
+    for node in range(n):
+        number[node] = -1 - leaf[node]
+        if feature[node] < 0:
+            continue
+        number[node] = n_inner
+        n_inner += 1
+        total += n_cells[feature[node]] + 1
+        widest = max(widest, n_cells[feature[node]] + 1)
+        low[node] = _first_right(node, feature, threshold, edges, edge_start, categorical)
+        if low[node] == NO_EDGE:
+            return NO_EDGE, feature[node : node + 1].copy(), feature[:0].copy(), nothing
+    sizes, after, begin = np.empty(n_inner, np.int32), np.empty(total, np.int32), np.int64(0)
+    blends = 2 <= n_inner <= most_blended and widest <= MOST_CODES and n - n_inner <= MOST_CODES
+    nodes = np.empty((most_blended if blends else 0, 5), np.int32)
+    first = np.zeros(n_inner, np.int32)  # of each inner node, its first one for blending
+    goes, n_nodes = np.empty(widest, np.bool_), 0
+    for node in range(n):
+        if feature[node] < 0:
+            continue
+        column = feature[node]
+        size, sizes[number[node]] = n_cells[column] + 1, n_cells[column] + 1
+        to_left, to_right = number[left[node]], number[right[node]]
+        for code in range(size):
+            goes[code] = _goes_right(
+                node, code, low[node], categorical[column], n_cells[column], missing_left,
+                member_start, members,
+            )  # fmt: skip
+            after[begin + code] = to_right if goes[code] else to_left
+        begin += size
+        if blends:
+            first[number[node]] = n_nodes
+            n_nodes = _add_stretches(goes[:size], column, to_left, to_right, nodes, n_nodes)
+            blends = n_nodes <= most_blended
+    if not blends:
+        return _equal_depth(feature, left, right), sizes, after, nothing
+    for at in range(n_nodes):
+        for side in (3, 4):
+            if nodes[at, side] >= most_blended:  # an inner node, named by its number
+                nodes[at, side] = first[nodes[at, side] - most_blended]
+    return _equal_depth(feature, left, right), sizes, after, nodes[:n_nodes].copy()
+
+
+@njit(cache=True, nogil=True)
+def _add_stretches(goes: Any, column: int, to_left: int, to_right: int, nodes: Any, at: int) -> Any:
+    """Write one split as nodes for blending from `at` on; where the next ones begin.
+
+    A node says of one stretch of codes where it leads, and where all others do. Stretches are those
+    that go right or, if these are fewer, those that stay. Inner nodes are named by their number
+    plus the room in `nodes`. If there is too little room, nothing is written behind it.
+    """
+    room, last = len(nodes), goes.size - 1
+    changes = 0
+    for code in range(last):
+        changes += goes[code] != goes[code + 1]
+    n_right = (changes + 1 + goes[0]) // 2
+    take_right = n_right <= changes + 1 - n_right if changes else goes[0]
+    there, other = (to_right, to_left) if take_right else (to_left, to_right)
+    there, other = (there if there < 0 else there + room), (other if other < 0 else other + room)
+    code = 0
+    while code <= last:
+        end = code
+        while end < last and goes[end + 1] == goes[code]:
+            end += 1
+        if goes[code] == take_right:
+            if at < room:
+                nodes[at, 0], nodes[at, 1], nodes[at, 4] = column, code, there
+                nodes[at, 2] = end - code if changes else 255
+                nodes[at, 3] = at + 1  # none of this stretch: try the next
+            at += 1
+        code = end + 1
+    if at <= room:
+        nodes[at - 1, 3] = other
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _equal_depth(feature: Any, left: Any, right: Any) -> Any:
+    """How deep the leaves lie if all lie equally deep, else 0."""
+    depth, found = np.zeros(feature.size, np.int64), np.int64(-1)
+    for node in range(feature.size):
+        if feature[node] >= 0:  # parents come first
+            depth[left[node]] = depth[right[node]] = depth[node] + 1
+        elif found < 0:
+            found = depth[node]
+        elif found != depth[node]:
+            return np.int64(0)
+    return found
