@@ -60,13 +60,13 @@ def main() -> None:
             raise SystemExit(f"no {dataset}.parquet in HEDGEROW_DATA; nothing was measured")
         found[dataset] = audited(dataset)
         show(dataset, found[dataset])
-    results = {
-        "command": "HEDGEROW_DATA=folder python benchmarks/vertical_audit.py",
-        "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "settings": {**asdict(SETTINGS), "rows": ROWS, "depth": DEPTH, "learning_rate": RATE},
-        "datasets": found,
-    }
-    options.out.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+        results = {
+            "command": "HEDGEROW_DATA=folder python benchmarks/vertical_audit.py",
+            "made": datetime.now(UTC).isoformat(timespec="seconds"),
+            "settings": {**asdict(SETTINGS), "rows": ROWS, "depth": DEPTH, "learning_rate": RATE},
+            "datasets": found,
+        }
+        options.out.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
     print(f"written: {options.out}")
 
 
@@ -83,7 +83,7 @@ def audited(dataset: str) -> dict[str, Any]:
     ordered = [not isinstance(schema.columns[j], Categorical) for j in places]
     splits = {places.index(j): found for j, found in seen.items()}
     named = {
-        schema.names[places[int(j)]]: one
+        schema.names[places[int(j)]]: {k: None if v != v else v for k, v in one.items()}
         for j, one in column_figures(columns, splits, ordered).items()
     }
     return {
@@ -166,13 +166,13 @@ def as_it_runs(
     n_rows = max(SETTINGS.block_rows, 2 * (31 * columns.shape[1] + 10))
     found: dict[str, dict[str, float]] = {}
     for share in SETTINGS.shares:
-        right: dict[str, list[float]] = {"guessing": [], "1": [], "2": [], "8": []}
+        right: dict[str, list[float]] = {"guessing": [], "1": [], "2": []}
         for _ in range(SETTINGS.most_blocks):
             block = rng.permutation(len(columns))[:n_rows]
             coins = rng.integers(0, 2, (n_rows, 8)).astype(np.bool_)
             bits = np.column_stack([split_matrix(columns[block], 31)[:, ::2], coins])
             left = n_rows - 1 - int(np.linalg.matrix_rank(bits.astype(np.float64)))
-            for answers in ("1", "2", "8"):
+            for answers in ("1", "2"):
                 of_rows = share * left / n_rows
                 one = labels_from_answers(labels[block], bits, of_rows, rng, int(answers))
                 right[answers].append(one.best)
@@ -197,7 +197,7 @@ def show(dataset: str, found: dict[str, Any]) -> None:
             best = (f"{one['best']:.3f}" for one in cells)
             shown.add_row(f"{way} {attack}", plain, *best)
     runs = found["labels from SMM-2 with 32 bins"]
-    for answers in ("1", "2", "8"):
+    for answers in ("1", "2"):
         name = f"smm-2 labels, 32 bins, {answers} answers"
         cells = (f"{runs[share][answers]:.3f}" for share in shares)
         shown.add_row(name, f"{runs[shares[0]]['guessing']:.3f}", *cells)
@@ -212,7 +212,8 @@ def show(dataset: str, found: dict[str, Any]) -> None:
         spaces.add_column(name, justify="left" if name == "column" else "right")
     for name, one in found["columns from splits"].items():
         spaces.add_row(
-            name, f"{one['n_splits']}", f"{one['n_cells']}", f"{one['rank_correlation']:.3f}",
+            name, f"{one['n_splits']}", f"{one['n_cells']}",
+            "" if one["rank_correlation"] is None else f"{one['rank_correlation']:.3f}",
             f"{one['bits']:.2f}", f"{one['of_bits']:.2f}",
         )  # fmt: skip
     console.print(spaces)

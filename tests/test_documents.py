@@ -25,6 +25,7 @@ from hedgerow.failpoints import FAIL_POINTS
 from hedgerow.losses import TREE_UPDATES, Logistic, Softmax, Squared
 from hedgerow.schema import Schema
 from hedgerow.settings import Privacy, Settings
+from hedgerow.vertical.settings import VerticalSettings
 from hedgerow.wire import REFUSALS
 
 ROOT = Path(__file__).parents[1]
@@ -188,6 +189,57 @@ def test_every_setting_is_documented_with_its_default() -> None:
             expected[field.name] = "none" if field.default in (MISSING, "") else str(field.default)
     assert shown == expected
     assert all(len(meaning) > 15 for _, _, meaning in found)
+
+
+def test_every_setting_of_a_vertical_run_is_documented_with_its_default() -> None:
+    text = (ROOT / "docs" / "vertical.md").read_text(encoding="utf-8")
+    section = text.split("## Settings")[1].split("\n## ")[0]
+    found = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", section, re.MULTILINE)
+    values = {**VerticalSettings().to_dict(), "active": "none"}
+    assert {name: default.strip() for name, default, _ in found} == {
+        name: str(value) for name, value in values.items()
+    }
+    assert all(len(meaning) > 10 for _, _, meaning in found)
+
+
+def test_the_figures_of_the_vertical_page_are_those_of_the_result_file() -> None:
+    results = json.loads((ROOT / "benchmarks" / "results" / "vertical_audit.json").read_text())
+    found, shares = results["datasets"]["credit1_full"], ("0.1", "0.5", "0.9", "0.95")
+    smm = {way: [found[way][share] for share in shares] for way in ("smm-1", "smm-2")}
+    runs = [found["labels from SMM-2 with 32 bins"][share] for share in shares]
+    noisy = found["labels under noise, by epsilon of a tree"]
+    expected = {
+        "splits from smm-1, one tree, rounded": [
+            one["splits, 1 trees"]["rounding"] for one in smm["smm-1"]
+        ],
+        "splits from smm-1, one tree, projections": [
+            one["splits, 1 trees"]["best"] for one in smm["smm-1"]
+        ],
+        "splits from smm-1, 8 trees": [one["splits, 8 trees"]["best"] for one in smm["smm-1"]],
+        "splits from smm-1, 20 trees": [one["splits, 20 trees"]["best"] for one in smm["smm-1"]],
+        "labels from smm-1's vectors, two levels": [
+            one["labels from vectors"]["best"] for one in smm["smm-1"]
+        ],
+        "labels from smm-2, 32 bins, one answer": [one["1"] for one in runs],
+        "labels from smm-2, 32 bins, two answers": [one["2"] for one in runs],
+        "rows whose bin is found in smm-2's vectors": [
+            one["bins from vectors"]["best"] for one in smm["smm-2"]
+        ],
+        **{
+            f"{mechanism}, each of 20 trees": [one["accuracy"] for one in by_epsilon.values()]
+            for mechanism, by_epsilon in noisy.items()
+        },
+        "labels randomised once, in all": [
+            one["accuracy"] for one in found["labels randomised once"].values()
+        ],
+    }
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in (ROOT / "docs" / "vertical.md").read_text().splitlines()
+        if line.startswith("| ")
+    ]
+    shown = {row[0]: row[-len(expected[row[0]]) :] for row in rows if row[0] in expected}
+    assert shown == {name: [f"{x:.3f}" for x in values] for name, values in expected.items()}
 
 
 def test_the_threat_model_lists_every_refusal_and_fail_point() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,9 @@ def test_json_has_settings_statement_and_disclosures(train: Call, call: Call) ->
     assert (found["rows"], found["out"], found["model"]) == (90, "p.csv", facts["run"])
 
 
-def test_rows_are_never_put_together_by_chance(train: Call, folder: Path) -> None:
+def test_rows_are_never_put_together_by_chance(
+    train: Call, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """The three tables have the same number of rows, in different orders."""
     message = told(train("--out", "m"))
     assert "--id" in message
@@ -91,6 +94,7 @@ def test_rows_are_never_put_together_by_chance(train: Call, folder: Path) -> Non
     other = train("--out", "m", "--id", "id", "--agreed-ids").exception
     assert isinstance(other, TableError)  # and not a refusal in one word: one owner is here
     assert "phone has the same ids in another order" in str(other)
+    assert re.search("party bank ends run .* in another order", caplog.text)  # in its own house
 
 
 MISTAKES = {

@@ -99,9 +99,9 @@ class VerticalSettings:
             return
         raise SettingsError(
             f"{self.protection} does not protect with any kernel_share (it is "
-            f"{self.kernel_share:g}): {_UNPROTECTED[self.protection]} (measured; see "
-            "docs/vertical.md). Nothing was sent. Choose protection paillier or ldp, or say "
-            "allow_unsafe if all parties accept it."
+            f"{self.kernel_share:g}): {_UNPROTECTED[self.protection]} (measured on credit "
+            "data; see docs/vertical.md). Nothing was sent. Choose protection paillier or ldp, or "
+            "say allow_unsafe if all parties accept it."
         )
 
     @property

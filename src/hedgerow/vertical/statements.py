@@ -29,9 +29,18 @@ def disclosures(settings: VerticalSettings) -> tuple[Disclosure, ...]:
         ),
         Disclosure(
             "the coordinator", "the run",
-            "how far it is, and the lengths of letters; it cannot read them", "not measured",
+            "how far it is, and the lengths of letters, hence how many rows there are and how many "
+            "lie in the nodes that a party splits; it cannot read letters", "not measured",
         ),
     ]  # fmt: skip
+    if settings.protection != "ldp":
+        found.append(
+            Disclosure(
+                _PASSIVE, "labels",
+                "which of its own splits are the best of a node, which follows from the labels of "
+                "the rows in it; one that lies about its columns chooses what it learns so",
+            )
+        )  # fmt: skip
     if settings.merge:
         found.append(
             Disclosure(
@@ -92,8 +101,9 @@ def _first_matrices(share: str) -> list[Disclosure]:
         Disclosure(
             _ACTIVE, "columns of passive parties",
             f"the split matrix less what lies along r' of r = {share} n vectors, which hides it "
-            "for one tree only: measured, projections find 100 % of its entries at 0.1 n and 98 % "
-            "at 0.5 n; at 0.95 n 78 % in one tree (77 % by guessing), 89 % in 8, 100 % in 20",
+            "for one tree only: measured on credit data, projections find 100 % of its entries at "
+            "0.1 n and 98 % at 0.5 n; at 0.95 n 78 % in one tree (77 % by guessing), 89 % in 8, "
+            "100 % in 20",
             f"{_AUDITS}matrices.recover_splits",
         ),
         Disclosure(
@@ -117,8 +127,8 @@ def _second_matrices(share: str) -> list[Disclosure]:
         Disclosure(
             _PASSIVE, "labels",
             f"gradients less what lies along r' of the vectors they sent (r = {share} of the null "
-            "space): measured at 0.95, projections find 99 % of the labels of the first tree from "
-            "one answer (94 % by guessing), all from two, and a level has two",
+            "space): measured on credit data at 0.95, projections find 99 % of the labels of the "
+            "first tree from one answer (94 % by guessing), all from two, and a level has two",
             f"{_AUDITS}matrices.labels_from_answers",
         ),
         Disclosure(
@@ -168,6 +178,6 @@ def statement_for(
         or f"{how} Splits, totals and leaf values follow from the noisy numbers alone. Who "
         "takes two labels of a row to be equally likely is right about them in at most "
         f"{100 / (1 + math.exp(-settings.epsilon)):.4g} % of cases. Every further run on these "
-        "labels adds its own epsilon, and the active party's ledger adds them up.",
+        "labels adds its own epsilon; the ledger of the party that has them adds it up.",
         **common,  # type: ignore[arg-type]
     )
