@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +21,13 @@ PAGES = (
 ASIDE = "repository/"
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
+_FETCHED = re.compile(r'<(?:script|img|iframe|source)[^>]+src="https?:|<link[^>]+href="https?:')
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    if fetched := _FETCHED.search(output):
+        raise PluginError(f"{page.file.src_uri} fetches from a network: {fetched[0]}...")
+    return output
 
 
 def on_files(files: Files, config: Any) -> Files:

@@ -99,8 +99,7 @@ class Statement:
         return (
             f"LABELS ONLY. Whoever sees all that the other parties saw learns about the label of "
             f"one row no more than pure epsilon = {self.epsilon:g} allows (replace one label), "
-            f"counted for {self.scope}; every further run over these labels adds its own. "
-            f"{self.reason} Columns have no such promise, nor has the "
+            f"counted for {self.scope}. {self.reason} Columns have no such promise, nor has the "
             "fact that a row is there. Do not publish it as a private model."
             + (f" {_SIMULATED}." if self.simulated else "")
         )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hedgerow.errors import FormatError
-from hedgerow.exchange import MemoryShelf
+from hedgerow.exchange import MemoryShelf, delivered
 from hedgerow.packing import pack
 from hedgerow.vertical.run import agreement_for, vertical_program
 from tests.vertical.tables import schema_of, settings, shares, whole
@@ -127,3 +127,37 @@ def test_columns_are_not_read_cut_by_cut_where_the_active_party_scores() -> None
             continue
         with pytest.raises(FormatError, match=wanted):
             shop.ask("split", arrays)
+
+
+@pytest.mark.parametrize(
+    ("starts", "categorical"),
+    [
+        ([0, 10, 10 + (1 << 23)], [1, 0]),  # memory of the active party would grow with it
+        ([0, 11, 43, 60], [1, 0, 0]),  # a column that the party does not have
+        ([0, 11, 43], [0, 0]),
+        ([0, 43, 54], [1, 0]),
+        ([5, 11, 43], [1, 0]),
+    ],
+)
+@pytest.mark.parametrize("protection", ["paillier", "smm-1"])
+def test_a_passive_party_has_the_columns_of_the_agreement(
+    starts: list[int], categorical: list[int], protection: str
+) -> None:
+    arrays = {"starts": np.array(starts), "categorical": np.array(categorical, np.uint8)}
+    with pytest.raises(FormatError, match=r"starts has shape|not those of the schema"):
+        _run_with(pack({"kind": "ready"}, arrays), protection)
+
+
+def _run_with(ready: bytes, protection: str) -> None:
+    """A run in which the shop says something else of its columns."""
+    agreement = agreement_for(schema_of(), settings(n_trees=1, protection=protection))
+    programs = {
+        name: vertical_program(name, rows, schema_of(), agreement, MemoryShelf())
+        for name, rows in shares(whole(N_ROWS)).items()
+    }
+    letters: dict[str, dict[str, bytes]] = {name: {} for name in programs}
+    for _ in range(8):
+        steps = {name: program.step(letters[name]) for name, program in programs.items()}
+        letters = delivered(steps)
+        if b'"ready"' in letters["bank"].get("shop", b""):
+            letters["bank"]["shop"] = ready

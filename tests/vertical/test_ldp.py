@@ -161,7 +161,7 @@ def test_the_statement_promises_labels_and_nothing_else() -> None:
     assert (statement.guarantee, statement.epsilon) == ("label", 2.0)
     words = statement.words()
     assert "LABELS ONLY" in words
-    assert "every further run over these labels adds its own" in words
+    assert "Every further run on these labels adds its own epsilon" in words
     assert "epsilon = 2" in words
     assert Statement.from_dict(statement.to_dict()) == statement
     assert statement.promise() == "label epsilon = 2"

@@ -164,6 +164,15 @@ def _public_facts(plan: Plan) -> list[str]:
     return lines
 
 
+def sync_folder(folder: Path) -> None:
+    """The names in a folder are on disk; a file's own sync does not say so."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def write_private(file: Path, content: str | bytes) -> None:
     """Write by rename a file that only its owner may read."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -175,6 +184,7 @@ def write_private(file: Path, content: str | bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(partial, file)
+        sync_folder(file.parent)
     except OSError as error:
         partial.unlink(missing_ok=True)
         reason = error.strerror or str(error)

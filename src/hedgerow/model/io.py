@@ -46,12 +46,12 @@ def model_from_bytes(data: bytes, source: str = "model") -> Ensemble:
             f"{source} has model format {version}, newer than this hedgerow reads ({FORMAT}); "
             f"install the hedgerow version that writes model format {version}"
         )
-    if version < FORMAT:
+    if 1 <= version < FORMAT:
         raise FormatError(
             f"{source} has model format {version}, older than this hedgerow reads ({FORMAT}); "
             "use the hedgerow version that wrote it, or train again"
         )
-    if length > MAX_SIZE or len(data) != _HEAD.size + length + 32:
+    if version < 1 or length > MAX_SIZE or len(data) != _HEAD.size + length + 32:
         raise FormatError(f"{source} is cut short or damaged; fetch it again")
     if hashlib.sha256(data[:-32]).digest() != data[-32:]:
         raise FormatError(f"{source} was changed after it was written; fetch it again")

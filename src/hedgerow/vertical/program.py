@@ -64,7 +64,7 @@ class VerticalProgram:
         hello = pack({"kind": "begin"})
         ready = yield from self.asking.ask(dict.fromkeys(settings.passive, hello), "ready")
         if isinstance(side, ScoredHere):
-            side.shapes = {name: Shape.read(letter) for name, letter in ready.items()}
+            side.shapes = {name: self._shape(name, letter) for name, letter in ready.items()}
         booster = Booster(bins, settings, loss, side, self.asking)
         try:
             yield from booster.grow()
@@ -77,6 +77,11 @@ class VerticalProgram:
         yield Step(report=report, done=True)
         while True:
             yield Step(done=True)
+
+    def _shape(self, party: str, letter: Letter) -> Shape:
+        grid = base_grid(self._schema)
+        grids = [grid[j] for j in self.settings.columns_of(party, self._schema)]
+        return Shape.read(letter, grids, self.settings.max_bins)
 
     def _begin_once(self) -> None:
         """Noise of one run is drawn once: a second time the two would tell more than epsilon."""

@@ -29,9 +29,18 @@ def disclosures(settings: VerticalSettings) -> tuple[Disclosure, ...]:
         ),
         Disclosure(
             "the coordinator", "the run",
-            "how far it is, and the lengths of letters; it cannot read them", "not measured",
+            "how far it is, and the lengths of letters, hence how many rows there are and how many "
+            "lie in the nodes that a party splits; it cannot read letters", "not measured",
         ),
     ]  # fmt: skip
+    if settings.protection != "ldp":
+        found.append(
+            Disclosure(
+                _PASSIVE, "labels",
+                "which of its own splits are the best of a node, which follows from the labels of "
+                "the rows in it; one that lies about its columns chooses what it learns so",
+            )
+        )  # fmt: skip
     if settings.merge:
         found.append(
             Disclosure(
@@ -168,7 +177,7 @@ def statement_for(
         reason=tested
         or f"{how} Splits, totals and leaf values follow from the noisy numbers alone. Who "
         "takes two labels of a row to be equally likely is right about them in at most "
-        f"{100 / (1 + math.exp(-settings.epsilon)):.4g} % of cases. The active party's ledger "
-        "adds up what its labels pay.",
+        f"{100 / (1 + math.exp(-settings.epsilon)):.4g} % of cases. Every further run on these "
+        "labels adds its own epsilon; the ledger of the party that has them adds it up.",
         **common,  # type: ignore[arg-type]
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.binning import ColumnGrid
 from hedgerow.errors import FormatError
 from hedgerow.exact import Ints, gradients, leaf_values
 from hedgerow.letters import Letter
@@ -30,12 +31,17 @@ class Shape:
     categorical: Bools
 
     @staticmethod
-    def read(letter: Letter) -> Shape:
-        starts = letter.array("starts", np.int64, (-1,))
-        n = len(starts) - 1
-        flags = letter.array("categorical", np.uint8, (max(n, 0),)).astype(np.bool_)
-        if n < 1 or starts[0] != 0 or bool((np.diff(starts) < 1).any()) or starts[-1] > 1 << 24:
-            raise letter.wrong("its columns and bins do not fit each other")
+    def read(letter: Letter, grids: Sequence[ColumnGrid], max_bins: int) -> Shape:
+        """Of the party that has the columns of these grids: public facts bound what it may say."""
+        starts = letter.array("starts", np.int64, (len(grids) + 1,))
+        flags = letter.array("categorical", np.uint8, (len(grids),)).astype(np.bool_)
+        ordered = np.array([grid.ordered for grid in grids], np.bool_)
+        cells = np.array([grid.n_cells for grid in grids], np.int64)
+        most = 1 + np.where(ordered, np.minimum(cells, max_bins), cells)  # one of missing values
+        sizes = np.diff(starts)
+        fits = starts[0] == 0 and bool(((sizes >= 1) & (sizes <= most)).all())
+        if not fits or not np.array_equal(flags, ~ordered):
+            raise letter.wrong("its columns and bins are not those of the schema")
         return Shape(starts, flags)
 
 
