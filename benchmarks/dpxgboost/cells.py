@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from accuracy.cells import SOURCE, code_hash, source_of
-from dpxgboost.data import REAL, load, split_of
-from dpxgboost.methods import AUTO, NOT_PRIVATE, OWN_OFF, PAPER_OFF, PEER, PRIVATE, measure
+from dpxgboost.data import LARGE_CLASSES, REAL, load, split_of
+from dpxgboost.methods import AUTO, NOT_PRIVATE, OWN_OFF, PAPER, PAPER_OFF, PEER, PRIVATE, measure
 from hedgerow.presets import method_named
 
 EPSILONS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
@@ -69,6 +69,8 @@ def code_of(method: str) -> str:
     files += [SOURCE / "queries" / f"{n}.py" for n in ("split_choices", "leaf_averages")]
     files += [SOURCE / "queries" / "gradients.py", SOURCE / "losses.py"]
     defaults = json.dumps(dict(method_named("dp-xgboost").settings({}).to_dict()), sort_keys=True)
+    if method not in (PAPER, PAPER_OFF):
+        defaults += json.dumps(LARGE_CLASSES, sort_keys=True)
     return f"{code_hash(files)} {hash_text(defaults)}"
 
 

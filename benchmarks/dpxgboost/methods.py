@@ -12,7 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from dpxgboost.data import Data, Split, frame_for_trees, least_rows, numbers_for_peer
+from dpxgboost.data import (
+    Data,
+    Split,
+    frame_for_trees,
+    least_rows,
+    numbers_for_peer,
+    own_settings,
+)
 from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, local_federation
 from hedgerow.privacy.pure import before_sampling
 from hedgerow.testing import noise_off
@@ -63,6 +70,8 @@ def choices(data: Data, method: str, n_train: int) -> tuple[str, dict[str, Any],
     if method == AUTO:
         return "auto", {}, 1 / n_train
     given: dict[str, Any] = {"min_samples_leaf": least_rows(data.rows.n_rows)}
+    if method not in (PAPER, PAPER_OFF):
+        given.update(own_settings(data))
     if method == DELTA:
         return "dp-xgboost", given, 1 / n_train
     if method in (PAPER, PAPER_OFF):
