@@ -65,7 +65,7 @@ class _Keeping(Gate):
 
     def release(self, query: SumQuery, mu: float = 0.0, name: str = "") -> Release:
         release = super().release(query, mu, name)
-        self.__dict__.setdefault("asked", []).append((query, release))
+        self.__dict__.setdefault("kept", []).append((query, release))
         return release
 
 
@@ -80,7 +80,7 @@ def run(
     with noise_off():
         gate = _Keeping(federation_of(parts, schema, privacy, ledger), plan, ledger)
         model = method_named(plan.method).grow(gate)
-    return Run(model, plan, gate.asked)
+    return Run(model, plan, gate.kept)
 
 
 def expected_of(found: Run, table: Table) -> Expected:
