@@ -19,7 +19,7 @@ demo: setup
 	$(BIN)/hedgerow demo
 
 test: setup
-	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --ignore tests/test_documents.py
+	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --durations 25 --ignore tests/test_documents.py
 
 check: setup
 	$(BIN)/ruff check .

@@ -29,6 +29,7 @@ from tests.conftest import federation_of, split_rows
 from tests.contracts.attacks import ATTACKS, SCHEMAS, saturated, with_steps
 from tests.oracle.parts import kept_rows
 from tests.oracle.runs import LABELS, differences, expected_of, run, schema_of, table_of
+from tests.slow import ALL
 
 
 def per_person(schema: Schema, k: int) -> Schema:
@@ -165,7 +166,7 @@ def norms(query: SumQuery, answer: NDArray[np.int64], bits: int) -> tuple[float,
     return l1, math.sqrt(sum(s * s for s in scaled)) / 2.0**bits
 
 
-@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("k", [1, 3] if ALL else [3])
 @pytest.mark.parametrize("task", SCHEMAS)
 @pytest.mark.parametrize("kind", QUERIES)
 def test_no_person_moves_an_answer_by_more_than_k_times_the_sensitivity(

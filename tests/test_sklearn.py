@@ -20,6 +20,7 @@ from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, Privat
 from hedgerow.errors import BudgetExceeded, TableError
 from hedgerow.privacy.ledger import Budget, Ledger
 from hedgerow.privacy.spending import set_budget, spending
+from tests.slow import ALL
 
 Numbers = tuple[NDArray[np.float64], NDArray[np.int64]]
 NOISE = "two fits never have the same noise, whatever the random_state"
@@ -50,7 +51,9 @@ ESTIMATORS = [
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    "estimator", ESTIMATORS if ALL else ESTIMATORS[:1], ids=lambda e: type(e).__name__
+)
 def test_the_checks_of_scikit_learn_pass_but_for_those_with_a_reason(estimator: Any) -> None:
     name = type(estimator).__name__
     expected, chance = EXPECTED[name], CHANCE.get(name, {})

@@ -26,6 +26,7 @@ from hedgerow.privacy.plan import Plan
 from hedgerow.rng import stream
 from hedgerow.schema import Schema
 from hedgerow.tables import rows_of
+from tests.slow import slow
 
 
 def test_a_seed_gives_the_same_patients() -> None:
@@ -81,6 +82,7 @@ def some_visits(seed: int) -> dict[str, Table]:
     return tables
 
 
+@slow
 def test_the_demonstration_with_repeated_visits(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import MIXED, mixed_table
+from tests.slow import slow
 
 COMMAND = Path(sys.executable).with_name("hedgerow")
 PROMISE = ("--epsilon", "2", "--delta", "1e-5", "--method", "random-trees")
@@ -110,6 +111,7 @@ def test_ctrl_c_stops_between_releases_and_the_same_command_resumes(shell: Shell
     assert after["totals"][0]["runs"] == 1
 
 
+@slow
 def test_a_killed_run_loses_one_slot_and_says_so(shell: Shell) -> None:
     words = shell.train("killed.hedge", *SMALL)
     shell.environment["HEDGEROW_FAIL_AT"] = "store@3"

@@ -26,6 +26,7 @@ from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.verify import verify
 from hedgerow.schema import Schema
 from tests.e2e.killing import kill, processes_of
+from tests.slow import slow
 
 SCHEMA = Schema.from_bounds({"age": (0, 100), "dose": (0, 1), "pulse": (30, 200)}, classes=[0, 1])
 ROWS = 7_500  # of each party
@@ -112,6 +113,7 @@ def check_agreement(houses: Houses) -> None:
         assert sum(line in found for found in parties.values()) >= 3
 
 
+@slow
 def test_houses_talk_as_parties_of_one_process_do(houses: Houses, tmp_path: Path) -> None:
     """Similarity, over mutual TLS and in one process: the same letters, the same model."""
     kit = houses.kits["coordinator"]

@@ -29,6 +29,7 @@ from hedgerow.tables import Rows
 from hedgerow.testing import check_federation, noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table
 from tests.nvflare.houses import NAMES, Handler, Houses, echo, is_alive
+from tests.slow import slow
 
 ROWS = mixed_rows(mixed_table(60, seed=1))
 
@@ -198,6 +199,7 @@ def test_a_party_whose_own_process_is_down_is_named(houses: Houses, engine: Nvfl
     settle(engine)
 
 
+@slow
 def test_a_party_whose_house_restarts_rejoins(houses: Houses, engine: NvflareEngine) -> None:
     process = houses.processes["p4"]
     starts, pid, job = process.starts, process.pid, houses.job_process("p4")
