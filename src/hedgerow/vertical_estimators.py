@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -12,12 +13,20 @@ from numpy.typing import NDArray
 from hedgerow.binning import base_grid
 from hedgerow.errors import SettingsError
 from hedgerow.exact_estimators import ExactBoosting, ExactClassifier, ExactRegressor
+from hedgerow.federation.base import Federation
+from hedgerow.federation.exchanging import Conversation
 from hedgerow.inputs import check_fit
+from hedgerow.privacy.ledger import Ledger
 from hedgerow.schema import Schema, Value
 from hedgerow.tables import Rows, rows_of
 from hedgerow.vertical.bins import some_columns
 from hedgerow.vertical.model import Part, merged
-from hedgerow.vertical.run import predict_jointly, train
+from hedgerow.vertical.run import (
+    agreement_for,
+    merged_from_reports,
+    predict_jointly,
+    train,
+)
 from hedgerow.vertical.settings import VerticalSettings
 
 
@@ -39,6 +48,41 @@ class _VerticalBoosting(ExactBoosting):
         """
         y = check_fit(X, y)
         schema = self._schema(X, y)
+        settings = self._settings(schema, owners, active, {"ids": "agreed"})
+        shares = shares_of(rows_of(X, schema, y), schema, settings)
+        parts, programs = train(shares, schema, settings)
+        self.parts_: dict[str, Part] = parts
+        self.sent_ = {"to passive": programs[active].asking.sent}
+        self.sent_["to active"] = programs[active].asking.received
+        model = merged(list(parts.values()))
+        self._keep(replace(model, statement=replace(model.statement, simulated=True)), X)
+        return self
+
+    def fit_federation(
+        self,
+        federation: Federation,
+        owners: Mapping[str, str],
+        active: str,
+        ledger: Ledger | None = None,
+        run: str | None = None,
+    ) -> Self:
+        """Train over parties that exist already, each with its own columns, here or elsewhere.
+
+        Every owner hands over its part, so its limits must name the program with "-merged". What
+        was agreed on goes onto `ledger` (by default one in memory) before anything is shown.
+        """
+        schema = federation.schema
+        settings = self._settings(schema, owners, active, {"merge": True})
+        agreement = agreement_for(schema, settings, run or secrets.token_hex(8))
+        reports = Conversation(federation, agreement, ledger or Ledger.in_memory()).run()
+        model = merged_from_reports(reports)
+        statement = replace(model.statement, simulated=federation.simulated)
+        self._keep(replace(model, statement=statement), dict.fromkeys(schema.names))
+        return self
+
+    def _settings(
+        self, schema: Schema, owners: Mapping[str, str] | None, active: str, values: dict[str, Any]
+    ) -> VerticalSettings:
         if not owners:
             raise SettingsError(
                 "owners is missing: say which party holds which column, such as "
@@ -50,21 +94,20 @@ class _VerticalBoosting(ExactBoosting):
                 "has none. Nothing was sent. Leave it out, or choose ldp."
             )
         belongs = {**dict.fromkeys(schema.names, active), **owners}
-        values = {**self._given(), "owners": belongs, "active": active, "ids": "agreed"}
-        settings = VerticalSettings.from_dict(values)
-        settings.check(schema)
-        shares = shares_of(rows_of(X, schema, y), schema, settings)
-        parts, programs = train(shares, schema, settings)
-        self.parts_: dict[str, Part] = parts
-        self.sent_ = {"to passive": programs[active].asking.sent}
-        self.sent_["to active"] = programs[active].asking.received
-        model = merged(list(parts.values()))
-        self._keep(replace(model, statement=replace(model.statement, simulated=True)), X)
-        return self
+        found = VerticalSettings.from_dict(
+            {**values, **self._given(), "owners": belongs, "active": active}
+        )
+        found.check(schema)
+        return found
 
     def predict_jointly(self, X: Any) -> NDArray[np.float64]:
         """Scores (row, output) by all parties' parts in turn, as between real parties."""
         model = self._fitted(X)
+        if not hasattr(self, "parts_"):
+            raise SettingsError(
+                "parts of this model are with their parties; predict jointly there, with `hedgerow "
+                "vertical predict`, or use predict: the model is merged"
+            )
         settings = VerticalSettings.from_dict(
             {k: v for k, v in model.record.items() if k not in ("method", "rows", "merged")}
         )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hedgerow.deployment.programs import program_factories
-from hedgerow.errors import HedgerowError
+from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.federation.base import RefusedBy
 from hedgerow.federation.exchanging import Conversation
 from hedgerow.federation.local import local_federation
@@ -18,8 +18,9 @@ from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.masks import MaskKeys
 from hedgerow.settings import Privacy
 from hedgerow.vertical.run import agreement_for
+from hedgerow.vertical_estimators import VerticalBoostingClassifier
 from hedgerow.wire import Message
-from tests.vertical.tables import schema_of, settings, shares, whole
+from tests.vertical.tables import OWNERS, schema_of, settings, shares, whole
 
 
 def conversation(**further: Any) -> tuple[Conversation, list[bytes], Any]:
@@ -75,3 +76,21 @@ def test_a_party_with_some_columns_answers_no_sums() -> None:
     plan = plan_for(schema_of(), Privacy(1.0, 1e-5, trust="coordinator"), "dp-rf")
     with pytest.raises(HedgerowError, match="some of the columns"):
         federation.open(plan)
+
+
+def test_an_estimator_trains_over_parties_that_exist() -> None:
+    """The same model as in one process, where every owner hands over its part."""
+    table = whole(200)
+    federation = local_federation(
+        shares(table), schema_of(), trust="coordinator", programs=program_factories()
+    )
+    own = {"schema": schema_of(), "protection": "none", "n_trees": 2, "max_depth": 2}
+    here = VerticalBoostingClassifier(**own).fit(table, owners=OWNERS, active="bank")
+    apart = VerticalBoostingClassifier(**own, settings={"ids": "agreed"})
+    ledger = Ledger.in_memory()
+    apart.fit_federation(federation, OWNERS, "bank", ledger)
+    assert apart.model_ == here.model_
+    (line,) = ledger.lines(kind="disclose")
+    assert line.values["agreement"]["program"] == "fedxgboost-none-merged"
+    with pytest.raises(SettingsError, match="with their parties"):
+        apart.predict_jointly(table)
