@@ -226,7 +226,9 @@ def test_edits_by_range_and_by_direction() -> None:
     model = model_of("auto")
     flat = explain(edit(model, "dose", {(-1, 5): 0.0}, reason="no effect wanted")).shape("dose")
     assert np.abs(flat.values[0, :-1]).max() < 1e-6
-    rising = explain(edit(model, "dose", direction=1, reason="known to rise")).shape("dose")
+    # Noise may have made the shape rise already; one that falls has to be changed.
+    falling = edit(model, "dose", {(-1, 2): 1.0, (2, 5): -1.0}, reason="to begin with")
+    rising = explain(edit(falling, "dose", direction=1, reason="known to rise")).shape("dose")
     assert (np.diff(rising.values[0, :-1]) >= -1e-6).all()
     assert rising.direction == 1
     twice = edit(edit(model, "dose", {(-1, 5): 0.0}, reason="a"), "site", {"east": 0.0}, reason="b")
