@@ -244,7 +244,8 @@ def test_questions_on_a_sample_are_about_that_part_of_the_rows(
     monkeypatch.setattr(Gate, "_noisy", seen)
     with noise_off():
         grow(plan_of(sample_rate=0.3, n_trees=6, max_depth=1), Ledger.in_memory(), some_rows(3000))
-    assert len(totals) == len(set(totals)) == 6  # every tree has rows of its own
+    assert len(totals) == 6
+    assert len(set(totals)) > 1  # every tree has rows of its own; two may be equally many
     assert all(abs(n - 900) < 6 * np.sqrt(3000 * 0.21) for n in totals)
 
 
