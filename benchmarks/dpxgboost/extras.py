@@ -17,7 +17,7 @@ from hedgerow.settings import Privacy
 from hedgerow.testing import noise_off
 
 FIRST_SEED = 100  # development splits: the final ones decide nothing
-# Beside the method's own defaults: permute-and-flip, separation, clipping, all rows.
+# Beside the method's own settings: permute-and-flip, separation, clipping, all rows.
 VARIANTS: dict[str, dict[str, Any]] = {
     "": {},
     "selector = exponential": {"selector": "exponential"},

@@ -24,7 +24,7 @@ from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, local_
 from hedgerow.privacy.pure import before_sampling
 from hedgerow.testing import noise_off
 
-PAPER, OWN, DELTA, AUTO = "paper's settings", "own defaults", "own, with delta", "auto"
+PAPER, OWN, DELTA, AUTO = "paper's settings", "own settings", "own, with delta", "auto"
 PRIVATE = (PAPER, OWN, DELTA, AUTO)
 XGBOOST, XGBOOST_ALL = "XGBoost, paper's", "XGBoost, all rows"
 PAPER_OFF, OWN_OFF = "paper's, noise off", "own, noise off"
