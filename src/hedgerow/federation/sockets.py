@@ -98,7 +98,8 @@ def call(path: Path, message: bytes, timeout_seconds: float) -> bytes:
 
 def _write(connection: socket.socket, message: bytes) -> None:
     connection.sendall(_LENGTH.pack(len(message)))
-    connection.sendall(message)
+    if message:  # after the length of an empty one the reader may already have replied and gone
+        connection.sendall(message)
 
 
 def _read(connection: socket.socket, deadline: float | None = None) -> bytes:
