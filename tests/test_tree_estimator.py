@@ -96,7 +96,7 @@ def test_it_is_an_estimator_like_the_others(fitted: PrivateTreeClassifier) -> No
     with pytest.raises(SettingsError, match="random_state"):
         PrivateTreeClassifier(1.0, STAYS, random_state="x").fit(stays(50))  # type: ignore[arg-type]
     numbers = STAYS.with_label(Label("sick", lower=0, upper=1))
-    with pytest.raises(SchemaError, match="the label is a number"):
+    with pytest.raises(SchemaError, match="the label is a number; use PrivateBoostingRegressor"):
         PrivateTreeClassifier(1.0, numbers).fit(stays(50))
 
 

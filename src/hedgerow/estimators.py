@@ -8,24 +8,16 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
-from hedgerow.errors import SchemaError, SettingsError
-from hedgerow.explain import Explanation, explain
-from hedgerow.export.methods import Exports
+from hedgerow.errors import SettingsError
 from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
+from hedgerow.fitted import Fitted, FittedClassifier, FittedRegressor
 from hedgerow.gate import Gate, Progress
 from hedgerow.inputs import (
     check_fit,
-    check_width,
-    class_array,
-    classes_given,
     is_dask,
     is_named,
-    schema_given,
     split_rows,
 )
 from hedgerow.model.ensemble import Ensemble
@@ -34,23 +26,21 @@ from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.plan import Plan
 from hedgerow.schema import Schema, Value
 from hedgerow.settings import Privacy, Settings, spare_for
-from hedgerow.statement import Disclosure, Statement
+from hedgerow.statement import Disclosure
 from hedgerow.tables import Rows, rows_of
 
 _PRIVACY = {f.name for f in fields(Privacy)} - {"epsilon", "delta", "trust"}
 _SETTINGS = {f.name for f in fields(Settings)}
 
 
-class _PrivateBoosting(Exports, BaseEstimator):
-    """What classifier and regressor share: the schema, the plan, the gate."""
+class _PrivateBoosting(Fitted):
+    """What classifier and regressor share: the promise, the plan, the gate."""
 
-    schema: Schema | str | None
     epsilon: float
     delta: float
     method: str
     trust: str | None
     settings: Mapping[str, Any] | None
-    bounds: Any
     ledger: Ledger | str | None
     random_state: int | None
     monotone: Mapping[str, int] | None
@@ -112,24 +102,17 @@ class _PrivateBoosting(Exports, BaseEstimator):
         observe: Callable[[Progress], None] | None = None,
         named: bool = True,
     ) -> Self:
-        schema = federation.schema
         try:
             gate = Gate(federation, plan, ledger, observe=observe, start=self._start)
-            self.model_: Ensemble = method_named(plan.method).grow(gate)
+            model = method_named(plan.method).grow(gate)
         finally:
             if ledger is not self.ledger and ledger.path is not None:
                 ledger.close()  # opened here from a path, so free for the next fit
         if disclosures := self._disclosures():
-            told = (*self.model_.statement.disclosures, *disclosures)
-            statement = replace(self.model_.statement, disclosures=told)
-            self.model_ = replace(self.model_, statement=statement)
+            told = (*model.statement.disclosures, *disclosures)
+            model = replace(model, statement=replace(model.statement, disclosures=told))
         self.plan_: Plan = plan
-        self.statement_: Statement = self.model_.statement
-        self.n_features_in_ = len(schema.columns)
-        if named:
-            self.feature_names_in_ = np.array(schema.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self._keep(model, named)
         return self
 
     def _plan(
@@ -171,31 +154,11 @@ class _PrivateBoosting(Exports, BaseEstimator):
         check_party_count(privacy, n_parties)
         return privacy
 
-    def _schema(self, X: Any, y: Any) -> Schema:
-        return schema_given(self.schema, self.bounds, self._label(y), X, y)
-
     def _disclosures(self) -> tuple[Disclosure, ...]:
         return ()
 
-    def _label(self, y: Any) -> dict[str, Any] | None:
-        raise TypeError("use PrivateBoostingClassifier or PrivateBoostingRegressor")
-
-    def _fitted(self, X: Any) -> Ensemble:
-        """The model, if there is one and X could be a table for it."""
-        check_is_fitted(self)
-        check_width(X, self.n_features_in_, type(self).__name__)
-        return self.model_
-
-    def explain(self) -> Explanation:
-        """Shapes with error bands, importances, contributions of rows; costs no budget."""
-        check_is_fitted(self)
-        return explain(self.model_)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True  # a missing value goes where a split sends it
-        tags.input_tags.sparse = True
-        tags.input_tags.string = True  # where the schema has a list
         tags.non_deterministic = True  # noise is never seeded
         return tags
 
@@ -205,7 +168,7 @@ class _PrivateBoosting(Exports, BaseEstimator):
         return Ledger.in_memory() if self.ledger is None else Ledger.open(self.ledger)
 
 
-class PrivateBoostingClassifier(ClassifierMixin, _PrivateBoosting):
+class PrivateBoostingClassifier(FittedClassifier, _PrivateBoosting):
     """Boosted trees for classes, under differential privacy.
 
     Parameters
@@ -278,48 +241,13 @@ class PrivateBoostingClassifier(ClassifierMixin, _PrivateBoosting):
         self.warm_start_from = warm_start_from
         self.warm_start_is_public = warm_start_is_public
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Log-odds of the second of two classes, or one score a class: (row,) or (row, class)."""
-        model = self._fitted(X)
-        if model.averaged:
-            shares = np.clip(self.predict_proba(X), 1e-12, 1 - 1e-12)
-            return np.asarray(
-                np.log(shares[:, 1] / shares[:, 0]) if shares.shape[1] == 2 else shares
-            )
-        scores = model.decision_function(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities (row, class) in the order of `classes_`."""
-        return self._fitted(X).predict(X)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The likeliest class of each row."""
-        likeliest = np.argmax(self.predict_proba(X), axis=1)
-        labels: NDArray[Any] = self.classes_[likeliest]
-        return labels
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        check_is_fitted(self)
-        return class_array(self.model_.schema.label.classes)
-
-    def _schema(self, X: Any, y: Any) -> Schema:
-        schema = super()._schema(X, y)
-        if schema.label.task == "regression":
-            raise SchemaError("the label is a number; use PrivateBoostingRegressor")
-        return schema
-
-    def _label(self, y: Any) -> dict[str, Any] | None:
-        return classes_given(self.classes, y)
-
     def _disclosures(self) -> tuple[Disclosure, ...]:
         if self.schema is not None or not isinstance(self.classes, str):
             return ()
         return (Disclosure("everyone", "all rows", "the list of classes, read from the labels"),)
 
 
-class PrivateBoostingRegressor(RegressorMixin, _PrivateBoosting):
+class PrivateBoostingRegressor(FittedRegressor, _PrivateBoosting):
     """Boosted trees for a number between public bounds, under differential privacy.
 
     Parameters are those of `PrivateBoostingClassifier`, with `label_bounds` (low, high) in place
@@ -372,22 +300,6 @@ class PrivateBoostingRegressor(RegressorMixin, _PrivateBoosting):
         self.monotone = monotone
         self.warm_start_from = warm_start_from
         self.warm_start_is_public = warm_start_is_public
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """The predicted number of each row, within the label's bounds."""
-        return self._fitted(X).predict(X)
-
-    def _schema(self, X: Any, y: Any) -> Schema:
-        schema = super()._schema(X, y)
-        if schema.label.task != "regression":
-            raise SchemaError("the label has classes; use PrivateBoostingClassifier")
-        return schema
-
-    def _label(self, y: Any) -> dict[str, Any] | None:
-        if self.label_bounds is None:
-            return None
-        low, high = self.label_bounds
-        return {"label_bounds": (float(low), float(high))}
 
 
 def settings_given(chosen: Mapping[str, Any], settings: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from hedgerow.exact_estimators import ExactBoosting, ExactClassifier, ExactRegressor
-from hedgerow.inputs import check_fit, split_rows
+from hedgerow.exact_estimators import ExactBoosting
+from hedgerow.fitted import FittedClassifier, FittedRegressor
+from hedgerow.inputs import check_fit, is_named, split_rows
 from hedgerow.schema import Schema, Value
 from hedgerow.similarity.run import train
 from hedgerow.similarity.settings import SimilaritySettings
@@ -28,11 +29,11 @@ class _SimilarityBoosting(ExactBoosting):
         tables = {"all": rows} if parties is None else split_rows(rows, parties)
         model, programs = train(tables, schema, settings)
         self.sent_: dict[str, dict[str, int]] = {n: dict(p.sent) for n, p in programs.items()}
-        self._keep(model, X)
+        self._keep(model, is_named(X))
         return self
 
 
-class SimilarityBoostingClassifier(_SimilarityBoosting, ExactClassifier):
+class SimilarityBoostingClassifier(_SimilarityBoosting, FittedClassifier):
     """Boosted trees for classes over several parties, by similar rows; NOT differentially private.
 
     Parameters
@@ -82,7 +83,7 @@ class SimilarityBoostingClassifier(_SimilarityBoosting, ExactClassifier):
         self.classes = classes
 
 
-class SimilarityBoostingRegressor(_SimilarityBoosting, ExactRegressor):
+class SimilarityBoostingRegressor(_SimilarityBoosting, FittedRegressor):
     """Boosted trees for a number between public bounds, by similar rows; NOT private.
 
     Parameters are those of `SimilarityBoostingClassifier`, with `label_bounds` (low, high) in

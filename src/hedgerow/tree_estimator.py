@@ -53,6 +53,7 @@ class PrivateTreeClassifier(PrivateBoostingClassifier):
     monotone = None
     warm_start_from = None
     warm_start_is_public = False
+    _FOR_NUMBERS = "PrivateBoostingRegressor"
 
     def __init__(
         self,

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from hedgerow.binning import base_grid
 from hedgerow.errors import SettingsError
-from hedgerow.exact_estimators import ExactBoosting, ExactClassifier, ExactRegressor
+from hedgerow.exact_estimators import ExactBoosting
 from hedgerow.federation.base import Federation
 from hedgerow.federation.exchanging import Conversation
-from hedgerow.inputs import check_fit
+from hedgerow.fitted import FittedClassifier, FittedRegressor
+from hedgerow.inputs import check_fit, is_named
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.schema import Schema, Value
 from hedgerow.tables import Rows, rows_of
@@ -55,7 +56,7 @@ class _VerticalBoosting(ExactBoosting):
         self.sent_ = {"to passive": programs[active].asking.sent}
         self.sent_["to active"] = programs[active].asking.received
         model = merged(list(parts.values()))
-        self._keep(replace(model, statement=replace(model.statement, simulated=True)), X)
+        self._keep(replace(model, statement=replace(model.statement, simulated=True)), is_named(X))
         return self
 
     def fit_federation(
@@ -77,7 +78,7 @@ class _VerticalBoosting(ExactBoosting):
         reports = Conversation(federation, agreement, ledger or Ledger.in_memory()).run()
         model = merged_from_reports(reports)
         statement = replace(model.statement, simulated=federation.simulated)
-        self._keep(replace(model, statement=statement), dict.fromkeys(schema.names))
+        self._keep(replace(model, statement=statement), named=True)
         return self
 
     def _settings(
@@ -126,7 +127,7 @@ def shares_of(rows: Rows, schema: Schema, settings: VerticalSettings) -> dict[st
     return found
 
 
-class VerticalBoostingClassifier(_VerticalBoosting, ExactClassifier):
+class VerticalBoostingClassifier(_VerticalBoosting, FittedClassifier):
     """Boosted trees for classes over parties that hold different columns (FedXGBoost).
 
     Parameters
@@ -184,7 +185,7 @@ class VerticalBoostingClassifier(_VerticalBoosting, ExactClassifier):
         self.classes = classes
 
 
-class VerticalBoostingRegressor(_VerticalBoosting, ExactRegressor):
+class VerticalBoostingRegressor(_VerticalBoosting, FittedRegressor):
     """Boosted trees for a number between public bounds over parties with different columns.
 
     Parameters are those of `VerticalBoostingClassifier`, with `label_bounds` (low, high) in place

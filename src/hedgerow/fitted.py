@@ -1,0 +1,118 @@
+"""What fitted estimators of every family share: the model, predictions, what scikit-learn asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from hedgerow.errors import SchemaError
+from hedgerow.explain import Explanation, explain
+from hedgerow.export.methods import Exports
+from hedgerow.inputs import check_width, class_array, classes_given, schema_given
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.schema import Schema, Value
+from hedgerow.statement import Statement
+
+
+class Fitted(Exports, BaseEstimator):
+    """A model and its statement."""
+
+    schema: Schema | str | None
+    bounds: Any
+    model_: Ensemble
+    statement_: Statement
+
+    def _keep(self, model: Ensemble, named: bool) -> None:
+        self.model_, self.statement_ = model, model.statement
+        self.n_features_in_ = len(model.schema.columns)
+        if named:
+            self.feature_names_in_ = np.array(model.schema.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _schema(self, X: Any, y: Any) -> Schema:
+        raise TypeError("use one of the classes that end in Classifier or Regressor")
+
+    def _fitted(self, X: Any) -> Ensemble:
+        """The model, if there is one and X could be a table for it."""
+        check_is_fitted(self)
+        check_width(X, self.n_features_in_, type(self).__name__)
+        return self.model_
+
+    def explain(self) -> Explanation:
+        """Shapes with error bands where there is noise, importances, contributions of rows."""
+        check_is_fitted(self)
+        return explain(self.model_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # a missing value goes where a split sends it
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True  # where the schema has a list
+        return tags
+
+
+class FittedClassifier(ClassifierMixin, Fitted):
+    """Predictions of classes."""
+
+    classes: Sequence[Value] | str | None
+    _FOR_NUMBERS: str | None = None  # where the regressor is not called like the classifier
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Log-odds of the second of two classes, or one score a class: (row,) or (row, class)."""
+        model = self._fitted(X)
+        if model.averaged:
+            shares = np.clip(self.predict_proba(X), 1e-12, 1 - 1e-12)
+            return np.asarray(
+                np.log(shares[:, 1] / shares[:, 0]) if shares.shape[1] == 2 else shares
+            )
+        scores = model.decision_function(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities (row, class) in the order of `classes_`."""
+        return self._fitted(X).predict(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likeliest class of each row."""
+        likeliest = np.argmax(self.predict_proba(X), axis=1)
+        labels: NDArray[Any] = self.classes_[likeliest]
+        return labels
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        check_is_fitted(self)
+        return class_array(self.model_.schema.label.classes)
+
+    def _schema(self, X: Any, y: Any) -> Schema:
+        schema = schema_given(self.schema, self.bounds, classes_given(self.classes, y), X, y)
+        if schema.label.task == "regression":
+            name = self._FOR_NUMBERS or type(self).__name__.replace("Classifier", "Regressor")
+            raise SchemaError(f"the label is a number; use {name}")
+        return schema
+
+
+class FittedRegressor(RegressorMixin, Fitted):
+    """Predictions of a number between public bounds."""
+
+    label_bounds: tuple[float, float] | None
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """The predicted number of each row, within the label's bounds."""
+        return self._fitted(X).predict(X)
+
+    def _schema(self, X: Any, y: Any) -> Schema:
+        label = None
+        if self.label_bounds is not None:
+            low, high = self.label_bounds
+            label = {"label_bounds": (float(low), float(high))}
+        schema = schema_given(self.schema, self.bounds, label, X, y)
+        if schema.label.task != "regression":
+            name = type(self).__name__.replace("Regressor", "Classifier")
+            raise SchemaError(f"the label has classes; use {name}")
+        return schema
