@@ -29,7 +29,7 @@ class _Off:
     def choose(self, utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list[int]:
         return [int(np.argmax(one)) for one in utilities]
 
-    def gaussian(self, size: int, sigma: float) -> NDArray[np.int64]:
+    def gaussian(self, size: int, sigma: float | NDArray[np.float64]) -> NDArray[np.int64]:
         return np.zeros(size, np.int64)
 
     def laplace(self, size: int, scale: float, shares: int = 1) -> NDArray[np.int64]:
@@ -52,7 +52,7 @@ class _Seeded:
         gumbel = [self._rng.gumbel(size=len(one)) for one in utilities]
         return [int(np.argmax(u / scale + g)) for u, g in zip(utilities, gumbel, strict=True)]
 
-    def gaussian(self, size: int, sigma: float) -> NDArray[np.int64]:
+    def gaussian(self, size: int, sigma: float | NDArray[np.float64]) -> NDArray[np.int64]:
         return np.rint(self._rng.normal(0.0, sigma, size)).astype(np.int64)
 
     def laplace(self, size: int, scale: float, shares: int = 1) -> NDArray[np.int64]:

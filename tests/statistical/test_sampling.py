@@ -46,9 +46,9 @@ def some_words(n: int) -> NDArray[np.uint64]:
 
 def read(words: NDArray[np.uint64], sigma: int, size: int) -> tuple[NDArray[np.int64], int]:
     """Numbers that these words give, and how many of the words they took."""
-    out, at = np.zeros(size, np.int64), np.zeros(2, np.int64)
-    done = sampling.gaussians(words, at, sigma, out, 0)
-    return out[:done], int(at[1])
+    out = np.zeros(size, np.int64)
+    done, used = sampling.gaussians(words, np.full(size, sigma), out, 0)
+    return out[:done], int(used)
 
 
 @pytest.mark.parametrize("sigma", [1, 2, 3, 7])
@@ -119,6 +119,18 @@ def test_no_two_numbers_share_a_word() -> None:
     assert read(words, 999, 100)[1] == first
 
 
+def test_numbers_of_different_widths_are_what_each_would_be_alone() -> None:
+    words, widths, alone, first = some_words(4_000), [1, 7, 7, 2**26, 3, 2**56] * 10, [], 0
+    for width in widths:
+        found, used = read(words[first:], width, 1)
+        alone += found.tolist()
+        first += used
+    out = np.zeros(60, np.int64)
+    done, used = sampling.gaussians(words, np.array(widths), out, 0)
+    assert (done, used) == (60, first)
+    assert out.tolist() == alone
+
+
 def test_every_batch_has_a_key_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     keys: list[bytes] = []
 
@@ -136,7 +148,7 @@ def test_every_batch_has_a_key_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_no_decision_is_made_in_floating_point() -> None:
     loop = njit(error_model="numpy")(sampling.gaussians.py_func)
-    loop(some_words(4), np.zeros(2, np.int64), 5, np.zeros(1, np.int64), 0)
+    loop(some_words(4), np.full(1, 5), np.zeros(1, np.int64), 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         (text,) = loop.inspect_llvm().values()
@@ -155,8 +167,8 @@ def test_the_largest_number_fits_and_larger_ones_are_reported() -> None:
     rest = [HAPPENS, top - 1] + [top - 1] * 62 + [HAPPENS]  # plus, the last place, kept
     draws, _ = read(np.array(wholes(62) + rest, np.uint64), 2**56, 1)
     assert draws.tolist() == [63 * 2**56 - 1]
-    words, out, at = np.array(wholes(63), np.uint64), np.zeros(1, np.int64), np.zeros(2, np.int64)
-    assert sampling.gaussians(words, at, 2**56, out, 0) == sampling.OUT_OF_RANGE
+    words, out = np.array(wholes(63), np.uint64), np.zeros(1, np.int64)
+    assert sampling.gaussians(words, np.full(1, 2**56), out, 0)[0] == sampling.OUT_OF_RANGE
 
 
 @pytest.mark.parametrize("word", [0, 1, HAPPENS, 2**64 - 1])
@@ -166,8 +178,8 @@ def test_a_stream_of_one_word_gives_nothing_and_ends(word: int) -> None:
 
 BROKEN = {
     "the last step of keeping is left out": (
-        "    return _exp(words, at, 2, 2, low, top)",
-        "    return True",
+        "    return _exp(words, at, TWO, 2, low, top)",
+        "    return True, at",
     ),
     "zero comes with both signs": ("if negative and k == 0 and j < ONE:", "if k < 0:"),
     "k is not thinned out": ("range(k * (k - 1))", "range(k)"),

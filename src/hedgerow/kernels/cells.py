@@ -47,3 +47,31 @@ def cell_weights(
             square = taus[t] ** 2
             mean = square * held * g[i] / (share * noise**2 + held + square * held**2)
             weights[i] += likely[t] * mean
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def recalibrate(
+    ones: Any, zeros: Any, noise: float, centres: Any, prior_shift: float, prior_slope: float
+) -> tuple[float, float]:
+    """Shift and slope of scores, most likely given noisy counts by class; see `calibration`."""
+    shift, slope = 0.0, 1.0
+    for _ in range(30):
+        by_shift, by_slope = -shift / prior_shift**2, (1 - slope) / prior_slope**2
+        first, mixed, second = 1 / prior_shift**2, 0.0, 1 / prior_slope**2  # of the Hessian
+        for i in range(ones.size):
+            p, rows = 1 / (1 + math.exp(-(shift + slope * centres[i]))), ones[i] + zeros[i]
+            off, w = ones[i] - rows * p, max(rows, 0.0) * p * (1 - p)
+            trust = w / max(noise**2 * ((1 - p) ** 2 + p**2) + w, 1e-9)
+            by_shift += trust * off
+            by_slope += trust * off * centres[i]
+            first += trust * w
+            mixed += trust * w * centres[i]
+            second += trust * w * centres[i] ** 2
+        whole = first * second - mixed**2
+        by_shift, by_slope = (
+            (second * by_shift - mixed * by_slope) / whole,
+            (first * by_slope - mixed * by_shift) / whole,
+        )
+        shift += min(max(by_shift, -1.0), 1.0)
+        slope = min(max(slope + min(max(by_slope, -0.3), 0.3), 0.4), 2.5)
+    return shift, slope

@@ -51,7 +51,9 @@ class NoiseSource(Protocol):
         """Of each list the place of one utility, large ones likely: see `choose`."""
         ...
 
-    def gaussian(self, size: int, sigma: float) -> NDArray[np.int64]: ...
+    def gaussian(self, size: int, sigma: float | NDArray[np.float64]) -> NDArray[np.int64]:
+        """Discrete Gaussians of one deviation, or each of its own."""
+        ...
 
     def laplace(self, size: int, scale: float, shares: int = 1) -> NDArray[np.int64]:
         """Draws of which any `shares` add up to a discrete Laplace; that itself for one."""
@@ -71,15 +73,16 @@ class SecureSource:
 
     name = "secure"
 
-    def gaussian(self, size: int, sigma: float) -> NDArray[np.int64]:
+    def gaussian(self, size: int, sigma: float | NDArray[np.float64]) -> NDArray[np.int64]:
         """Discrete Gaussians whose deviation is the next whole number from `sigma` up."""
         if size == 0:
             return np.zeros(0, np.int64)
         # Wider draws might not fit. A party's share may be wider than the slot's sigma, but never
         # so wide.
-        if not 0 < sigma <= WIDEST_DRAWN:
-            raise PlanError(f"noise of {sigma:.3g} grid steps cannot be drawn; nothing left")
-        return _gaussians(size, math.ceil(sigma))
+        for one in (float(np.min(sigma)), float(np.max(sigma))):  # NaN if any is
+            if not 0 < one <= WIDEST_DRAWN:
+                raise PlanError(f"noise of {one:.3g} grid steps cannot be drawn; nothing left")
+        return _gaussians(np.broadcast_to(np.ceil(sigma), size).astype(np.int64))
 
     def choose(self, utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list[int]:
         if how == "exponential":
@@ -146,7 +149,7 @@ class SecureSource:
         return found[:size]
 
 
-def _gaussians(size: int, sigma: int) -> NDArray[np.int64]:
+def _gaussians(sigmas: NDArray[np.int64]) -> NDArray[np.int64]:
     """Draws from a ChaCha20 stream whose key is new for every batch and used for it alone.
 
     Words that did not suffice for a number come again with more behind them, so every number is
@@ -155,17 +158,16 @@ def _gaussians(size: int, sigma: int) -> NDArray[np.int64]:
     from hedgerow.privacy import sampling  # loads Numba
 
     cipher = Cipher(ChaCha20(os.urandom(32), bytes(16)), mode=None).encryptor()
-    out, done = np.empty(size, np.int64), 0
-    words = np.zeros(0, np.uint64)
+    size, done = len(sigmas), 0
+    out, words = np.empty(size, np.int64), np.zeros(0, np.uint64)
     while done < size:
         wanted = WORDS * min(size - done, AT_ONCE) + 64
         fresh = np.frombuffer(cipher.update(bytes(8 * wanted)), "<u8").astype(np.uint64, copy=False)
         words = np.concatenate([words, fresh])
-        at = np.zeros(2, np.int64)
-        done = sampling.gaussians(words, at, sigma, out, done)
+        done, used = sampling.gaussians(words, sigmas, out, done)
         if done == sampling.OUT_OF_RANGE:
             raise PlanError("a draw of noise was out of range; nothing left")
-        words = words[at[1] :]
+        words = words[used:]
     return out
 
 
@@ -220,10 +222,8 @@ def add_gaussian(
     """
     source = _SOURCE.get()
     part = 1.0 if share == 1.0 else math.sqrt(share) * (1 + 2.0**-50)
-    noise = np.concatenate(
-        [source.gaussian(size, sigma * part) for size, sigma in zip(blocks, sigmas, strict=True)]
-        or [np.zeros(0, np.int64)]
-    )
+    each = np.repeat(np.array(sigmas, np.float64) * part, blocks)  # (number,)
+    noise = source.gaussian(len(each), each)
     if noise.shape != total.shape:
         raise PlanError("the noise does not have the shape of the sum")
     return total + noise.view(np.uint64)

@@ -38,88 +38,112 @@ from numba import njit
 
 MOST_WHOLES = 62  # k; beyond that a number might not fit
 OUT_OF_RANGE = -1
-ALL, ONE = np.uint64(2**64 - 1), np.uint64(1)
+ALL, ZERO, ONE, TWO = np.uint64(2**64 - 1), np.uint64(0), np.uint64(1), np.uint64(2)
+HALF = ALL // TWO
+# ALL // d, at hand for the small d that are nearly always enough
+PARTS = np.array([0, *((2**64 - 1) // d for d in range(1, 64))], np.uint64)
+
+# The place `at` in the stream goes in and out by value, which keeps it in a register. Where no word
+# is left it ends behind them all, at words.size + 1, and whatever is being drawn is void.
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _below(words: Any, at: Any, top: Any) -> Any:
-    """An even whole number below `top`.
-
-    Where no word is left, `at` ends behind them all and whatever is being drawn is void.
-    """
-    while at[0] < words.size:
-        word = words[at[0]]
-        at[0] += 1
+    """An even whole number below `top`, and the next place."""
+    size = np.uint64(words.size)
+    while at < size:
+        word = words[at]
+        at += ONE
         if word < top:
-            return word
-    at[0] = words.size + 1
-    return np.uint64(0)
+            return word, at
+    return ZERO, size + ONE
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _exp(words: Any, at: Any, share: int, times: int, low: Any, top: Any) -> Any:
-    """An event of chance exp(-g), g = (low / top)^times / share; none if words ran out."""
-    n = 1
-    while at[0] <= words.size:
-        of = np.uint64(share * n)
-        part = ALL // of
-        if of > ONE and _below(words, at, part * of) >= part:
-            break
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _exp(words: Any, at: Any, share: Any, times: int, low: Any, top: Any) -> Any:
+    """An event of chance exp(-g), g = (low / top)^times / share; none if words ran out.
+
+    And the next place.
+    """
+    of, is_odd, size = share, True, np.uint64(words.size)
+    while at <= size:
+        if of > ONE:
+            part = PARTS[of] if of < np.uint64(PARTS.size) else ALL // of
+            word, at = _below(words, at, part * of)
+            if word >= part:
+                break
         missed = False
         for _ in range(times):
-            missed = missed or _below(words, at, top) >= low
+            word, at = _below(words, at, top)
+            missed = word >= low
+            if missed:
+                break
         if missed:
             break
-        n += 1
-    return n % 2 == 1 and at[0] <= words.size
+        of += share
+        is_odd = not is_odd
+    return is_odd and at <= size, at
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _proposal(words: Any, at: Any) -> Any:
-    """k with a probability in proportion to exp(-k^2/2), or -1 for one that was refused."""
-    k = 0
-    while _exp(words, at, 2, 0, ONE, ONE):
-        k += 1
-    for _ in range(k * (k - 1)):
-        if not _exp(words, at, 2, 0, ONE, ONE):
-            return -1
-    return k
+    """k with a probability in proportion to exp(-k^2/2), or -1 for one that was refused.
 
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _is_kept(words: Any, at: Any, k: int, low: Any, top: Any) -> Any:
-    """An event of chance exp(-x k) exp(-x^2/2), x = low / top."""
-    for _ in range(k):
-        if not _exp(words, at, 1, 1, low, top):
-            return False
-    return _exp(words, at, 2, 2, low, top)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def gaussians(words: Any, at: Any, sigma: int, out: Any, first: int) -> Any:
-    """Fill out[first:] as far as the words reach: how many are done; at[1] says with what words.
-
-    `at` are two zeros. A number whose words do not suffice is not drawn, and its words do not count
-    as used. They must come again, followed by more: then the same number comes out that a longer
-    stream would have given in the first place. Fresh words instead would favour numbers that need
-    few.
+    And the next place.
     """
-    done = first
-    half, part = ALL // np.uint64(2), ALL // np.uint64(sigma)
-    top = part * np.uint64(sigma)
-    while done < out.size and at[0] <= words.size:
-        k = _proposal(words, at)
-        if k > MOST_WHOLES and at[0] <= words.size:
-            return OUT_OF_RANGE
+    k = 0
+    happened, at = _exp(words, at, TWO, 0, ONE, ONE)
+    while happened:
+        k += 1
+        happened, at = _exp(words, at, TWO, 0, ONE, ONE)
+    for _ in range(k * (k - 1)):
+        happened, at = _exp(words, at, TWO, 0, ONE, ONE)
+        if not happened:
+            return -1, at
+    return k, at
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _is_kept(words: Any, at: Any, k: int, low: Any, top: Any) -> Any:
+    """An event of chance exp(-x k) exp(-x^2/2), x = low / top; and the next place."""
+    for _ in range(k):
+        happened, at = _exp(words, at, ONE, 1, low, top)
+        if not happened:
+            return False, at
+    return _exp(words, at, TWO, 2, low, top)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gaussians(words: Any, sigmas: Any, out: Any, first: int) -> tuple[Any, Any]:
+    """Fill out[first:] as far as the words reach: how many are done, and how many words they took.
+
+    Each number has its own of the `sigmas`. A number whose words do not suffice is not drawn, and
+    its words do not count as used. They must come again, followed by more: then the same number
+    comes out that a longer stream would have given in the first place. Fresh words instead would
+    favour numbers that need few.
+    """
+    done, used, at, size = first, ZERO, ZERO, np.uint64(words.size)
+    sigma, part, top = np.int64(1), ALL, ALL
+    while done < out.size and at <= size:
+        if sigmas[done] != sigma:
+            sigma = sigmas[done]
+            part = ALL // np.uint64(sigma)
+            top = part * np.uint64(sigma)
+        k, at = _proposal(words, at)
+        if k > MOST_WHOLES and at <= size:
+            return OUT_OF_RANGE, used
         if k < 0:
             continue
-        negative = _below(words, at, half + half) < half
-        j = _below(words, at, top) // part  # even below sigma
+        word, at = _below(words, at, HALF + HALF)
+        negative = word < HALF
+        word, at = _below(words, at, top)
+        j = word // part  # even below sigma
         if negative and k == 0 and j < ONE:
             continue  # zero comes once, not with both signs
-        if _is_kept(words, at, k, j * part, top):
-            size = k * np.int64(sigma) + np.int64(j)
-            out[done] = -size if negative else size
+        kept, at = _is_kept(words, at, k, j * part, top)
+        if kept:
+            number = k * sigma + np.int64(j)
+            out[done] = -number if negative else number
             done += 1
-            at[1] = at[0]
-    return done
+            used = at
+    return done, used

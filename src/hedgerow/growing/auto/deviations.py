@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.growing.auto.smoothing import TAUS, kernels_of, prior, without
+from hedgerow.growing.auto.smoothing import TAUS, kernels_of, prior
+from hedgerow.kernels import posterior
 
 Floats = NDArray[np.float64]
 
@@ -36,24 +37,7 @@ def _curve_deviation(
     level = a / np.linalg.norm(a)
     white = z * root
     white = white - level * (level @ white)
-    first = prior(caution, len(kernels))
-    spectra, means, slopes, logs = [], [], [], []
-    for kernel in kernels:
-        values, vectors = np.linalg.eigh(without(a[:, None] * kernel * a, level))
-        spread = TAUS[:, None] ** 2 * np.maximum(values, 0.0) + 1.0  # (tau, eigenvector)
-        along = vectors.T @ white
-        back = (along / spread) @ vectors.T  # (tau, bin)
-        spectra.append((spread, vectors))
-        means.append(TAUS[:, None] ** 2 * ((back * a) @ kernel))
-        slopes.append(-back)  # of the log-likelihood
-        logs.append(first - 0.5 * np.sum(np.log(spread) + along**2 / spread, axis=1))
-    weights = _shares(np.concatenate(logs))
-    moved = _moving_weights(weights, np.concatenate(means)).T @ np.concatenate(slopes)
-    for kernel, (spread, vectors), part in zip(
-        kernels, spectra, np.split(weights, len(kernels)), strict=True
-    ):
-        of_vector = (part * TAUS**2) @ (1.0 / spread)
-        moved += kernel @ (a[:, None] * (vectors * of_vector) @ vectors.T)
+    moved = posterior.slope(kernels, a, level, white, TAUS, prior(caution, len(kernels)))
     moved = (moved - np.outer(moved @ level, level)) * root  # d score / d z: (bin, bin)
     moved -= hessian @ moved / hessian.sum()
     return np.asarray(np.sqrt(moved**2 @ variance))

@@ -94,13 +94,6 @@ def smoothed_levels(z: Floats, noise: Floats, hessian: Floats, caution: float = 
     return _around_zero(TAUS[:, None] ** 2 * trust * off, log_evidence, hessian)
 
 
-def without(matrix: Floats, unit: Floats) -> Floats:
-    """A symmetric matrix with a direction projected out on both sides."""
-    along = matrix @ unit
-    crossed = np.outer(unit, along)
-    return np.asarray(matrix - crossed - crossed.T + (unit @ along) * np.outer(unit, unit))
-
-
 def _around_zero(means: Floats, log_evidence: Floats, hessian: Floats) -> Floats:
     """Means (model, bin) averaged by evidence, less their common level."""
     weights = np.exp(log_evidence - log_evidence.max())
