@@ -364,6 +364,8 @@ class Party:
         slot = plan.slot(ask.slot, ask.query.kind, ask.noise.mu)
         if slot is None or size_of(ask.query) > slot.coordinates:
             raise Refusal("not-in-plan")
+        if plan.measures and not self._is_of_the_plan(ask, plan):
+            raise Refusal("not-in-plan")
         if not ask.is_ordered or self.name not in ask.names:
             raise Refusal("unknown-party")
         if not roster.keys.keys() >= ask.names:
@@ -379,6 +381,11 @@ class Party:
                 raise Refusal("too-few-parties")
             if ask.joined != run.joined or not set(ask.parties) <= set(run.announcements):
                 raise Refusal("bad-announcement")
+
+    def _is_of_the_plan(self, ask: Ask, plan: Plan) -> bool:
+        """Whether an evaluation asks about the model that its plan names: a person approved it."""
+        averaged = getattr(ask.query, "averaged", None)
+        return ask.query.ensemble.is_of(plan.settings.warm_start, self.schema, averaged)
 
     def _answered(self, ask: Ask, charged: Line, request: str) -> Message | None:
         """A context is answered by one message ever; asking again gives the same bytes, free."""

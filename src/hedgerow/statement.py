@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from hedgerow.errors import FormatError
 
@@ -194,9 +195,39 @@ class Statement:
         try:
             changed: dict[str, Any] = {
                 **values,
-                "parties": tuple(str(p) for p in values.get("parties", [])),
-                "disclosures": tuple(Disclosure(**d) for d in values.get("disclosures", [])),
+                "parties": tuple(str(p) for p in _list(values.get("parties", []))),
+                "disclosures": tuple(Disclosure(**d) for d in _list(values.get("disclosures", []))),
             }
-            return Statement(**changed)
+            made = Statement(**changed)
         except TypeError as error:
             raise FormatError("the statement is not readable") from error
+        _check_types(made)
+        return made
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise TypeError("not a list")
+    return list(value)
+
+
+def _check_types(made: Statement) -> None:
+    """Raise unless everything is of its kind: whoever wrote the file may not be a friend."""
+    texts = [
+        made.trust, made.accounting, made.unit, made.neighbours, made.scope, made.reason,
+        made.builds_on, made.builds_on_promise,
+        *(text for one in made.disclosures for text in vars(one).values()),
+    ]  # fmt: skip
+    numbers = [made.epsilon, made.delta, made.mu]
+    counts = [made.colluding, made.minimum_parties, made.releases, made.edits]
+    right = (
+        made.guarantee in get_args(Guarantee)
+        and all(isinstance(text, str) for text in texts)
+        and all(isinstance(one, int | float) and not isinstance(one, bool) for one in numbers)
+        and all(math.isfinite(one) and one >= 0 for one in numbers)
+        and all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in counts)
+        and isinstance(made.simulated, bool)
+        and isinstance(made.sampled, bool)
+    )
+    if not right:
+        raise FormatError("the statement is not readable: a part of it is of another kind")

@@ -36,7 +36,7 @@ from hedgerow.cli import (
     vertical,
 )
 from hedgerow.cli import schema as schema_commands
-from hedgerow.cli.screen import start_logging
+from hedgerow.cli.screen import clean, start_logging
 from hedgerow.errors import HedgerowError
 
 app = typer.Typer(
@@ -147,5 +147,5 @@ def main() -> None:
     try:
         app()
     except HedgerowError as error:
-        typer.echo(f"{typer.style('Error:', fg='red')} {error}", err=True)
+        typer.echo(f"{typer.style('Error:', fg='red')} {clean(str(error))}", err=True)
         sys.exit(error.exit_code)

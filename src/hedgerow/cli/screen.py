@@ -12,8 +12,32 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 logger = logging.getLogger("hedgerow")
+
+
+def clean(text: str) -> str:
+    """A text that may come from somebody else, as it may stand on a terminal.
+
+    >>> clean("a" + chr(27) + "[2J")
+    'a?[2J'
+    """
+    return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
+
+
+class _Plain(Table):
+    """Cells are texts and nothing else: no markup, no links, no control characters."""
+
+    def add_column(self, header: Any = "", *further: Any, **named: Any) -> None:
+        super().add_column(_plain(header), *further, **named)
+
+    def add_row(self, *cells: Any, **named: Any) -> None:
+        super().add_row(*map(_plain, cells), **named)
+
+
+def _plain(cell: Any) -> Any:
+    return Text(clean(cell)) if isinstance(cell, str) else cell
 
 
 def results() -> Console:
@@ -37,6 +61,7 @@ def tell(text: str, style: str | None = None) -> None:
 
 
 def _sentences(console: Console, text: str, style: str | None) -> None:
+    text = clean(text)
     console.print(text, style=style, markup=False, emoji=False, soft_wrap=not console.is_terminal)
 
 
@@ -47,10 +72,10 @@ def print_json(values: Any) -> None:
 
 def table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
     """A plain table; the columns named in `right` hold numbers."""
-    made = Table(
-        title=title,
+    title = clean(title)
+    made = _Plain(
+        title=Text(title, style="bold"),
         title_justify="left",
-        title_style="bold",
         header_style="bold",
         box=SIMPLE_HEAD,
         pad_edge=False,
@@ -85,7 +110,7 @@ class _Stderr(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(OSError):  # a log on a full disk does not end a run
-            sys.stderr.write(self.format(record) + "\n")
+            sys.stderr.write(clean(self.format(record)) + "\n")
             sys.stderr.flush()
 
 

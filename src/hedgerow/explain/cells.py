@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.binning import ColumnGrid
+from hedgerow.errors import SettingsError
 from hedgerow.model.pieces import right_codes
 from hedgerow.model.routing import prediction_grid
 from hedgerow.model.tree import Structure, Tree
 from hedgerow.readable.conditions import OTHER, number
 from hedgerow.schema import Categorical, Numeric, Ordinal, Schema, text_of
 
+MOST_NUMBERS = 1 << 27  # of all maps together, or of the boxes of a tree: about a gigabyte
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 MISSING = "missing"
@@ -96,6 +99,28 @@ def _interval(low: float | None, high: float | None, whole: bool = False) -> str
     if whole and high is not None and low.is_integer() and high.is_integer() and high > low:
         return number(low) if high == low + 1 else f"{number(low)} to {number(high - 1)}"
     return f">= {number(low)}" if high is None else f"{number(low)} to {number(high)}"
+
+
+def check_size(trees: Sequence[Tree], cells: Sequence[Cells], n_outputs: int) -> None:
+    """Refuse a model whose explanation takes memory out of all proportion to its file."""
+    pairs: set[tuple[int, int]] = set()
+    codes, maps = [one.grid.n_codes for one in cells], 0
+    for tree in trees:
+        used = np.unique(tree.structure.feature[tree.structure.feature >= 0]).tolist()
+        sizes = [codes[j] for j in used]
+        alone = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2  # the maps of this tree
+        if n_outputs * alone <= MOST_NUMBERS:
+            new = set(combinations(used, 2)) - pairs
+            pairs |= new
+            maps += sum(codes[i] * codes[j] for i, j in new)
+        boxes = tree.structure.n_nodes * sum(sizes)
+        largest = max(boxes, n_outputs * max(alone, maps))
+        if largest > MOST_NUMBERS:
+            raise SettingsError(
+                f"explaining this model takes a table of {largest:,} numbers, more than "
+                f"{MOST_NUMBERS:,}: its trees put columns with very many values together. Nothing "
+                "was computed. Predictions and exports work as ever."
+            )
 
 
 def boxes_of(structure: Structure, cells: Sequence[Cells]) -> Boxes:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.errors import FormatError, SettingsError
-from hedgerow.explain.cells import Boxes, Cells, boxes_of, cells_of
+from hedgerow.explain.cells import Boxes, Cells, boxes_of, cells_of, check_size
 from hedgerow.explain.effects import Effects, effects_of
 from hedgerow.explain.reference import Reference, references
 from hedgerow.explain.rows import Contributions, add_tree
@@ -156,7 +156,7 @@ class Explanation:
             ],
             "shapes": [shape.to_dict() for shape in self.shapes],
             "pairs": [pair.to_dict() for pair in self.pairs],
-            "edits": self.model.record.get("edits", []),
+            "edits": edits_of(self.model),
             "notes": self.notes,
         }
 
@@ -169,8 +169,9 @@ def explain(model: Ensemble) -> Explanation:
     """
     trees, schema = model.trees, model.schema
     cells = cells_of(trees, schema)
+    check_size(trees, cells, model.loss.n_outputs)
     boxes = tuple(boxes_of(tree.structure, cells) for tree in trees)
-    edits = _edits(model)
+    edits = edits_of(model)
     kept = frozenset(edit["tree"] for edit in edits)
     plain = [i for i in range(len(trees)) if i not in kept]
     found = references([trees[i] for i in plain], [boxes[i] for i in plain], cells)
@@ -191,7 +192,7 @@ def explain(model: Ensemble) -> Explanation:
     )
 
 
-def _edits(model: Ensemble) -> list[dict[str, Any]]:
+def edits_of(model: Ensemble) -> list[dict[str, Any]]:
     """What the record says was changed by hand."""
     edits = model.record.get("edits", [])
     try:
@@ -201,6 +202,8 @@ def _edits(model: Ensemble) -> list[dict[str, Any]]:
                 **{name: int(edit[name]) for name in ("tree", "output", "direction")},
                 "column": str(edit["column"]),
                 "cells": [str(label) for label in edit["cells"]],
+                "reason": str(edit["reason"]),
+                "from": str(edit["from"]),
             }
             for edit in edits
             if 0 <= int(edit["tree"]) < len(model.trees)
@@ -284,8 +287,12 @@ def _pairs(
 def _directions(model: Ensemble) -> dict[str, int]:
     settings = model.record.get("settings", {})
     text = settings.get("monotone", "") if isinstance(settings, dict) else ""
-    found: dict[str, int] = dict(json.loads(text)) if text else {}
-    found.update({e["column"]: e["direction"] for e in _edits(model) if e["direction"]})
+    try:
+        told = json.loads(text) if text else {}
+        found = {str(name): max(-1, min(1, int(way))) for name, way in told.items()}
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise FormatError("the model's record of directions is not readable") from error
+    found.update({e["column"]: e["direction"] for e in edits_of(model) if e["direction"]})
     return found
 
 

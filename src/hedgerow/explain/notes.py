@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 def notes_of(explanation: Explanation) -> list[str]:
     """From the most important on."""
+    from hedgerow.explain.explanation import edits_of
+
     model = explanation.model
     notes = []
     if model.statement.guarantee not in PRIVATE:
@@ -25,7 +27,7 @@ def notes_of(explanation: Explanation) -> list[str]:
             f"no shape and no map: {100 * explanation.remainder:.1f} % of the scores' variance. "
             "Contributions of rows share it out."
         )
-    if edits := model.record.get("edits", []):
+    if edits := edits_of(model):
         told = "; ".join(f"{edit['column']} ({edit['reason']})" for edit in edits)
         notes.append(
             f"Changed by hand after training: {told}. What was set by hand has no noise and no "

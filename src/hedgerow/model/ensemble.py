@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from os import PathLike
 from typing import Any
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from hedgerow.binning import ColumnGrid
 from hedgerow.losses import Loss, loss_for
+from hedgerow.model.naming import NO_TREES_YET, longer, model_hash
 from hedgerow.model.routing import Routes, prediction_grid, routes_of
 from hedgerow.model.tree import Tree
-from hedgerow.packing import digest
 from hedgerow.schema import Schema
 from hedgerow.statement import Statement
 from hedgerow.tables import encode_table
@@ -45,10 +45,9 @@ class Ensemble:
 
     @property
     def hash(self) -> str:
-        """Names the model by its schema and trees."""
-        return digest(
-            "hedgerow model 1", self.schema.hash, *(tree.to_bytes() for tree in self.trees)
-        )
+        """Names the model by its schema and trees, and by what becomes of their sums."""
+        chain = reduce(longer, (tree.to_bytes() for tree in self.trees), NO_TREES_YET)
+        return model_hash(self.schema.hash, len(self.trees), chain, self.averaged)
 
     def decision_function(self, data: Any) -> NDArray[np.float64]:
         """Scores (row, output): float64 sums of float32 leaf values in tree order."""

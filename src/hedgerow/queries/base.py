@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hedgerow import kernels
 from hedgerow.errors import FormatError
-from hedgerow.packing import digest
+from hedgerow.model.naming import NO_TREES_YET, longer, model_hash
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
 
@@ -45,10 +45,15 @@ class EnsembleRef:
 
     def then(self, tree: bytes) -> EnsembleRef:
         """The reference after one more tree."""
-        return EnsembleRef(self.length + 1, digest(self.hash, tree))
+        return EnsembleRef(self.length + 1, longer(self.hash, tree))
+
+    def is_of(self, model: str, schema: Schema, averaged: bool | None) -> bool:
+        """Whether these are all trees of the model of this hash; None: averaged or not."""
+        ways = (averaged,) if averaged is not None else (False, True)
+        return model in [model_hash(schema.hash, self.length, self.hash, way) for way in ways]
 
 
-NO_TREES = EnsembleRef(0, digest("hedgerow ensemble 1"))
+NO_TREES = EnsembleRef(0, NO_TREES_YET)
 
 
 class SumQuery(Protocol):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.errors import SettingsError
+from hedgerow.errors import FormatError, SettingsError
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.readable.conditions import Side, side_of
 
@@ -61,6 +61,13 @@ class TreeView:
                 f"this model has {len(model.trees)} trees and no counts of its nodes, so it cannot "
                 'be drawn as one readable tree; train with method "private-tree"'
             )
+        try:
+            return TreeView._read(model, record)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise FormatError("the model's record of its tree is not readable") from error
+
+    @staticmethod
+    def _read(model: Ensemble, record: dict[str, Any]) -> TreeView:
         classes = tuple(str(value) for value in model.schema.label.classes)
         structure = model.trees[0].structure
         parents = [-1] * structure.n_nodes

@@ -10,13 +10,13 @@ from html import escape
 def tag(name: str, *inside: str, **attributes: object) -> str:
     """An element; `inside` is HTML already, attributes are escaped; `class_` is `class`."""
     named = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items()}
-    told = "".join(f' {key}="{escape(str(value))}"' for key, value in named.items())
+    told = "".join(f' {key}="{text(value)}"' for key, value in named.items())
     return f"<{name}{told}>{''.join(inside)}</{name}>"
 
 
 def text(value: object) -> str:
-    """Text for HTML."""
-    return escape(str(value))
+    """Text for HTML; control characters have no place in a page."""
+    return escape("".join(c if c.isprintable() or c == "\n" else "?" for c in str(value)))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:

@@ -8,6 +8,7 @@ from itertools import zip_longest
 
 from hedgerow.evaluation.result import Evaluation
 from hedgerow.explain import Explanation
+from hedgerow.explain.explanation import edits_of
 from hedgerow.report.budget import budget_section
 from hedgerow.report.effects import effects_section, pairs_section, shapes_section
 from hedgerow.report.facts import Facts
@@ -17,6 +18,9 @@ from hedgerow.report.style import STYLE
 from hedgerow.report.trees import one_tree, some_trees
 from hedgerow.schema import Numeric, text_of
 from hedgerow.statement import PRIVATE
+
+# For the browser: the page holds all that it needs, and nothing may be loaded or run for it.
+_RULES = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def page_of(explanation: Explanation, facts: Facts, evaluation: Evaluation | None) -> str:
@@ -38,6 +42,7 @@ def page_of(explanation: Explanation, facts: Facts, evaluation: Evaluation | Non
         [
             "<!DOCTYPE html>",
             '<html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{text(_RULES)}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="generator" content="hedgerow">',
             f"<title>{text(title)}</title>",
@@ -60,7 +65,7 @@ def _head(explanation: Explanation, facts: Facts) -> str:
     private = says.guarantee in PRIVATE
     source = "released values" if private else "the model"
     parties = _counted(facts.parties, "party", "parties")
-    method = f" by the method {facts.method}" if facts.method else ""
+    method = f" by the method {text(facts.method)}" if facts.method else ""
     lead = (
         f"Trained{method} on {text(repr(facts.schema))}, rows of {parties}. It predicts "
         f"{text(what)}. Everything below follows from {source}; no row was looked at again."
@@ -158,7 +163,7 @@ def _training(explanation: Explanation) -> str:
         ]
         inside = table(("setting", "value", "setting", "value"), rows)
         parts.append(tag("details", tag("summary", "All settings"), inside))
-    if edits := model.record.get("edits"):
+    if edits := edits_of(model):
         parts += [tag("h3", "Changed by hand", style="margin:1.5rem 0 .5rem"), _edits(edits)]
     return tag("section", *parts)
 

@@ -1,0 +1,96 @@
+"""A coordinator that has one model's evaluation approved and asks about another one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hedgerow.evaluation import evaluate, evaluation_plan
+from hedgerow.federation.base import RefusedBy
+from hedgerow.federation.local import local_federation
+from hedgerow.gate import Gate
+from hedgerow.limits import Limits
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.tree import single_leaf
+from hedgerow.party import Party
+from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.plan import Plan
+from hedgerow.schema import Schema
+from hedgerow.settings import Privacy
+from hedgerow.statement import Statement
+from hedgerow.tables import rows_of
+
+LABELS: dict[str, dict[str, Any]] = {
+    "two": {"classes": [0, 1]}, "three": {"classes": [0, 1, 2]}, "number": {"label_bounds": (0, 2)},
+}  # fmt: skip
+
+
+def _model(task: str, *leaves: float, averaged: bool = False) -> Ensemble:
+    schema = Schema.from_bounds({"x": (0, 1)}, **LABELS[task])
+    width = 3 if task == "three" else 1
+    trees = tuple(single_leaf(np.full(width, leaf)) for leaf in leaves)
+    return Ensemble(trees, schema, Statement("none", 0.0, 0.0, "nobody"), averaged)
+
+
+class _Approved:
+    """A person who has approved one plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def is_approved(self, plan: Plan) -> bool:
+        return plan.hash == self._plan.hash
+
+    def keep(self, plan: Plan) -> None:
+        raise AssertionError("the plan is the approved one")
+
+
+class _Asked:
+    """A party that approved the evaluation of a model, and a coordinator with another in hand."""
+
+    def __init__(self, told: Ensemble, asked: Ensemble) -> None:
+        rows = rows_of({"x": [0.1, 0.5, 0.9]}, told.schema, [0, 1, 1])
+        self.ledger, self.plan = Ledger.in_memory(), evaluation_plan(told, Privacy(1.0, 1e-6))
+        self.federation = local_federation(
+            {"all": rows}, told.schema, self.ledger, trust="coordinator",
+            limits=Limits(approve=True),
+        )  # fmt: skip
+        party = self.federation.engine.parties["all"]  # type: ignore[attr-defined]
+        assert isinstance(party, Party)
+        party._approvals = _Approved(self.plan)
+        self.gate = Gate(self.federation, self.plan, self.ledger, start=told)
+        self.federation.forget_trees()
+        for tree in asked.trees:
+            self.federation.publish(tree)
+        self.asked = asked
+
+    def run(self) -> None:
+        self.gate._turn = self.federation.turn
+        evaluate(self.gate, self.asked)
+
+
+@pytest.mark.parametrize("task", LABELS)
+def test_the_approved_model_is_measured(task: str) -> None:
+    model = _model(task, 0.25, 0.5)
+    asked = _Asked(model, model)
+    asked.run()
+    assert len(asked.ledger.lines("all", "charge")) == len(asked.plan.slots)
+
+
+@pytest.mark.parametrize("task", LABELS)
+@pytest.mark.parametrize("other", [(0.25,), (0.25, 0.5, 0.0), (0.5, 0.25), ()])
+def test_no_other_model_is_measured(task: str, other: tuple[float, ...]) -> None:
+    asked = _Asked(_model(task, 0.25, 0.5), _model(task, *other))
+    with pytest.raises(RefusedBy, match="not-in-plan"):
+        asked.run()
+    assert asked.ledger.lines("all", "charge") == []
+
+
+def test_what_becomes_of_the_sums_is_part_of_the_model() -> None:
+    model = _model("three", 0.25)
+    asked = _Asked(model, replace(model, averaged=True))
+    with pytest.raises(RefusedBy, match="not-in-plan"):
+        asked.run()
