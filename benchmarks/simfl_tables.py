@@ -15,66 +15,60 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from simfl.cells import DATASETS, METHODS, Cell, folder, run
+from simfl.cells import BASE, DATASETS, METHODS, Cell, folder, run
 from simfl.report import report
 from simfl.scaling import grown
 
 RESULT = Path(__file__).resolve().parent / "results" / "simfl_tables.json"
-THETAS = (0.6, 0.7, 0.8, 0.9)
-PARTIES = (2, 4, 6, 8, 10)
+THETAS = (0.6, 0.7, 0.9)
+PARTIES = (4, 6, 8, 10)
+SPLITS = range(20, 30)  # others than those by which settings were chosen (docs/simfl.md)
 
 
 def cells(options: argparse.Namespace) -> Iterator[Cell]:
-    """The cells, those of the tables before those of the figures."""
+    """The cells of the tables, split by split; then those of the figures, of the first splits."""
     datasets = [d for d in options.datasets if (folder() / f"{d}.parquet").exists()]
-    for seed in range(options.seeds):
-        for dataset in datasets:
-            for theta in (0.8, None):
-                for method in METHODS:
-                    yield Cell(dataset, theta, 2, method, seed, options.trees)
-    if options.quick or options.main:
+
+    def those(splits: int, thetas: Any, parties: int) -> Iterator[Cell]:
+        for split in SPLITS[:splits]:
+            for dataset in datasets:
+                for theta in thetas:
+                    for method in options.methods:
+                        yield Cell(dataset, theta, parties, method, split, options.trees)
+
+    yield from those(options.splits, (0.8, None), 2)
+    if options.quick:
         return
-    for seed in range(options.seeds):
-        for dataset in datasets:
-            for theta in THETAS:
-                for method in METHODS:
-                    yield Cell(dataset, theta, 2, method, seed, options.trees)
-            for n in PARTIES:
-                for theta in (0.8, None):
-                    for method in METHODS:
-                        yield Cell(dataset, theta, n, method, seed, options.trees)
+    yield from those(options.figures, (None,), 10)
+    yield from those(options.figures, THETAS, 2)
+    for n in PARTIES:
+        yield from those(options.figures, (0.8, None), n)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS))
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
     parser.add_argument(
-        "--seeds", type=int, default=3, help="splits, partitions and hash functions"
+        "--splits", type=int, default=5, help="splits of the tables, each with its hash functions"
     )
+    parser.add_argument("--figures", type=int, default=1, help="splits of the figures; 0 is none")
     parser.add_argument("--trees", type=int, default=500)
-    parser.add_argument("--quick", action="store_true", help="one seed, 100 trees, two parties")
-    parser.add_argument("--main", action="store_true", help="tables 2 and 3 alone")
-    parser.add_argument("--ten", action="store_true", help="table 4 alone: ten parties, balanced")
+    parser.add_argument("--quick", action="store_true", help="one split, 100 trees, no figures")
     parser.add_argument(
-        "--scaling", type=int, nargs="+", default=[], help="rows of a made-up table"
+        "--scaling", type=int, nargs="+", default=[], help="rows of a made-up table, nothing else"
     )
+    parser.add_argument("--report", action="store_true", help="print what is in the file")
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args()
     if options.quick:
-        options.seeds, options.trees = 1, 100
+        options.splits, options.trees = 1, 100
     results: dict[str, Any] = {"cells": [], "scaling": []}
     if options.out.exists():
         results = json.loads(options.out.read_text(encoding="utf-8"))
+    wanted = [] if options.scaling or options.report else list(cells(options))
     done = {tuple(c[k] for k in Cell.__annotations__) for c in results["cells"]}
-    wanted = [] if options.scaling else list(cells(options))
-    if options.ten:
-        wanted = [
-            Cell(d, None, 10, m, 0, options.trees)
-            for d in options.datasets
-            if (folder() / f"{d}.parquet").exists()
-            for m in METHODS
-        ]
-    for cell in dict.fromkeys(wanted):
+    for cell in dict.fromkeys(one.computed for one in wanted):
         if tuple(cell.__dict__.values()) not in done:
             results["cells"].append(run(cell))
             print(json.dumps(results["cells"][-1]), flush=True)
@@ -87,6 +81,7 @@ def main() -> None:
 
 
 def save(results: dict[str, Any], path: Path) -> None:
+    results["settings"] = BASE.to_dict()
     results["date"] = datetime.now(UTC).isoformat(timespec="seconds")
     results["command"] = "python benchmarks/simfl_tables.py"
     path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

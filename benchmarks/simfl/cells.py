@@ -27,13 +27,14 @@ PREPARATION = ("greet", "hash", "search")
 BASE = SimilaritySettings(learning_rate=0.02, min_child_weight=10.0)
 METHODS: dict[str, dict[str, Any]] = {
     "simfl": {},
-    "simfl-paper": {"leaves": "similar", "similar_weight": 1.0},
     "tfl": {"similarity": False, "turns": "blocks"},
-    "tfl-round-robin": {"similarity": False},
     "solo-a": {},
     "solo-b": {},
     "all-in": {},
+    "simfl-paper": {"leaves": "similar", "similar_weight": 1.0},
+    "tfl-round-robin": {"similarity": False},
 }
+COUNTS = (50, 100, 200, 300, 400, 500)  # of trees: how errors fall while a model grows
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,11 @@ class Cell:
     method: str
     seed: int
     trees: int
+
+    @property
+    def computed(self) -> Cell:
+        """The cell that has its result: ALL-IN knows no parties."""
+        return replace(self, theta=None, parties=1) if self.method == "all-in" else self
 
 
 def folder() -> Path:
@@ -70,13 +76,18 @@ def dealt(train_rows: Rows, theta: float | None, n: int, rng: Any) -> dict[str, 
     return {f"party-{i:02d}": train_rows.take(np.sort(p)) for i, p in enumerate(pieces)}
 
 
-def error(model: Ensemble, rows: Rows) -> float:
-    """Percent of rows of the other class than the model says; from codes, as a party would."""
-    scores = np.zeros((rows.n_rows, 1))
-    routes = routes_of([tree.structure for tree in model.trees], base_grid(model.schema))
-    values = np.concatenate([tree.values for tree in model.trees])
-    routes.add_scores(rows.codes, scores, values)
-    return float(100 * np.mean((scores[:, 0] > 0) != (rows.target > 0.5)))
+def errors(model: Ensemble, rows: Rows) -> dict[str, float]:
+    """Percent of rows of the other class than the model says, by number of trees; from codes."""
+    scores, grid = np.zeros((rows.n_rows, 1)), base_grid(model.schema)
+    n_trees = len(model.trees)
+    found, begin = {}, 0
+    for end in sorted({*(n for n in COUNTS if n < n_trees), n_trees}):
+        trees = model.trees[begin:end]
+        values = np.concatenate([tree.values for tree in trees])
+        routes_of([tree.structure for tree in trees], grid).add_scores(rows.codes, scores, values)
+        found[str(end)] = float(100 * np.mean((scores[:, 0] > 0) != (rows.target > 0.5)))
+        begin = end
+    return found
 
 
 def run(cell: Cell) -> dict[str, Any]:
@@ -85,7 +96,7 @@ def run(cell: Cell) -> dict[str, Any]:
     order = rng.permutation(rows.n_rows)
     k = int(0.75 * rows.n_rows)
     training, test = rows.take(order[:k]), rows.take(order[k:])
-    tables = dealt(training, cell.theta, cell.parties, rng)
+    tables = dealt(training, cell.theta, max(cell.parties, 2), rng)
     settings = replace(BASE, n_trees=cell.trees, seed=cell.seed, **METHODS[cell.method])
     names = list(tables)
     if cell.method.startswith("solo"):
@@ -109,8 +120,10 @@ def measured(
         stages.update(program.processor)
         sent.update(program.sent)
     preparing = sum(stages[name] for name in PREPARATION)
+    by_trees = {} if test is None else errors(model, test)
     result: dict[str, Any] = {
-        "error": None if test is None else error(model, test),
+        "error": by_trees.get(str(settings.n_trees)),
+        "errors_by_trees": by_trees,
         "seconds": seconds,
         "seconds_preprocessing": preparing,
         "seconds_training": sum(stages.values()) - preparing,

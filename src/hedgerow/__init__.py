@@ -22,6 +22,7 @@ _HOMES = {
     "Schema": "hedgerow.schema",
     "SimilarityBoostingClassifier": "hedgerow.similarity_estimators",
     "SimilarityBoostingRegressor": "hedgerow.similarity_estimators",
+    "SimilarityMemory": "hedgerow.similarity.memory",
     "Statement": "hedgerow.statement",
     "VerticalBoostingClassifier": "hedgerow.vertical_estimators",
     "VerticalBoostingRegressor": "hedgerow.vertical_estimators",
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from hedgerow.readable import plot_tree as plot_tree
     from hedgerow.schema import Schema as Schema
     from hedgerow.settings import Privacy as Privacy
+    from hedgerow.similarity.memory import SimilarityMemory as SimilarityMemory
     from hedgerow.similarity_estimators import (
         SimilarityBoostingClassifier as SimilarityBoostingClassifier,
     )

@@ -9,6 +9,7 @@ from hedgerow.exact_estimators import ExactBoosting
 from hedgerow.fitted import FittedClassifier, FittedRegressor
 from hedgerow.inputs import check_fit, is_named, split_rows
 from hedgerow.schema import Schema, Value
+from hedgerow.similarity.memory import SimilarityMemory
 from hedgerow.similarity.run import train
 from hedgerow.similarity.settings import SimilaritySettings
 from hedgerow.tables import rows_of
@@ -17,17 +18,27 @@ from hedgerow.tables import rows_of
 class _SimilarityBoosting(ExactBoosting):
     """What classifier and regressor share."""
 
-    def fit(self, X: Any, y: Any = None, parties: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        parties: Any = None,
+        memory: SimilarityMemory | None = None,
+    ) -> Self:
         """Train on one table; `parties` gives each row's party and makes it a federation.
 
-        `y` may be left out when the table has the schema's label column.
+        `y` may be left out when the table has the schema's label column. With a `memory` that has
+        been given to an earlier fit, only rows that were added since are hashed and looked for.
         """
         y = check_fit(X, y)
         schema = self._schema(X, y)
-        settings = SimilaritySettings.from_dict(self._given())
+        given = self._given()
+        if memory is not None and memory.seed is not None and self.random_state is None:
+            given["seed"] = memory.seed
+        settings = SimilaritySettings.from_dict(given)
         rows = rows_of(X, schema, y)
         tables = {"all": rows} if parties is None else split_rows(rows, parties)
-        model, programs = train(tables, schema, settings)
+        model, programs = train(tables, schema, settings, memory)
         self.sent_: dict[str, dict[str, int]] = {n: dict(p.sent) for n, p in programs.items()}
         self._keep(model, is_named(X))
         return self

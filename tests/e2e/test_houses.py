@@ -135,6 +135,37 @@ def test_houses_talk_as_parties_of_one_process_do(houses: Houses, tmp_path: Path
     assert line.values["agreement"]["program"] == "simfl"
 
 
+@slow
+def test_a_house_that_adds_rows_goes_on_from_what_all_have_kept(
+    houses: Houses, tmp_path: Path
+) -> None:
+    """Hashes of added rows travel alone, and the model is that of tables on one machine."""
+    kit = houses.kits["coordinator"]
+    folder = kit.path.parent.parent
+    common = ["--schema", str(folder / "schema.toml"), "--trees", "2", "--depth", "2", "--json"]
+    tables = [word for n in NAMES for word in ("--data", f"{n}={folder / n}.parquet")]
+    here = [*tables, "--shelf", str(tmp_path / "shelf"), "--ledger", str(tmp_path / "ledger")]
+    engines = {"apart": ["--engine", "nvflare", "--kit", str(kit.path)], "here": here}
+
+    def run(name: str, *words: str) -> dict[str, Any]:
+        out = ["--out", str(tmp_path / f"{name}.hedge")]
+        command = ["similarity", *engines[name], *out, *common, *words]
+        found: dict[str, Any] = json.loads(subprocess.check_output(hedgerow(command)))
+        return found
+
+    before = {name: run(name, "--seed", "5", "--keep") for name in engines}
+    stop(houses, "hospital-b")
+    longer = pa.concat_tables([table(1), table(7).slice(0, 300)])
+    parquet.write_table(longer, folder / "hospital-b.parquet")
+    houses.start("hospital-b")
+    houses.wait_for("hospital-b")
+    after = {name: run(name, "--continues", before[name]["run"]) for name in engines}
+    models = {name: Ensemble.load(tmp_path / f"{name}.hedge") for name in engines}
+    assert models["apart"].trees == models["here"].trees
+    assert models["apart"].record["seed"] == 5  # as the ledger has it
+    assert after["apart"]["bytes_from_parties"] < 0.7 * before["apart"]["bytes_from_parties"]
+
+
 def test_four_houses_train_one_model_and_their_ledgers_agree(
     houses: Houses, tmp_path: Path
 ) -> None:

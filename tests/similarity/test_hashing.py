@@ -100,7 +100,7 @@ def test_the_order_of_parties_does_not_matter_for_hashes() -> None:
     )
     assert one == two
     for name in tables:
-        assert np.array_equal(first[name]._words, second[name]._words)
+        assert np.array_equal(first[name]._finding._words, second[name]._finding._words)
 
 
 def test_the_window_follows_the_scaling() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +26,8 @@ from hedgerow.cli.train import DataFiles, KitFolder, LedgerIn, ModelOut, nothing
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
-    from hedgerow.exchange import Agreement
+    from hedgerow.exchange import Agreement, ProgramFactory, Shelf
+    from hedgerow.federation.base import Federation
     from hedgerow.model.ensemble import Ensemble
     from hedgerow.privacy.ledger import Ledger
     from hedgerow.schema import Schema
@@ -38,6 +41,38 @@ Depth = Annotated[int | None, typer.Option("--depth", help="Depth of a tree.")]
 Rate = Annotated[float | None, typer.Option("--learning-rate", help="Part of a leaf's step.")]
 Seed = Annotated[int | None, typer.Option("--seed", help="Seeds hash functions, public to all.")]
 
+Keep = Annotated[
+    bool, typer.Option("--keep", help="Parties keep hashes and similar rows for a later run.")
+]
+Continues = Annotated[
+    str | None,
+    typer.Option("--continues", metavar="RUN", help="Look at rows added since this run alone."),
+]
+ShelfFolder = Annotated[
+    Path | None,
+    typer.Option("--shelf", help="Where tables of this machine keep it; houses use their kits."),
+]
+
+
+class _KeepingTables(TablesHere):
+    """Tables of this machine, and a folder for what their parties keep."""
+
+    folder: Path | None = None
+
+    @contextmanager
+    def talking(
+        self, schema: Schema, ledger: Ledger, programs: Mapping[str, ProgramFactory]
+    ) -> Iterator[Federation]:
+        from hedgerow.deployment.shelf import FolderShelf
+        from hedgerow.federation.local import local_federation
+
+        shelves: dict[str, Shelf] = {}
+        if self.folder is not None:
+            shelves = {name: FolderShelf(self.folder / name) for name in self.names}
+        yield local_federation(
+            self._tables, schema, ledger, trust="coordinator", programs=programs, shelves=shelves
+        )
+
 
 def similarity(
     schema: options.SchemaFile,
@@ -50,6 +85,9 @@ def similarity(
     learning_rate: Rate = None,
     seed: Seed = None,
     further: Further = None,
+    keep: Keep = False,
+    continues: Continues = None,
+    shelf: ShelfFolder = None,
     ledger: LedgerIn = None,
     step_seconds: StepSeconds = 600.0,
     json: options.Json = False,
@@ -59,11 +97,19 @@ def similarity(
 
     What each party will see is printed before anything is sent, and kept in every ledger.
     """
-    own = {"n_trees": trees, "max_depth": depth, "learning_rate": learning_rate, "seed": seed}
+    own: dict[str, Any] = {
+        "n_trees": trees,
+        "max_depth": depth,
+        "learning_rate": learning_rate,
+        "seed": seed,
+    }
+    own |= {"keep": keep or None, "continues": continues}
     with nothing_spent():
-        parties = parties_for("similarity", TablesHere, engine, data, kit, step_seconds)
-        public, agreement = _agreed(schema, parties, own, further or [])
+        parties = parties_for("similarity", _KeepingTables, engine, data, kit, step_seconds)
+        _give_shelf(parties, shelf, keep or continues is not None)
         stored_in = ledger or parties.ledger_path(out.with_name(out.name + ".ledger"))
+        before = _settings_of(continues, stored_in)
+        public, agreement = _agreed(schema, parties, before, own, further or [])
         check_writable(out)
         opened = opened_ledger(parties, public, stored_in)
     if not json:
@@ -84,8 +130,42 @@ def similarity(
     tell(f"Model written to {out}.")
 
 
+def _give_shelf(parties: TablesHere | OtherHouses, folder: Path | None, needed: bool) -> None:
+    """Tables of this machine keep things in a folder that is named."""
+    if not isinstance(parties, _KeepingTables):
+        if folder is not None:
+            raise SettingsError("--shelf has no place with --engine nvflare: houses use their kits")
+        return
+    if needed and folder is None:
+        raise SettingsError("--keep and --continues need --shelf FOLDER for tables of this machine")
+    parties.folder = folder
+
+
+def _settings_of(run: str | None, stored_in: Path) -> dict[str, Any]:
+    """What hash functions of the continued run followed from, as the ledger has it."""
+    from hedgerow.privacy.ledger import Ledger
+
+    if run is None:
+        return {}
+    lines = []
+    if stored_in.exists():
+        with Ledger.open(stored_in, create=False) as ledger:
+            lines = ledger.lines(kind="disclose", run=run)
+    if not lines:
+        raise SettingsError(
+            f"the ledger {stored_in} has no run {run!r}. Nothing was sent. Give --ledger with that "
+            "of the run to continue, or leave --continues out."
+        )
+    settings = lines[0].values["agreement"]["settings"]
+    return {name: settings[name] for name in ("seed", "n_hashes", "window")}
+
+
 def _agreed(
-    schema: Path, parties: TablesHere | OtherHouses, own: dict[str, Any], further: list[str]
+    schema: Path,
+    parties: TablesHere | OtherHouses,
+    before: dict[str, Any],
+    own: dict[str, Any],
+    further: list[str],
 ) -> tuple[Schema, Agreement]:
     import secrets
 
@@ -95,7 +175,7 @@ def _agreed(
     from hedgerow.similarity.settings import SimilaritySettings
 
     public = Schema.read(schema)
-    values: dict[str, Any] = {"seed": fresh_seed()}
+    values: dict[str, Any] = {"seed": fresh_seed(), **before}
     values |= further_settings(further, own)
     settings = SimilaritySettings.from_dict(values)
     if len(parties.names) < 2:

@@ -150,6 +150,13 @@ def band_keys(*arguments: Any) -> None:
     hashes.band_keys(*arguments)
 
 
+def in_order(words: Any, keys: Any, shift: int) -> Any:
+    """The rows in the order of their sorted keys: (word, row)."""
+    columns = np.empty((words.shape[1], len(keys)), np.uint64)
+    hashes.in_order(words, keys, shift, columns)
+    return columns
+
+
 def search_window(*arguments: Any) -> None:
     """Compare rows with those around their place in an order; see `hashes.search_window`."""
     hashes.search_window(*arguments)

@@ -129,6 +129,16 @@ def search_all(
 
 
 @njit(cache=True, nogil=True)
+def in_order(words: Any, keys: Any, shift: int, columns: Any) -> None:
+    """The rows in the order of their sorted keys, word by word: (word, row)."""
+    mask = (np.uint64(1) << np.uint64(shift)) - np.uint64(1)
+    for place in range(keys.shape[0]):
+        row = int(keys[place] & mask)
+        for w in range(words.shape[1]):
+            columns[w, place] = words[row, w]
+
+
+@njit(cache=True, nogil=True)
 def search_window(
     own: Any, own_keys: Any, columns: Any, keys: Any, shift: int, window: int, offset: int,
     seed: Any, first_row: int, found: Any,
@@ -136,31 +146,45 @@ def search_window(
     """Compare every row with those around its place among another party's sorted rows.
 
     Both lists of keys are sorted. Where more rows than the window have the same key, the window
-    lies at a drawn place among them.
+    lies at a drawn place among them. Own rows stand anywhere in memory: some hundred are fetched at
+    once, because the processor waits for such reads together, and one by one for those that lie
+    between comparisons. So the time of a row does not depend on how many there are.
     """
     unequal = np.empty(window, np.uint64)
-    n_others = keys.shape[0]
+    mine, best = np.empty((CHUNK, own.shape[1]), np.uint64), np.empty((CHUNK, 3), np.uint64)
+    n_own, n_others = own_keys.shape[0], keys.shape[0]
     mask = (np.uint64(1) << np.uint64(shift)) - np.uint64(1)
     numbers = keys & mask
     low, high, first = 0, 0, 0
     size = min(window, n_others)
-    for place in range(own_keys.shape[0]):
-        key = own_keys[place] >> np.uint64(shift)
-        row = int(own_keys[place] & mask)
-        while low < n_others and (keys[low] >> np.uint64(shift)) < key:
-            low += 1
-        high = max(high, low)
-        while high < n_others and (keys[high] >> np.uint64(shift)) == key:
-            high += 1
-        salt = _mixed(seed + np.uint64(first_row + row))
-        if high - low > size:
-            drawn = _mixed(salt + np.uint64(shift)) % np.uint64(high - low - size + 1)
-            first = low + int(drawn)
-        else:
-            first = (low + high - size) // 2
-        first = int(min(max(first, 0), n_others - size))
-        fewest = _compare(own, row, columns, first, size, unequal)
-        _take_best(fewest, unequal, size, numbers, first, offset, salt, row, found)
+    for begin in range(0, n_own, CHUNK):
+        count = min(CHUNK, n_own - begin)
+        for i in range(count):
+            row = int(own_keys[begin + i] & mask)
+            for w in range(own.shape[1]):
+                mine[i, w] = own[row, w]
+            for k in range(3):
+                best[i, k] = found[row, k]
+        for i in range(count):
+            key = own_keys[begin + i] >> np.uint64(shift)
+            while low < n_others and (keys[low] >> np.uint64(shift)) < key:
+                low += 1
+            high = max(high, low)
+            while high < n_others and (keys[high] >> np.uint64(shift)) == key:
+                high += 1
+            salt = _mixed(seed + np.uint64(first_row) + (own_keys[begin + i] & mask))
+            if high - low > size:
+                drawn = _mixed(salt + np.uint64(shift)) % np.uint64(high - low - size + 1)
+                first = low + int(drawn)
+            else:
+                first = (low + high - size) // 2
+            first = int(min(max(first, 0), n_others - size))
+            fewest = _compare(mine, i, columns, first, size, unequal)
+            _take_best(fewest, unequal, size, numbers, first, offset, salt, i, best)
+        for i in range(count):
+            row = int(own_keys[begin + i] & mask)
+            for k in range(3):
+                found[row, k] = best[i, k]
 
 
 @njit(cache=True, nogil=True)

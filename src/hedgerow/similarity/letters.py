@@ -7,7 +7,7 @@ wrote it. Trees travel by codes of the base grid: about half of what flat arrays
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,19 +23,29 @@ MOST_ROWS = 1 << 31
 Words = NDArray[np.uint64]
 
 
-def facts_letter(n_rows: int, spread: float) -> bytes:
-    return pack({"kind": "facts", "rows": n_rows, "spread": spread})
+class Facts(NamedTuple):
+    """How many rows a party has, how far apart they lie, and what it remembers of a run."""
+
+    n_rows: int
+    spread: float
+    kept: str  # the hash of it
 
 
-def read_facts(writer: str, data: bytes) -> tuple[int, float]:
-    """How many rows a party has, and how far apart they lie."""
+def facts_letter(n_rows: int, spread: float, kept: str = "") -> bytes:
+    return pack({"kind": "facts", "rows": n_rows, "spread": spread, "kept": kept})
+
+
+def read_facts(writer: str, data: bytes) -> Facts:
     letter = Letter(writer, "facts", data)
     rows, spread = letter.values.get("rows"), letter.values.get("spread")
     if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows < MOST_ROWS:
         raise letter.wrong(f"it states {rows!r} rows")
     if not isinstance(spread, (int, float)) or not 0 <= spread < math.inf:
         raise letter.wrong(f"it states a spread of {spread!r}")
-    return rows, float(spread)
+    kept = letter.values.get("kept")
+    if not isinstance(kept, str):
+        raise letter.wrong(f"it says that it remembers {kept!r}")
+    return Facts(rows, float(spread), kept)
 
 
 def table_letter(words: Words) -> bytes:
@@ -43,7 +53,7 @@ def table_letter(words: Words) -> bytes:
 
 
 def read_table(writer: str, data: bytes, n_rows: int, n_words: int) -> Words:
-    """The hashes of a party's rows: (row, word)."""
+    """The hashes of a party's rows, or of those that it has added: (row, word)."""
     return Letter(writer, "table", data).array("words", np.uint64, (n_rows, n_words))
 
 

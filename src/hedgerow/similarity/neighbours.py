@@ -66,10 +66,29 @@ class Neighbours:
         return Neighbours(self.pair, self.n_hashes, self.n_others, joined)
 
 
-def most_similar(pair: Pair, n_hashes: int, own: Words, others: Words) -> Neighbours:
-    """For each of `own` (row, word) the row of `others` with most equal hashes."""
+class Sorted:
+    """Rows of one party in the orders that were last asked for: sorted once for many others."""
+
+    def __init__(self, words: Words) -> None:
+        self.words = words
+        self._held: dict[int, tuple[int, Words]] = {}  # by band
+
+    def keys(self, band: int, order: NDArray[np.int64], shift: int) -> Words:
+        """Sorted keys: hashes of the band above `shift` bits with the row's number."""
+        if band not in self._held or self._held[band][0] != shift:
+            self._held[band] = (shift, _sorted_keys(self.words, order, shift))
+        return self._held[band][1]
+
+
+def most_similar(
+    pair: Pair, n_hashes: int, own: Words, others: Words, own_sorted: Sorted | None = None
+) -> Neighbours:
+    """For each of `own` (row, word) the row of `others` with most equal hashes.
+
+    Who searches the rows of many parties passes own rows as `Sorted` too.
+    """
     found = _nothing(len(own), n_hashes)
-    _search(pair, n_hashes, own, 0, others, 0, found)
+    _search(pair, n_hashes, own, 0, others, 0, found, own_sorted)
     return Neighbours(pair, n_hashes, len(others), found)
 
 
@@ -80,7 +99,14 @@ def _nothing(n_rows: int, n_hashes: int) -> Words:
 
 
 def _search(
-    pair: Pair, n_hashes: int, own: Words, first_row: int, others: Words, offset: int, found: Words
+    pair: Pair,
+    n_hashes: int,
+    own: Words,
+    first_row: int,
+    others: Words,
+    offset: int,
+    found: Words,
+    own_sorted: Sorted | None = None,
 ) -> None:
     """Fill `found` with what is better among `others`, which are numbered from `offset` on."""
     if len(others) <= EXACT:
@@ -88,13 +114,13 @@ def _search(
         numbers = np.arange(len(others), dtype=np.uint64)
         kernels.search_all(own, columns, numbers, offset, pair.salt, first_row, found)
         return
+    own_sorted = own_sorted or Sorted(own)
     shift = max(len(own), len(others)).bit_length()
     for band in range(BANDS):
         order = stream(pair.seed, "similarity", "band", band).permutation(n_hashes)
         order = order[: (64 - shift) // 4].astype(np.int64)
-        own_keys, keys = _sorted_keys(own, order, shift), _sorted_keys(others, order, shift)
-        numbers = (keys & np.uint64((1 << shift) - 1)).astype(np.int64)
-        columns = np.ascontiguousarray(others[numbers].T)
+        keys, own_keys = _sorted_keys(others, order, shift), own_sorted.keys(band, order, shift)
+        columns = kernels.in_order(others, keys, shift)
         kernels.search_window(
             own, own_keys, columns, keys, shift, AROUND, offset, pair.salt, first_row, found
         )

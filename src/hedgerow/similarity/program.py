@@ -19,7 +19,7 @@ from hedgerow import kernels
 from hedgerow.binning import base_grid
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.exact import gradients, leaf_values
-from hedgerow.exchange import Agreement, Step
+from hedgerow.exchange import Agreement, Shelf, Step
 from hedgerow.letters import by_writer
 from hedgerow.losses import loss_for
 from hedgerow.model.routing import routes_of
@@ -27,8 +27,8 @@ from hedgerow.model.tree import Structure, Tree
 from hedgerow.schema import Schema
 from hedgerow.similarity import letters as post
 from hedgerow.similarity.boosting import Grower, from_wire, to_wire
-from hedgerow.similarity.hashing import hash_family, spread, typical_width
-from hedgerow.similarity.neighbours import Neighbours, Pair, most_similar
+from hedgerow.similarity.finding import Finding
+from hedgerow.similarity.neighbours import Neighbours
 from hedgerow.similarity.settings import SimilaritySettings
 from hedgerow.tables import Rows
 
@@ -39,7 +39,9 @@ Stage = Callable[[Mapping[str, bytes]], Step]
 class SimilarityProgram:
     """One party's side of a run; the same steps in one process and over an engine."""
 
-    def __init__(self, name: str, rows: Rows, schema: Schema, agreement: Agreement) -> None:
+    def __init__(
+        self, name: str, rows: Rows, schema: Schema, agreement: Agreement, shelf: Shelf
+    ) -> None:
         self.settings = SimilaritySettings.from_dict(agreement.settings)
         _check_place(name, rows, schema, agreement)
         self._name, self._rows, self._schema = name, rows, schema
@@ -50,15 +52,22 @@ class SimilarityProgram:
         self._grower = Grower(rows, schema)
         self._shares = self.settings.similarity and bool(self._others)
         if self._shares:
-            self._n_hashes = self.settings.hashes_for(schema)
-        self._n_rows = {name: rows.n_rows}
+            self._finding = Finding(name, rows, schema, agreement, self.settings, shelf)
         self._stage: Stage = self._greet if self._shares else self._give
         self._asked = -1  # the tree that is being grown
         self.trees: list[Tree] = []
-        self.neighbours: dict[str, Neighbours] = {}
-        self.width = 0.0  # r
         self.sent: Counter[str] = Counter()  # bytes by kind of letter
         self.processor: dict[str, float] = {}  # seconds by stage
+
+    @property
+    def neighbours(self) -> dict[str, Neighbours]:
+        """The most similar rows of each other party, once they were searched."""
+        return self._finding.neighbours if self._shares else {}
+
+    @property
+    def width(self) -> float:
+        """r, once it is known."""
+        return self._finding.width if self._shares else 0.0
 
     def step(self, letters: Mapping[str, bytes]) -> Step:
         """Read what the others wrote in the last step, by party; write the next letters."""
@@ -70,40 +79,20 @@ class SimilarityProgram:
     def _greet(self, letters: Mapping[str, bytes]) -> Step:
         """Say how many rows there are and how far apart they lie: r follows from it."""
         by_writer(letters, set(), "none")
-        self._spread = spread(self._rows, self._schema)
         self._stage = self._hash
-        return self._to_all("facts", post.facts_letter(self._rows.n_rows, self._spread))
+        return self._to_all("facts", self._finding.facts())
 
     def _hash(self, letters: Mapping[str, bytes]) -> Step:
         """The union of all hash tables is gathered by everyone."""
         by_writer(letters, set(self._others), "facts")
-        spreads = {self._name: self._spread}
-        for other in self._others:
-            self._n_rows[other], spreads[other] = post.read_facts(other, letters[other])
-        inside = [spreads[name] for name in self._parties]
-        counts = [self._n_rows[name] for name in self._parties]
-        self.width = typical_width(inside, counts, float(self.settings.window))
-        family = hash_family(self._schema, self.settings.seed, self._n_hashes, self.width)
-        self._words = family.hashes(self._rows)
         self._stage = self._search
-        return self._to_all("tables", post.table_letter(self._words))
+        return self._to_all("tables", self._finding.hashes(letters))
 
     def _search(self, letters: Mapping[str, bytes]) -> Step:
         """Find the most similar rows, and tell each party which of its rows these are."""
         by_writer(letters, set(self._others), "tables")
-        self._places: dict[str, NDArray[np.int64]] = {}  # of own rows among those named below
-        self._n_places: dict[str, int] = {}
-        written = {}
-        for other in self._others:
-            n_words = self._words.shape[1]
-            table = post.read_table(other, letters[other], self._n_rows[other], n_words)
-            pair = Pair(self.settings.seed, self._name, other)
-            self.neighbours[other] = most_similar(pair, self._n_hashes, self._words, table)
-            named, self._places[other] = np.unique(self.neighbours[other].row, return_inverse=True)
-            self._n_places[other] = len(named)
-            written[other] = post.places_letter(named.astype(np.uint32))
         self._stage = self._give
-        return self._write("places", written)
+        return self._write("places", self._finding.search(letters))
 
     def _give(self, letters: Mapping[str, bytes]) -> Step:
         """Read the last tree (or, at first, the places), and send sums to whose turn it is."""
@@ -122,8 +111,13 @@ class SimilarityProgram:
         turn = self._turn(self._asked)
         if turn == self._name or not self._shares:
             return Step()
-        sums = kernels.sums_by_place(self._places[turn], self._gradients(), self._n_places[turn])
+        sums = self._sums_for(turn)
         return self._write("sums", {turn: post.sums_letter("sums", self._asked, to_wire(sums))})
+
+    def _sums_for(self, turn: str) -> NDArray[np.int64]:
+        """Own gradients added up by the rows of another party that are most similar."""
+        places, n = self._finding.places[turn], self._finding.n_places[turn]
+        return kernels.sums_by_place(places, self._gradients(), n)
 
     def _grow(self, letters: Mapping[str, bytes]) -> Step:
         """Grow a tree on own rows if it is this party's turn."""
@@ -137,7 +131,8 @@ class SimilarityProgram:
         numbers = self._gradients().copy()  # (row, number)
         for other in due:
             shape = (len(self._named[other]), numbers.shape[1])
-            sums = post.read_sums(other, "sums", letters[other], number, shape, self._n_rows[other])
+            n_rows = self._finding.n_rows[other]
+            sums = post.read_sums(other, "sums", letters[other], number, shape, n_rows)
             numbers[self._named[other]] += from_wire(sums, self.settings.similar_weight)
         tree, leaf = self._grower.tree(numbers, self.settings.rule)
         self._leaf = leaf.astype(np.int64)
@@ -167,10 +162,9 @@ class SimilarityProgram:
         by_writer(letters, set(self._others), "leaves")
         total = self._leaf_sums()
         for other in self._others:
+            n_rows = self._finding.n_rows[other]
             total += from_wire(
-                post.read_sums(
-                    other, "leaves", letters[other], self._asked, total.shape, self._n_rows[other]
-                )
+                post.read_sums(other, "leaves", letters[other], self._asked, total.shape, n_rows)
             )
         rule = self.settings.rule
         values = leaf_values(total, rule.learning_rate, rule.reg_lambda)

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hedgerow.errors import FormatError, SettingsError
-from hedgerow.exchange import Agreement, Shelf, talk
+from hedgerow.exchange import Agreement, MemoryShelf, Shelf, talk
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.schema import Schema
 from hedgerow.similarity.letters import read_tree
+from hedgerow.similarity.memory import SimilarityMemory
 from hedgerow.similarity.program import SimilarityProgram
 from hedgerow.similarity.settings import SimilaritySettings
 from hedgerow.statement import Disclosure, Statement
@@ -33,12 +34,9 @@ def disclosures(settings: SimilaritySettings, n_parties: int) -> tuple[Disclosur
     )
     if not settings.similarity or n_parties < 2:
         return (trees,)
-    hashes = Disclosure(
-        "every other party",
-        "each row",
-        "its L hashes, hence with which rows it collides: a slab of values for each hash",
-        MEASURED,
-    )
+    slabs = "its L hashes, hence with which rows it collides: a slab of values for each hash"
+    kept = "; they are kept for later runs" if settings.keep else ""
+    hashes = Disclosure("every other party", "each row", slabs + kept, MEASURED)
     sums = Disclosure(
         "the party whose turn it is",
         "the rows most similar to each of its rows",
@@ -74,7 +72,7 @@ def agreement_for(
 def similarity_program(
     name: str, rows: Rows, schema: Schema, agreement: Agreement, shelf: Shelf | None = None
 ) -> SimilarityProgram:
-    """A party's side of a run: the factory that an engine calls. It keeps nothing."""
+    """A party's side of a run: the factory that an engine calls. It keeps what is agreed on."""
     if agreement.program != PROGRAM:
         raise FormatError(f"the agreement is about {agreement.program!r}, not {PROGRAM!r}")
     settings = SimilaritySettings.from_dict(agreement.settings)
@@ -83,7 +81,7 @@ def similarity_program(
             "the agreement does not name what this program shows. Nothing was sent. Make it again "
             "with this version of hedgerow."
         )
-    return SimilarityProgram(name, rows, schema, agreement)
+    return SimilarityProgram(name, rows, schema, agreement, shelf or MemoryShelf())
 
 
 def model_of(
@@ -108,20 +106,31 @@ def model_of(
 
 
 def train(
-    tables: Mapping[str, Rows], schema: Schema, settings: SimilaritySettings
+    tables: Mapping[str, Rows],
+    schema: Schema,
+    settings: SimilaritySettings,
+    memory: SimilarityMemory | None = None,
 ) -> tuple[Ensemble, dict[str, SimilarityProgram]]:
     """Train over parties of this process; returns the model and every party's program.
 
-    One party alone is SOLO, all rows in one party ALL-IN, `similarity` = False TFL.
+    One party alone is SOLO, all rows in one party ALL-IN, `similarity` = False TFL. With a memory
+    the run continues that which the memory has, if any, and is kept in it.
     """
     if not tables:
         raise SettingsError("there is no party to train with; give at least one table")
-    agreement = agreement_for(schema, tuple(tables), settings)
+    run, shelves = "local", {}
+    if memory is not None:
+        run, settings = memory.next_run(settings)
+        shelves = memory.shelves(tables)
+    agreement = agreement_for(schema, tuple(tables), settings, run)
     programs = {
-        name: similarity_program(name, tables[name], schema, agreement)
+        name: similarity_program(name, tables[name], schema, agreement, shelves.get(name))
         for name in agreement.parties
     }
-    return model_of(talk(programs), schema, agreement), programs
+    model = model_of(talk(programs), schema, agreement)
+    if memory is not None:
+        memory.done(run, settings)
+    return model, programs
 
 
 def published_bytes(

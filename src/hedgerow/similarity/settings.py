@@ -25,6 +25,8 @@ class SimilaritySettings:
     themselves. The paper's algorithm is `similar_weight` = 1 with `leaves` = "similar".
     `similarity` = False passes trees on without similarity (TFL). `n_hashes` = 0 stands for
     min(40, d - 1), `window` is r in units of the typical distance between two rows of a party.
+    With `keep` parties keep hashes and similar rows on their shelves; `continues` names such a run,
+    of which only rows added since are hashed, sent and looked for (r stays what it was).
     """
 
     n_trees: int = 500
@@ -39,6 +41,8 @@ class SimilaritySettings:
     n_hashes: int = 0
     window: float = WINDOW
     seed: int = 0
+    keep: bool = False
+    continues: str = ""
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -60,8 +64,13 @@ class SimilaritySettings:
             raise _wrong("leaves", self.leaves, " or ".join(LEAVES))
         if self.turns not in TURNS:
             raise _wrong("turns", self.turns, " or ".join(TURNS))
-        if not isinstance(self.similarity, bool):
-            raise _wrong("similarity", self.similarity, "true or false")
+        for name in ("similarity", "keep"):
+            if not isinstance(getattr(self, name), bool):
+                raise _wrong(name, getattr(self, name), "true or false")
+        if not isinstance(self.continues, str):
+            raise _wrong("continues", self.continues, "the name of a run")
+        if not self.similarity and (self.keep or self.continues):
+            raise _wrong("similarity", False, "true where similar rows are kept or continued")
 
     @property
     def rule(self) -> TreeRule:
