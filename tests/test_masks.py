@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from hedgerow.errors import FormatError
 from hedgerow.privacy import identity
 from hedgerow.privacy.identity import Announcement, Identity, signed_by
-from hedgerow.privacy.masks import Context, MaskKeys, add_modulo
+from hedgerow.privacy.masks import Context, MaskKeys, add_modulo, derived
 
 NAMES = ("a", "b", "c", "d")
 KEYS = {name: MaskKeys() for name in NAMES}
@@ -29,6 +31,14 @@ def total(contexts: dict[str, Context] | None = None, size: int = 50) -> np.ndar
     return add_modulo(
         [KEYS[n].mask(n, contexts[n], SIGNED, size) for n in contexts[NAMES[0]].parties]
     )
+
+
+@pytest.mark.parametrize("salt", [bytes(32), b"salt"])
+def test_keys_are_derived_as_the_standard_says(salt: bytes) -> None:
+    for secret, info in ((b"secret", b""), (bytes(32), b"what it is for" * 100)):
+        expected = HKDF(SHA256(), 32, salt, info).derive(secret)
+        assert derived(secret, salt, info) == expected
+    assert derived(b"secret", bytes(32), b"") == HKDF(SHA256(), 32, None, b"").derive(b"secret")
 
 
 def test_masks_cancel_over_the_complete_set() -> None:

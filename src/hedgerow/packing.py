@@ -99,15 +99,23 @@ def canonical_json(value: Any) -> bytes:
 
 
 _LENGTH = struct.Struct("<Q")
+_MUCH = 4096
 
 
 def digest(*parts: bytes | str) -> str:
     """SHA-256 over length-prefixed parts, as hex."""
-    pieces = []
+    pieces, found = [], hashlib.sha256()
     for part in parts:
         raw = part.encode("utf-8") if isinstance(part, str) else part
-        pieces += [_LENGTH.pack(len(raw)), raw]
-    return hashlib.sha256(b"".join(pieces)).hexdigest()
+        pieces.append(_LENGTH.pack(len(raw)))
+        if len(raw) > _MUCH:  # is not copied
+            found.update(b"".join(pieces))
+            found.update(raw)
+            pieces = []
+        else:
+            pieces.append(raw)
+    found.update(b"".join(pieces))
+    return found.hexdigest()
 
 
 def _no_constant(name: str) -> Any:

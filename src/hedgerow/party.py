@@ -323,9 +323,8 @@ class Party:
         return reply
 
     def _stored_or_new(self, ask: Ask, run: _Run, message: Message) -> Message:
-        charges = (line for line in run.reservation.charges() if line.slot == ask.slot)
-        charged = [line for line in charges if line.attempt == ask.attempt]
-        if charged and (stored := self._answered(ask, charged[0], message.hash)) is not None:
+        charged = run.reservation.charged(ask.slot, ask.attempt)
+        if charged and (stored := self._answered(ask, charged, message.hash)) is not None:
             return stored
         wanted, scores, step = ask.query.ensemble, self._scores, step_trees(ask.query)
         if not scores.sync(wanted, message.trees_from, message.trees, step):
@@ -368,7 +367,7 @@ class Party:
             raise Refusal("not-in-plan")
         if not ask.is_ordered or self.name not in ask.names:
             raise Refusal("unknown-party")
-        if not roster.keys.keys() >= ask.names:
+        if not ask.is_within(roster):
             raise Refusal("unknown-party")
         self._limits.check_set(ask.parties, roster)
         self._keys.agree(ask.reply_to)  # a key that is no key is refused before any charge

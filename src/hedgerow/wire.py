@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hedgerow.errors import FormatError, HedgerowError
 from hedgerow.model.tree import Tree, stack_trees, unstack_trees
 from hedgerow.packing import digest, pack, unpack
-from hedgerow.privacy.identity import Identity, signed_by
+from hedgerow.privacy.identity import Identity, Roster, signed_by
 from hedgerow.privacy.plan import Plan
 from hedgerow.queries import SumQuery, query_bytes, query_from_bytes
 from hedgerow.queries.noise import Noise, noise_for
@@ -81,6 +81,12 @@ class Ask:
     def names(self) -> frozenset[str]:
         return frozenset(self.parties)
 
+    def is_within(self, roster: Roster) -> bool:
+        """Whether its parties are all in the roster."""
+        if roster.hash not in self._within:
+            self._within[roster.hash] = roster.keys.keys() >= self.names
+        return self._within[roster.hash]
+
     def check(self, schema: Schema) -> None:
         """Raise FormatError unless the question makes sense for the schema."""
         if schema.hash not in self._fits:  # else another party of this process has looked
@@ -97,6 +103,10 @@ class Ask:
     @cached_property
     def _fits(self) -> set[str]:
         return set()
+
+    @cached_property
+    def _within(self) -> dict[str, bool]:
+        return {}
 
     @cached_property
     def _prescribed(self) -> dict[tuple[float, str, str], Noise]:

@@ -67,19 +67,12 @@ def local_federation(
     if shared.path is not None:  # a run that is resumed draws the same rows
         path = Path(f"{shared.path}.coins")
         coins = partial(kept_key, path)
-    parties = {
-        name: Party(
-            name,
-            rows,
-            schema,
-            shared,
-            limits=limits,
-            coins=coins,
-            programs=programs,
-            shelf=(shelves or {}).get(name),
-        )
-        for name, rows in tables.items()
-    }
+    made = partial(Party, schema=schema, ledger=shared, limits=limits, coins=coins)
+    with shared.transaction():  # that each of them was started, in one commit
+        parties = {
+            name: made(name, rows, programs=programs, shelf=(shelves or {}).get(name))
+            for name, rows in tables.items()
+        }
     coordinator = Identity()
     trust = trust or ("parties" if len(tables) > 1 else "coordinator")
     keys = tuple((name, parties[name].identity.public) for name in sorted(parties))

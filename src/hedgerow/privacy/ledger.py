@@ -91,6 +91,7 @@ class Ledger:
         # The last line, as far as it is known: nobody else writes to a file under our lock.
         self._tail: tuple[int, str] | None = None
         self.rolled_back = 0  # how often lines that were read may have gone again
+        self._newest: dict[tuple[str, str, str], int] = {}  # of some owners, kinds and runs
         self._lock = threading.RLock()  # threads may share a ledger; transactions do not overlap
 
     @classmethod
@@ -179,11 +180,16 @@ class Ledger:
             raise not_in_place(self.path)
 
     def _roll_back(self) -> None:
-        self._tail = None
-        self.rolled_back += 1
+        self._forget()
         # After a full disk SQLite has rolled back by itself.
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
+
+    def _forget(self) -> None:
+        """Lines that were read or written may have gone again."""
+        self._tail = None
+        self._newest.clear()
+        self.rolled_back += 1
 
     def append(
         self,
@@ -209,12 +215,13 @@ class Ledger:
                     (seq, time, owner, kind, run, slot, attempt, body, previous, hash_),
                 )
                 self._tail = (seq, hash_)
+                if (owner, kind, run) in self._newest:
+                    self._newest[owner, kind, run] = seq
             except sqlite3.IntegrityError as error:
                 self._tail = None
                 raise LedgerError(f"the ledger already has this {kind} line") from error
             except sqlite3.DatabaseError as error:
-                self._tail = None
-                self.rolled_back += 1  # SQLite may have done so by itself
+                self._forget()  # SQLite may have rolled back by itself
                 raise not_written(error) from error
         return line
 
@@ -236,6 +243,18 @@ class Ledger:
                 f"SELECT {_COLUMNS} FROM line WHERE {where} ORDER BY seq", (*given.values(), after)
             ).fetchall()
         return [Line(*row) for row in rows]
+
+    def newest(self, owner: str, kind: str, run: str) -> int:
+        """Number of an owner's last line of a kind in a run, 0 if there is none.
+
+        Looked up once: nobody else writes to a file under our lock.
+        """
+        found = "SELECT max(seq) FROM line WHERE run = ? AND owner = ? AND kind = ?"
+        with self._lock:
+            if (owner, kind, run) not in self._newest:
+                (seq,) = self._connection.execute(found, (run, owner, kind)).fetchone()
+                self._newest[owner, kind, run] = seq or 0
+            return self._newest[owner, kind, run]
 
     def last(self) -> tuple[int, str]:
         """Number and hash of the last line; 0 and GENESIS if there is none."""

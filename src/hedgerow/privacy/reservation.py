@@ -5,8 +5,7 @@ The coordinator and every party each keep one for a run; the rules are the same 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +14,10 @@ from numpy.typing import NDArray
 
 from hedgerow.errors import LedgerError, PlanError, SlotSpent
 from hedgerow.failpoints import fail_point
+from hedgerow.privacy.charges import Charges
 from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger, Line
 from hedgerow.privacy.paths import Paths, Priced
-from hedgerow.privacy.plan import LEAST_MU, Plan, Rest
+from hedgerow.privacy.plan import LEAST_MU, Plan
 from hedgerow.privacy.spending import Ceiling, budget_of, check_unit, unit_of
 
 
@@ -34,37 +34,6 @@ class Release:
     @property
     def values(self) -> NDArray[np.float64]:
         return self.total.astype(np.float64) / 2.0**self.bits
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """What the slots priced during a run have taken so far, first attempts only."""
-
-    mu: float
-    numbers: int
-
-    def fits_with(self, mu: float, numbers: int, rest: Rest) -> bool:
-        return (
-            mu >= LEAST_MU
-            and 1 <= numbers <= rest.coordinates - self.numbers
-            and math.hypot(self.mu, mu) <= rest.mu
-        )
-
-
-def drawn_from_rest(charges: Sequence[Line], plan: Plan) -> Drawn:
-    """Adds up the first attempt at every slot beyond the listed ones; retries are spares."""
-    seen, squares, numbers = set[int](), list[float](), 0
-    for line in charges:
-        if line.slot >= len(plan.slots) and line.slot not in seen:
-            values = line.values
-            seen.add(line.slot)
-            squares.append(float(values["mu"]) ** 2)
-            numbers += int(values["numbers"])
-    return Drawn(math.sqrt(math.fsum(squares)), numbers)
-
-
-def _last_attempt(charges: Sequence[Line], slot: int) -> int:
-    return max((line.attempt for line in charges if line.slot == slot), default=0)
 
 
 class Reservation:
@@ -86,7 +55,7 @@ class Reservation:
         self.ledger, self.plan, self.owner = ledger, plan, owner
         self._budget, self._per_month = budget, per_month
         self._reserved_at = -1  # the ledger's `rolled_back` when this plan was seen reserved
-        self._known: tuple[int, tuple[Line, ...]] = (-1, ())  # the same, and charges read so far
+        self._known = (-1, Charges(plan))  # the same, and charges read so far
         if at_once:
             self.reserve()
         else:
@@ -133,18 +102,26 @@ class Reservation:
 
     def last_attempt(self, slot: int) -> int:
         """Number of the last attempt charged for a slot, 0 if it was never charged."""
-        return _last_attempt(self.charges(), slot)
+        return self._charges().last_attempt(slot)
 
-    def charges(self) -> tuple[Line, ...]:
-        """All charges of the run so far, in order.
+    def charged(self, slot: int, attempt: int) -> Line | None:
+        """The charge of one attempt at a slot, if there is one."""
+        of_slot = self._charges().of_slot(slot)
+        return next((line for line in of_slot if line.attempt == attempt), None)
 
-        The ledger is asked for new ones every time. What was read before stays as it was, unless
-        a transaction was rolled back since.
+    def _charges(self) -> Charges:
+        """All charges of the run so far.
+
+        What was read before stays as it was, unless a transaction was rolled back since; newer
+        lines, if the ledger has any, are read.
         """
-        at = self.ledger.rolled_back
-        known = self._known[1] if self._known[0] == at else ()
-        after = known[-1].seq if known else 0
-        known = (*known, *self.ledger.lines(self.owner, "charge", self.plan.run, after=after))
+        at, (known_at, known) = self.ledger.rolled_back, self._known
+        if known_at != at:
+            known = Charges(self.plan)
+        owner, run = self.owner, self.plan.run
+        if self.ledger.newest(owner, "charge", run) != known.newest:
+            for line in self.ledger.lines(owner, "charge", run, after=known.newest):
+                known.add(line)
         self._known = (at, known)
         return known
 
@@ -168,8 +145,8 @@ class Reservation:
         # Two threads that both saw the last spare would both draw it: check and charge at once.
         with self.ledger.transaction():
             self._check_reserved(slot)
-            charges = self.charges()
-            last = _last_attempt(charges, slot)
+            charges = self._charges()
+            last = charges.last_attempt(slot)
             number = last + 1 if attempt is None else attempt
             if number <= last:
                 raise LedgerError(f"attempt {number} of slot {slot} is not above the last, {last}")
@@ -185,7 +162,8 @@ class Reservation:
                 values["kind"] = kind
             fail_point("charge")
             arrays = None if priced is None else priced.arrays()
-            self.ledger.append(self.owner, "charge", self.plan.run, slot, number, values, arrays)
+            run = self.plan.run
+            charges.add(self.ledger.append(self.owner, "charge", run, slot, number, values, arrays))
         fail_point("sync")
         return number
 
@@ -200,9 +178,8 @@ class Reservation:
         self._is_reserved()  # with this very plan
         self._reserved_at = self.ledger.rolled_back
 
-    def _check_spare(self, slot: int, last: int, charges: Sequence[Line]) -> None:
-        spare = self.plan.privacy.spare
-        extra = len(charges) - len({line.slot for line in charges})  # beyond a slot's first
+    def _check_spare(self, slot: int, last: int, charges: Charges) -> None:
+        spare, extra = self.plan.privacy.spare, charges.extra
         if last and extra >= spare:
             raise SlotSpent(
                 f"slot {slot} was charged without a stored release and no spare attempt is left "
@@ -210,7 +187,7 @@ class Reservation:
             )
 
     def _price(
-        self, slot: int, mu: float | None, numbers: int, last: int, charges: Sequence[Line]
+        self, slot: int, mu: float | None, numbers: int, last: int, charges: Charges
     ) -> float:
         """What an attempt costs; refuses what the part priced during the run does not cover."""
         plan, rest = self.plan, self.plan.rest
@@ -218,7 +195,7 @@ class Reservation:
             return plan.slots[slot].mu
         if rest is None or mu is None or not len(plan.slots) <= slot < plan.n_slots:
             raise PlanError(f"the plan has no slot {slot}; nothing was asked")
-        before = drawn_from_rest(charges, plan)
+        before = charges.drawn_from_rest()
         if last:
             fits = LEAST_MU <= mu <= rest.retry and 1 <= numbers <= rest.coordinates
         else:
@@ -233,7 +210,7 @@ class Reservation:
         return mu
 
     def _checked_price(
-        self, slot: int, priced: Priced | None, last: int, charges: Sequence[Line]
+        self, slot: int, priced: Priced | None, last: int, charges: Charges
     ) -> float:
         """What a question of a pure plan costs any row; refuses what no path has left.
 
@@ -242,7 +219,7 @@ class Reservation:
         branches = self.plan.branches
         if branches is None or priced is None or not 0 <= slot < len(self.plan.slots):
             raise PlanError(f"slot {slot} of a pure plan says what each node pays; nothing left")
-        before = Paths.of(branches.of_round(slot, charges))
+        before = Paths.of(branches.of_round(slot, charges.lines))
         ceiling = branches.round_of(slot)[1].epsilon
         if reason := before.objection(priced, ceiling, branches.retry if last else None):
             raise PlanError(f"slot {slot} cannot be charged: {reason}. Nothing was asked.")

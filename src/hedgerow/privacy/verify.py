@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 from hedgerow.errors import LedgerError
+from hedgerow.privacy.charges import Charges
 from hedgerow.privacy.ledger import Budget, Ledger, Line
 from hedgerow.privacy.paths import Paths, priced_of
 from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.reservation import drawn_from_rest
 from hedgerow.privacy.spending import Spending, budget_of, spending
 
 
@@ -97,7 +97,8 @@ def _check_charge(line: Line, plan: Plan | None, before: list[Line]) -> None:
     if any(other.slot == line.slot for other in before):
         fits = mu <= rest.retry and line.values["numbers"] <= rest.coordinates
     else:
-        fits = drawn_from_rest(before, plan).fits_with(mu, line.values["numbers"], rest)
+        drawn = Charges(plan, before).drawn_from_rest()
+        fits = drawn.fits_with(mu, line.values["numbers"], rest)
     if not fits:
         _wrong(line, "charges more than is left of the part priced during the run")
 
