@@ -25,18 +25,22 @@ class ExactBoosting(Exports, BaseEstimator):
 
     schema: Schema | str | None
     settings: Mapping[str, Any] | None
-    random_state: int | None
     bounds: Any
     model_: Ensemble
     statement_: Statement
     _OWN: tuple[str, ...] = ("n_trees", "max_depth", "learning_rate")  # settings by parameters
 
+    _SEEDED = True  # whether something is drawn by `random_state`
+
     def _given(self) -> dict[str, Any]:
         """Settings by parameters and by `settings`, each given once."""
         further = dict(self.settings or {})
-        if twice := sorted({*self._OWN, "seed"} & set(further)):
+        taken = {*self._OWN, *(["seed"] if self._SEEDED else [])}
+        if twice := sorted(taken & set(further)):
             raise SettingsError(f"{twice[0]!r} is a parameter of its own; take it out of settings")
-        seed = self.random_state
+        if not self._SEEDED:
+            return {**{name: getattr(self, name) for name in self._OWN}, **further}
+        seed = getattr(self, "random_state", None)
         if seed is not None and not isinstance(seed, (int, np.integer)):
             raise SettingsError("random_state is a whole number or None")
         own = {name: getattr(self, name) for name in self._OWN}
