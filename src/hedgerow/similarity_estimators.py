@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+import numpy as np
+
+from hedgerow.errors import SettingsError
 from hedgerow.exact_estimators import ExactBoosting
 from hedgerow.fitted import FittedClassifier, FittedRegressor
 from hedgerow.inputs import check_fit, is_named, split_rows
+from hedgerow.rng import fresh_seed
 from hedgerow.schema import Schema, Value
 from hedgerow.similarity.memory import SimilarityMemory
 from hedgerow.similarity.run import train
@@ -17,6 +21,8 @@ from hedgerow.tables import rows_of
 
 class _SimilarityBoosting(ExactBoosting):
     """What classifier and regressor share."""
+
+    random_state: int | None
 
     def fit(
         self,
@@ -32,16 +38,23 @@ class _SimilarityBoosting(ExactBoosting):
         """
         y = check_fit(X, y)
         schema = self._schema(X, y)
-        given = self._given()
-        if memory is not None and memory.seed is not None and self.random_state is None:
-            given["seed"] = memory.seed
-        settings = SimilaritySettings.from_dict(given)
+        settings = SimilaritySettings.from_dict({**self._given(), "seed": self._seed(memory)})
         rows = rows_of(X, schema, y)
         tables = {"all": rows} if parties is None else split_rows(rows, parties)
         model, programs = train(tables, schema, settings, memory)
         self.sent_: dict[str, dict[str, int]] = {n: dict(p.sent) for n, p in programs.items()}
         self._keep(model, is_named(X))
         return self
+
+    def _seed(self, memory: SimilarityMemory | None) -> int:
+        if "seed" in (self.settings or {}):
+            raise SettingsError("'seed' is the parameter random_state; take it out of settings")
+        seed = self.random_state
+        if seed is None and memory is not None:
+            seed = memory.seed
+        if seed is not None and not isinstance(seed, (int, np.integer)):
+            raise SettingsError("random_state is a whole number or None")
+        return fresh_seed() if seed is None else int(seed)
 
 
 class SimilarityBoostingClassifier(_SimilarityBoosting, FittedClassifier):

@@ -99,6 +99,7 @@ class Talks:
         if recorded and recorded[0].values["hash"] != agreement.hash:
             raise Refusal("other-plan")
         if known is None or known.nonce != nonce:  # another opening begins from the start
+            self._check_fresh(agreement)
             number = 1 if known is None else known.number + 1
             known = _Talk(agreement, number, nonce)
             self._known[agreement.run] = known
@@ -111,6 +112,12 @@ class Talks:
         if epsilon and not self._ledger.lines(self._name, "disclose", agreement.run):
             paid = (label_spending(self._ledger, self._name, monthly) for monthly in (True, False))
             self._limits.check_labels(epsilon, *paid)
+
+    def _check_fresh(self, agreement: Agreement) -> None:
+        """Noise of a run is drawn once: a second time the two would tell more than was paid."""
+        begun = self._ledger.lines(self._name, "disclose", agreement.run)
+        if begun and agreement.spends.get(self._name):
+            raise Refusal("old-attempt")
 
     def _announcement(self, talk: _Talk, roster: Roster, boot: int) -> Announcement:
         hashes = (talk.agreement.hash, self._schema.hash, roster.hash)
@@ -133,6 +140,7 @@ class Talks:
             self._peers.remember(announced)
         if not talk.begun:
             self._check_labels(talk.agreement)  # others may have been entered since
+            self._check_fresh(talk.agreement)
             record = {"hash": talk.agreement.hash, "agreement": talk.agreement.to_dict()}
             if not self._ledger.lines(self._name, "disclose", talk.agreement.run):
                 self._ledger.append(self._name, "disclose", talk.agreement.run, values=record)

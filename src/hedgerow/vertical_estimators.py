@@ -109,9 +109,7 @@ class _VerticalBoosting(ExactBoosting):
                 "parts of this model are with their parties; predict jointly there, with `hedgerow "
                 "vertical predict`, or use predict: the model is merged"
             )
-        settings = VerticalSettings.from_dict(
-            {k: v for k, v in model.record.items() if k not in ("method", "rows", "merged")}
-        )
+        settings = VerticalSettings.from_record(model.record)
         rows = rows_of(X, model.schema, with_label=False)
         return predict_jointly(self.parts_, shares_of(rows, model.schema, settings))[0]
 
@@ -135,7 +133,6 @@ class VerticalBoostingClassifier(_VerticalBoosting, FittedClassifier):
     schema : Schema, path to a schema file, or None when `bounds` and `classes` are given
     protection : of the statistics of splits: "paillier", "ldp", "smm-1", "smm-2" or "none"
     n_trees, max_depth, learning_rate : of the model
-    random_state : no part of a run is drawn by it; kept for scikit-learn
     allow_unsafe : accept a protection that measurements have shown to protect nothing
     settings : further settings by name, e.g. ``{"epsilon": 2.0}`` of protection "ldp"
     bounds : (low, high) for every column, or {column: (low, high)}; instead of a schema
@@ -167,7 +164,6 @@ class VerticalBoostingClassifier(_VerticalBoosting, FittedClassifier):
         n_trees: int = 50,
         max_depth: int = 4,
         learning_rate: float = 0.2,
-        random_state: int | None = None,
         allow_unsafe: bool = False,
         settings: Mapping[str, Any] | None = None,
         bounds: Any = None,
@@ -178,7 +174,6 @@ class VerticalBoostingClassifier(_VerticalBoosting, FittedClassifier):
         self.n_trees = n_trees
         self.max_depth = max_depth
         self.learning_rate = learning_rate
-        self.random_state = random_state
         self.allow_unsafe = allow_unsafe
         self.settings = settings
         self.bounds = bounds
@@ -209,7 +204,6 @@ class VerticalBoostingRegressor(_VerticalBoosting, FittedRegressor):
         n_trees: int = 50,
         max_depth: int = 4,
         learning_rate: float = 0.2,
-        random_state: int | None = None,
         allow_unsafe: bool = False,
         settings: Mapping[str, Any] | None = None,
         bounds: Any = None,
@@ -220,7 +214,6 @@ class VerticalBoostingRegressor(_VerticalBoosting, FittedRegressor):
         self.n_trees = n_trees
         self.max_depth = max_depth
         self.learning_rate = learning_rate
-        self.random_state = random_state
         self.allow_unsafe = allow_unsafe
         self.settings = settings
         self.bounds = bounds

@@ -9,7 +9,10 @@ import pytest
 
 from hedgerow.errors import FormatError
 from hedgerow.exchange import MemoryShelf, delivered
-from hedgerow.packing import pack
+from hedgerow.letters import Letter
+from hedgerow.packing import pack, unpack
+from hedgerow.vertical.aligning import PassiveRows
+from hedgerow.vertical.alignment import ActiveAlignment
 from hedgerow.vertical.run import agreement_for, vertical_program
 from tests.vertical.tables import schema_of, settings, shares, whole
 
@@ -20,7 +23,7 @@ class Shop:
     """A passive party with an active one that writes whatever it likes."""
 
     def __init__(self, **further: Any) -> None:
-        agreement = agreement_for(schema_of(), settings(n_trees=2, max_depth=2, **further))
+        agreement = agreement_for(schema_of(), settings(n_trees=2, **{"max_depth": 2, **further}))
         rows = shares(whole(N_ROWS))["shop"]
         self._program = vertical_program("shop", rows, schema_of(), agreement, MemoryShelf())
         self._program.step({})
@@ -28,8 +31,13 @@ class Shop:
         self.ask("begin")
 
     def ask(self, kind: str, arrays: Any = None, **values: Any) -> None:
+        self.told(kind, arrays, **values)
+
+    def told(self, kind: str, arrays: Any = None, **values: Any) -> Any:
+        """The arrays of the answer."""
         taken = self._program.step({"bank": pack({"kind": kind, **values}, arrays or {})})
         assert set(taken.letters) == {"bank"}
+        return unpack(taken.letters["bank"])[1]
 
     def tree(self) -> None:
         numbers = np.stack([np.tile([-8, 8], N_ROWS // 2), np.full(N_ROWS, 4)], axis=1)
@@ -87,6 +95,27 @@ def test_rows_do_not_come_from_another_node_than_the_parent() -> None:
         shop.level(1 - HALVES, [0, 1])
 
 
+def test_rows_of_a_partys_own_split_go_the_way_that_it_said() -> None:
+    for change in ("moved", "fewer"):
+        shop = Shop(min_rows=2, max_depth=3)
+        shop.root()
+        reply = shop.told("split", {"nodes": np.zeros(1, np.int64)})
+        right = np.unpackbits(reply["bits"], bitorder="little")[:N_ROWS]
+        assert 5 < right.sum() < N_ROWS - 5
+        node = right.copy()
+        node[np.flatnonzero(right)[0]] = 0 if change == "moved" else 2
+        with pytest.raises(FormatError, match="go the way that this party said"):
+            shop.level(node, [0, 0])
+        shop = Shop(min_rows=2, max_depth=3)
+        shop.root()
+        shop.told("split", {"nodes": np.zeros(1, np.int64)})
+        shop.level(right, [0, 0])  # as it was
+        shop = Shop(min_rows=2, max_depth=3)
+        shop.root()
+        shop.told("split", {"nodes": np.zeros(1, np.int64)})
+        shop.level(np.where(right, 0, 1), [0])  # the left side is closed
+
+
 def test_no_tree_level_or_beginning_more_than_agreed() -> None:
     shop = Shop()
     shop.root()
@@ -110,6 +139,29 @@ def test_splits_of_a_level_are_told_once() -> None:
     shop.ask("split", nodes)
     with pytest.raises(FormatError, match="twice for splits"):
         shop.ask("split", nodes)
+
+
+def test_rows_are_put_in_order_once_and_are_as_many_as_agreed() -> None:
+    shop = Shop()
+    with pytest.raises(FormatError, match="in order once"):
+        shop.ask("ids-agreed", {}, salt="00" * 16)
+    rows = shares(whole(N_ROWS), ids=True)["shop"]
+    for count, words in ((15, "15 rows are common to all; at least 16"), (16, "")):
+        passive = PassiveRows(rows, settings(ids="psi"))
+        alignment = ActiveAlignment([f"p{i:05d}" for i in range(count)])
+        request = np.frombuffer(alignment.request("shop"), np.uint8)
+        answer = passive.answer("ids-request", _letter("ids-request", request=request))
+        alignment.receive("shop", unpack(answer)[1]["response"].tobytes())
+        told = _letter("ids-common", told=np.frombuffer(alignment.finish()[0], np.uint8))
+        if not words:
+            passive.answer("ids-common", told)
+            continue
+        with pytest.raises(FormatError, match=words):
+            passive.answer("ids-common", told)
+
+
+def _letter(kind: str, **arrays: Any) -> Letter:
+    return Letter("bank", kind, pack({"kind": kind}, arrays))
 
 
 def test_columns_are_not_read_cut_by_cut_where_the_active_party_scores() -> None:

@@ -63,6 +63,15 @@ def test_an_agreement_that_hides_what_labels_pay_is_refused(spends: dict[str, fl
         Conversation(_federation(ledger, per_run=2.0), hiding, ledger).run()
 
 
+def test_noisy_labels_of_one_run_are_not_drawn_twice_for_one_price() -> None:
+    """Another process, with the same ledger: nothing but the ledger knows that the run was."""
+    ledger, agreement = Ledger.in_memory(), _agreement("one")
+    Conversation(_federation(ledger), agreement, ledger).run()
+    with pytest.raises(RefusedBy, match="old-attempt"):
+        Conversation(_federation(ledger), agreement, ledger).run()
+    assert label_spending(ledger, "bank") == 1.0
+
+
 def test_two_agreements_under_way_do_not_both_take_what_is_left() -> None:
     """Both are opened before either is entered; the second is refused where it is to be entered."""
     ledger = Ledger.in_memory()

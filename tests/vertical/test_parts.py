@@ -49,8 +49,8 @@ def test_a_merged_model_needs_every_part_of_one_run(parts: dict[str, Part]) -> N
 
 def test_a_newer_format_names_the_version_that_is_needed(parts: dict[str, Part]) -> None:
     values, arrays = unpack(parts["shop"].to_bytes())
-    with pytest.raises(FormatError, match="format 2"):
-        Part.from_bytes(pack({**values, "format": 2}, arrays))
+    with pytest.raises(FormatError, match="format 3"):
+        Part.from_bytes(pack({**values, "format": 3}, arrays))
 
 
 @settings(max_examples=150, deadline=None)

@@ -256,8 +256,9 @@ def _write_predictions(shelf: Shelf, run: str, out: Path) -> int:
     from hedgerow.model.ensemble import predictions_of
     from hedgerow.packing import unpack
     from hedgerow.schema import Schema
+    from hedgerow.vertical.model import predictions_name
 
-    data = shelf.get(f"predicted-{run}")
+    data = shelf.get(predictions_name(run))
     if data is None:
         raise SettingsError(f"no predictions of a run {run!r} are kept here; nothing was written")
     values, arrays = unpack(data)

@@ -195,7 +195,7 @@ def known_model(
     from hedgerow.errors import FormatError
     from hedgerow.privacy.ledger import COORDINATOR, Ledger
     from hedgerow.schema import Schema
-    from hedgerow.vertical.model import Part
+    from hedgerow.vertical.model import Part, part_name
     from hedgerow.vertical.settings import VerticalSettings
 
     if isinstance(parties, SharesHere):
@@ -203,7 +203,7 @@ def known_model(
         try:
             known = json.loads(file.read_text("utf-8"))
             run, settings = str(known["run"]), VerticalSettings.from_dict(known["settings"])
-            part = Part.from_bytes((Path(model) / settings.active / run).read_bytes())
+            part = Part.from_bytes((Path(model) / settings.active / part_name(run)).read_bytes())
         except (OSError, ValueError, KeyError) as error:
             raise FormatError(
                 f"{model} is no folder of a vertical model; give the --out of `hedgerow vertical "

@@ -80,6 +80,8 @@ class PassiveRows:
         self._index: Ints | None = None
 
     def answer(self, kind: str, letter: Letter) -> bytes:
+        if self._index is not None:
+            raise letter.wrong("rows are put in order once")
         if self._settings.ids == "agreed" and kind == "ids-agreed":
             return self._seal(letter)
         if self._settings.ids == "psi" and kind == "ids-request" and self._alignment is None:
@@ -88,7 +90,10 @@ class PassiveRows:
             raw = self._alignment.answer(letter.array("request", np.uint8, (-1,)).tobytes())
             return pack({"kind": "ids-response"}, {"response": np.frombuffer(raw, np.uint8)})
         if kind == "ids-common" and self._alignment is not None:
-            self._index = self._alignment.rows(letter.array("told", np.uint8, (-1,)).tobytes())
+            index = self._alignment.rows(letter.array("told", np.uint8, (-1,)).tobytes())
+            if len(index) < (least := self._settings.min_rows):
+                raise letter.wrong(f"{len(index)} rows are common to all; at least {least} are due")
+            self._index = index
             return DONE
         raise FormatError(
             f"the active party asked {kind!r}, which was not agreed on. Nothing was sent."

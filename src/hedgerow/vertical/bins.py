@@ -53,6 +53,8 @@ class Split:
     threshold: float
     missing_left: bool
     members: NDArray[np.uint64]  # categories that go right; empty for an ordered column
+    tree: int = 0  # where a passive party's split lies (`places.py`); the active party has trees
+    place: int = 1
 
     def structure(self) -> Structure:
         """As a tree of one split: leaf 0 is left, leaf 1 right."""

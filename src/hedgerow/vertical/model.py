@@ -8,7 +8,7 @@ with their owner; leaf values stay with the active party. With all parts
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,20 @@ from hedgerow.packing import pack, unpack
 from hedgerow.schema import Schema
 from hedgerow.statement import Statement
 from hedgerow.vertical.bins import Split
+from hedgerow.vertical.places import MOST_DEPTH
 
-FORMAT = 1
+FORMAT = 2  # 2: where splits lie
 _WORD = "hedgerow vertical part"
+
+
+def part_name(run: str) -> str:
+    """Under which name a shelf keeps the part of a run; everything else there has other ones."""
+    return f"part-{run}"
+
+
+def predictions_name(run: str) -> str:
+    """The same for the predictions of a run."""
+    return f"predicted-{run}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +67,10 @@ class Part:
     def is_active(self) -> bool:
         return self.party == self.parties[0]
 
+    def handed_over(self) -> Part:
+        """The same for others: what its owner thinks of them is its own affair."""
+        return replace(self, record={k: v for k, v in self.record.items() if k != "doubted"})
+
     def to_bytes(self) -> bytes:
         values = {
             "what": _WORD, "format": FORMAT, "run": self.run, "party": self.party,
@@ -68,6 +83,8 @@ class Part:
             "column": np.array([s.column for s in self.splits], np.int32),
             "threshold": np.array([s.threshold for s in self.splits], np.float32),
             "missing_left": np.array([s.missing_left for s in self.splits], np.uint8),
+            "tree": np.array([s.tree for s in self.splits], np.int32),
+            "place": np.array([s.place for s in self.splits], np.int32),
             "members": np.concatenate([np.zeros(0, np.uint64), *words]),
         }
         for name, kind in (("owner", np.int32), ("number", np.int32), ("left", np.int32),
@@ -116,10 +133,21 @@ def _splits(arrays: Mapping[str, NDArray[Any]], schema: Schema) -> tuple[Split, 
         raise FormatError("a part's splits do not have the lengths they state")
     if not bool(np.isfinite(arrays["threshold"]).all()):
         raise FormatError("a part's threshold is not finite")
+    tree, place = arrays["tree"].astype(np.int64), arrays["place"].astype(np.int64)
+    inside = (tree >= 0) & (place >= 1) & (place < 1 << MOST_DEPTH)
+    if not bool(inside.all()):
+        raise FormatError("a part's split lies in no tree")
     return tuple(
-        Split(int(c), float(t), bool(m), members[end - w : end])
-        for c, t, m, w, end in zip(
-            column, arrays["threshold"], arrays["missing_left"], words, ends, strict=True
+        Split(int(c), float(t), bool(m), members[end - w : end], int(of), int(at))
+        for c, t, m, w, end, of, at in zip(
+            column,
+            arrays["threshold"],
+            arrays["missing_left"],
+            words,
+            ends,
+            tree,
+            place,
+            strict=True,
         )
     )
 
@@ -175,7 +203,7 @@ def merged(parts: Sequence[Part]) -> Ensemble:
             raise FormatError(f"the part of {part.party} belongs to another run; merge one run's")
     own = [by_party[name].splits for name in active.parties]
     trees = tuple(_plain(tree, own) for tree in active.trees)
-    record = {**active.record, "merged": True}
+    record = {**active.handed_over().record, "merged": True}
     return Ensemble(trees, active.schema, active.statement, record=record)
 
 

@@ -24,7 +24,8 @@ from hedgerow.schema import Schema
 from hedgerow.tables import Rows
 from hedgerow.vertical.aligning import ActiveRows, PassiveRows
 from hedgerow.vertical.bins import Split, some_columns
-from hedgerow.vertical.model import Part
+from hedgerow.vertical.model import Part, part_name, predictions_name
+from hedgerow.vertical.places import Paths
 from hedgerow.vertical.settings import VerticalSettings
 from hedgerow.vertical.talking import DONE, Asking, Talk, answering
 
@@ -101,7 +102,7 @@ class PredictionProgram:
         ids = None if self._rows.ids is None else [self._rows.ids[i] for i in self.index]
         values = {"ids": ids, "schema": self._schema.to_dict()}
         arrays = {"scores": self.scores, "index": self.index}
-        self._shelf.put(f"predicted-{self._run}", pack(values, arrays))
+        self._shelf.put(predictions_name(self._run), pack(values, arrays))
 
     def _passive(self) -> Talk[None]:
         aligning = PassiveRows(self._rows, self.settings)
@@ -140,6 +141,7 @@ class _Walker:
         self._codes = some_columns(rows.codes, [grid[j] for j in held], range(len(held)))
         self._place = {j: k for k, j in enumerate(held)}
         self._held = [grid[j] for j in held]
+        self._paths = Paths(splits, rows.n_rows)
 
     def sides(self, numbers: Sequence[int]) -> list[Bools]:
         """Of every row, for each of these splits: whether it goes right."""
@@ -161,10 +163,12 @@ class _Walker:
         rows = letter.array("rows", np.uint8, (len(numbers), -(-n // 8)))
         if numbers != sorted(set(numbers)) or any(not 0 <= k < len(self._splits) for k in numbers):
             raise letter.wrong("it asks about splits that this party does not have")
-        bits = [
-            side[np.unpackbits(chosen, bitorder="little")[:n].astype(np.bool_)]
-            for side, chosen in zip(self.sides(numbers), rows, strict=True)
-        ]
+        asked = np.unpackbits(rows, axis=1, count=n, bitorder="little").astype(np.bool_)
+        bits = []
+        for number, side, chosen in zip(numbers, self.sides(numbers), asked, strict=True):
+            self._paths.check(number, chosen, letter)
+            self._paths.went(number, chosen, side)
+            bits.append(side[chosen])
         packed = np.packbits(np.concatenate([np.zeros(0, np.bool_), *bits]), bitorder="little")
         return pack({"kind": "sides"}, {"bits": packed})
 
@@ -213,7 +217,7 @@ def _walk(
 
 
 def _part_of(shelf: Shelf, model: str, name: str, schema: Schema) -> Part:
-    data = shelf.get(model)
+    data = shelf.get(part_name(model))
     if data is None:
         raise TableError(
             f"{name} has no part of the model {model!r}. Nothing was sent. Name the run that made "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +19,14 @@ from hedgerow.tables import Rows
 from hedgerow.vertical.aligning import ActiveRows, PassiveRows
 from hedgerow.vertical.bins import Bins, Split, binned, some_columns
 from hedgerow.vertical.boost import Booster
-from hedgerow.vertical.model import Part
+from hedgerow.vertical.model import Part, part_name
 from hedgerow.vertical.protections import active_side, passive_side
 from hedgerow.vertical.protections.base import PassiveUnscored, ScoredHere, Shape
 from hedgerow.vertical.settings import VerticalSettings
 from hedgerow.vertical.statements import statement_for
 from hedgerow.vertical.talking import DONE, Asking, Talk, answering
 
+log = logging.getLogger(__name__)
 BEGUN = "begun-"  # marks runs whose noise was drawn; it is not drawn twice
 
 
@@ -72,8 +75,13 @@ class VerticalProgram:
             side.close()
         end = pack({"kind": "end"})
         yield from self.asking.ask(dict.fromkeys(settings.passive, end), "done")
-        part = self._kept(tuple(booster.splits), booster)
-        report = part.to_bytes() if settings.merge else pack({"tree": settings.n_trees, "of": 0})
+        doubted = sorted(side.doubted) if isinstance(side, ScoredHere) else []
+        part = self._kept(tuple(booster.splits), booster, doubted)
+        report = (
+            part.handed_over().to_bytes()
+            if settings.merge
+            else pack({"tree": settings.n_trees, "of": 0})
+        )
         yield Step(report=report, done=True)
         while True:
             yield Step(done=True)
@@ -142,17 +150,24 @@ class VerticalProgram:
         own = some_columns(rows.codes, [grid[j] for j in held], places)
         return binned(own, [grid[j] for j in self._columns], self._columns, self.settings.max_bins)
 
-    def _kept(self, splits: tuple[Split, ...], booster: Booster | None = None) -> Part:
+    def _kept(
+        self, splits: tuple[Split, ...], booster: Booster | None = None, doubted: Sequence[str] = ()
+    ) -> Part:
         """This party's part of the model, on its shelf before anyone calls the run done."""
-        record = {"method": "fedxgboost", **self.settings.to_dict()}
-        if booster is not None:
-            record["rows"] = len(booster.scores)
+        record: dict[str, Any] = {"method": "fedxgboost", **self.settings.to_dict()}
+        if doubted:
+            record["doubted"] = list(doubted)
+            log.warning(
+                "run %s: sums of %s do not add up to those of all rows, so its program is faulty "
+                "or lies. Do not use the model. The others were not told.",
+                self._agreement.run, " and ".join(doubted),
+            )  # fmt: skip
         self.part = Part(
             self._agreement.run, self._name, self.settings.parties, self._schema, splits,
             statement_for(self._agreement, self.settings),
             tuple(booster.trees) if booster is not None else (), record,
         )  # fmt: skip
-        self._shelf.put(self._agreement.run, self.part.to_bytes())
+        self._shelf.put(part_name(self._agreement.run), self.part.to_bytes())
         return self.part
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.schema import Schema
 from hedgerow.statement import Disclosure
 from hedgerow.tables import Rows
-from hedgerow.vertical.model import Part, merged
+from hedgerow.vertical.model import Part, merged, part_name
 from hedgerow.vertical.predicting import PredictionProgram
 from hedgerow.vertical.program import VerticalProgram
 from hedgerow.vertical.settings import VerticalSettings
@@ -57,7 +58,8 @@ def prediction_disclosures() -> tuple[Disclosure, ...]:
     return (
         Disclosure(
             "the active party", "columns of passive parties",
-            "which way each row goes at the splits that it reaches, and the predictions",
+            "which way each row goes at the splits that it reaches, and the predictions; one that "
+            "lies about splits of others chooses the splits of one path in each tree",
         ),
         Disclosure(
             "passive parties", "all rows",
@@ -119,15 +121,12 @@ def predict_jointly(
     The third is the active party's program, which knows what was sent.
     """
     active = next(part for part in parts.values() if part.is_active)
-    known = {**active.record, "ids": ids}
-    settings = VerticalSettings.from_dict(
-        {k: v for k, v in known.items() if k not in ("method", "rows")}
-    )
+    settings = replace(VerticalSettings.from_record(active.record), ids=ids)
     agreement = prediction_agreement(active.schema, settings, active.run)
     programs: dict[str, PredictionProgram] = {}
     for name, part in parts.items():
         shelf = MemoryShelf()
-        shelf.put(active.run, part.to_bytes())
+        shelf.put(part_name(active.run), part.to_bytes())
         programs[name] = prediction_program(name, tables[name], active.schema, agreement, shelf)
     talk(programs)
     done = programs[active.party]

@@ -29,7 +29,6 @@ _RANGES: dict[str, tuple[float, float, bool]] = {  # name: low, high, whole numb
     "max_depth": (1, 14, True),
     "max_bins": (2, 254, True),
     "min_rows": (2, 10**9, True),
-    "seed": (0, 2**63 - 1, True),
     "block_rows": (32, 8192, True),
     "decoys": (0, 4096, True),
     "gaussians": (1, 4096, True),
@@ -68,7 +67,6 @@ class VerticalSettings:
     max_bins: int = 32
     ids: str = "psi"
     merge: bool = False
-    seed: int = 0
     allow_unsafe: bool = False
     kernel_share: float = KERNEL_SHARE
     block_rows: int = 256
@@ -92,6 +90,12 @@ class VerticalSettings:
                 raise _wrong(name, getattr(self, name), "true or false")
         if self.order == 1 and self.protection != "ldp":
             raise SettingsError("order = 1 is a score of protection ldp alone. Nothing was sent.")
+        least = self.min_child_weight if self.order == 2 else 0.0
+        if not self.reg_lambda + least > 0:
+            raise SettingsError(
+                "reg_lambda is 0, and nothing else keeps a side of a split from having no Hessians "
+                "to divide by. Nothing was sent. Choose a reg_lambda above 0."
+            )
         self._check_unsafe()
 
     def _check_unsafe(self) -> None:
@@ -164,6 +168,12 @@ class VerticalSettings:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    @staticmethod
+    def from_record(record: Mapping[str, Any]) -> VerticalSettings:
+        """The settings that a model was made with, from what its record says beside others."""
+        known = {f.name for f in fields(VerticalSettings)}
+        return VerticalSettings.from_dict({k: v for k, v in record.items() if k in known})
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> VerticalSettings:

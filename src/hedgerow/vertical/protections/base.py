@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from hedgerow.losses import Loss
 from hedgerow.packing import pack
 from hedgerow.vertical.bins import Bins, Bools, Split
 from hedgerow.vertical.levels import Found, Histograms, Level, check_level, search, sides
+from hedgerow.vertical.places import Places
 from hedgerow.vertical.settings import VerticalSettings
 from hedgerow.vertical.talking import DONE, Asking, Talk
 
@@ -129,6 +130,7 @@ class ScoredHere:
     def __init__(self, asking: Asking, settings: VerticalSettings) -> None:
         self._asking, self._settings = asking, settings
         self.shapes: dict[str, Shape] = {}
+        self.doubted: set[str] = set()  # parties whose sums cannot be those of the rows
         self._found: dict[str, Found] = {}
 
     def score(self, party: str, histograms: Ints, totals: Ints) -> Floats:
@@ -152,6 +154,7 @@ class Passive:
         self.histograms = Histograms(bins)
         self._trees = self._depth = 0
         self._told = False  # its splits of this level
+        self._places = Places()
 
     @property
     def n_rows(self) -> int:
@@ -162,6 +165,7 @@ class Passive:
         if self._trees > self.settings.n_trees:
             raise letter.wrong(f"it begins more than the {self.settings.n_trees} agreed trees")
         self.level, self.found, self.histograms = None, None, Histograms(self.bins)
+        self._places = Places()
 
     def take_level(self, letter: Letter) -> Level:
         """The next level, if it is one that was agreed on; answers of others would show more."""
@@ -170,6 +174,7 @@ class Passive:
             raise letter.wrong(f"it goes deeper than the {self.settings.max_depth} agreed levels")
         found = Level.read(letter, self.n_rows, before.n_nodes if before is not None else 0)
         check_level(found, before, self.settings.min_rows, letter)
+        self._places.take(found, letter)
         self.level, self.found, self._told = found, None, False
         return found
 
@@ -186,7 +191,10 @@ class Passive:
             raise letter.wrong("it asks twice for splits of one level")
         self._told = True
         bits = sides(self.bins, self.level, self.found, nodes)
-        return self.found.splits(self.bins, nodes), bits
+        self._places.split(nodes, bits)
+        splits = self.found.splits(self.bins, nodes)
+        told = zip(splits, map(self._places.of, nodes), strict=True)
+        return [replace(split, tree=self._trees - 1, place=place) for split, place in told], bits
 
     def close(self) -> None:
         pass

@@ -60,9 +60,11 @@ class PaillierActive(ScoredHere, ExactNumbers):
         closed = answer.array("sums", np.uint8, (due, self._key.public.width))
         opened = paillier.open_sums(self._key, closed, self._packing, n * n_bins, self._processes)
         histograms = opened.reshape(n, n_bins, totals.shape[1])
-        first = int(self.shapes[name].starts[1])
-        if not np.array_equal(histograms[:, :first].sum(axis=1), totals):
-            raise answer.wrong("its sums do not add up to those of all rows")
+        sums = np.add.reduceat(histograms, self.shapes[name].starts[:-1], axis=1)
+        if bool((sums != totals[:, None]).any()):
+            # Whether false sums add up may depend on labels (a row in the place of another adds up
+            # if both have the same one): the run goes on, and nobody else is told.
+            self.doubted.add(name)
         return self.score(name, np.ascontiguousarray(histograms), totals)
 
 
