@@ -41,6 +41,9 @@ def test_a_run_goes_on_from_what_was_kept(call: Call, folder: Path) -> None:
     assert after.record["seed"] == before.record["seed"]  # the ledger has it
     assert after.record["continues"] == run
     assert len(list((folder / "shelf" / "north").iterdir())) == 1  # the second was not to be kept
+    write_tables(folder, 79)
+    fewer = call(*COMMON, *QUICK, "--out", "c.hedge", *going_on)
+    assert "south has 79 rows, and had 80 in run" in str(fewer.exception)
 
 
 def test_what_is_missing_is_said(call: Call, folder: Path) -> None:

@@ -23,7 +23,8 @@ from hedgerow.cli.talking import (
     show_disclosures,
 )
 from hedgerow.cli.train import DataFiles, KitFolder, LedgerIn, ModelOut, nothing_spent
-from hedgerow.errors import SettingsError
+from hedgerow.cli.vertical_parties import heard
+from hedgerow.errors import HedgerowError, Refused, SettingsError
 
 if TYPE_CHECKING:
     from hedgerow.exchange import Agreement, ProgramFactory, Shelf
@@ -69,9 +70,16 @@ class _KeepingTables(TablesHere):
         shelves: dict[str, Shelf] = {}
         if self.folder is not None:
             shelves = {name: FolderShelf(self.folder / name) for name in self.names}
-        yield local_federation(
-            self._tables, schema, ledger, trust="coordinator", programs=programs, shelves=shelves
-        )
+        failed: list[HedgerowError] = []
+        told = {name: heard(make, failed) for name, make in programs.items()}
+        try:
+            yield local_federation(
+                self._tables, schema, ledger, trust="coordinator", programs=told, shelves=shelves
+            )
+        except Refused as refused:
+            if failed:  # one owner has all tables here, and may know why
+                raise failed[0] from refused
+            raise
 
 
 def similarity(

@@ -56,8 +56,8 @@ class SharesHere(TablesHere):
         assert self.folder is not None
         shelves: dict[str, Shelf] = {name: FolderShelf(self.folder / name) for name in self.names}
         failed: list[HedgerowError] = []
-        heard = {name: _heard(make, failed) for name, make in programs.items()}
-        trust = {"trust": "coordinator", "programs": heard, "shelves": shelves}
+        told = {name: heard(make, failed) for name, make in programs.items()}
+        trust = {"trust": "coordinator", "programs": told, "shelves": shelves}
         try:
             yield local_federation(self._tables, schema, ledger, **trust)  # type: ignore[arg-type]
         except Refused as refused:
@@ -66,7 +66,7 @@ class SharesHere(TablesHere):
             raise
 
 
-def _heard(make: ProgramFactory, failed: list[HedgerowError]) -> ProgramFactory:
+def heard(make: ProgramFactory, failed: list[HedgerowError]) -> ProgramFactory:
     """The same programs, whose errors are kept: parties tell each other one word only."""
 
     class Heard:

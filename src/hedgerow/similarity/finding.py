@@ -43,6 +43,7 @@ class Finding:
         self._kept: Kept | None = None
         if settings.continues:
             self._kept = read_kept(name, agreement, settings, self._n_hashes, shelf)
+        self._memory = self._kept.hash if self._kept else ""
         self.n_rows = {name: rows.n_rows}  # by party
         self.neighbours: dict[str, Neighbours] = {}
         self.width = 0.0  # r
@@ -52,8 +53,7 @@ class Finding:
     def facts(self) -> bytes:
         """How many rows there are and how far apart they lie: r follows from it."""
         self._spread = 0.0 if self._kept else spread(self._rows, self._schema)
-        kept = self._kept.hash if self._kept else ""
-        return post.facts_letter(self._rows.n_rows, self._spread, kept)
+        return post.facts_letter(self._rows.n_rows, self._spread, self._memory)
 
     def hashes(self, letters: Mapping[str, bytes]) -> bytes:
         """The hashes of own rows that the others do not know yet."""
@@ -111,8 +111,7 @@ class Finding:
 
     def _check_memory(self, other: str, facts: post.Facts) -> None:
         """All must remember the same run, and have lost no row since."""
-        mine = self._kept.hash if self._kept else ""
-        if facts.kept != mine:
+        if facts.kept != self._memory:
             raise FormatError(
                 f"{other} remembers run {self._settings.continues!r} otherwise than {self._name} "
                 "does. No hash was sent. Leave `continues` out to begin again."
