@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -22,12 +23,23 @@ from hedgerow.privacy.plan import Plan
 from hedgerow.schema import Categorical, Label, Numeric, Ordinal, Schema
 from hedgerow.settings import Privacy
 from hedgerow.tables import Rows, rows_of
+from tests import slow
+from tests.compiling import compile_together
+
+compile_together()
+# Machines may be busy, so examples have all the time they need; and the same code gets the same
+# examples, except where tests may take long.
+hypothesis.settings.register_profile("here", deadline=None, derandomize=not slow.ALL)
+hypothesis.settings.load_profile("here")
 
 # Tests that share something dear (houses, a cluster, compiled loops): one process runs each group.
 GROUPS = (
-    "tests/nvflare/", "tests/e2e/test_houses", "tests/dask/", "tests/similarity/", "tests/crashes/",
-    "tests/vertical/",
+    "tests/nvflare/", "tests/e2e/test_houses", "tests/dask/", "tests/crashes/", "tests/vertical/",
+    "tests/e2e/test_vertical_houses", "tests/deployment/test_processes", "tests/similarity/",
+    "tests/e2e/test_command_line",
 )  # fmt: skip
+# These compile most loops, which processes of later tests then find on disk.
+FIRST = ("tests/contracts/", "tests/oracle/", "tests/attacks/")
 
 
 class ByGroup(LoadScopeScheduling):
@@ -38,7 +50,19 @@ class ByGroup(LoadScopeScheduling):
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByGroup:
+    config.option.loadscopereorder = False  # in the order below
     return ByGroup(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Groups before the many small tests: no process is left with one when the others are done."""
+    order = (*FIRST, *GROUPS)
+
+    def turn(item: pytest.Item) -> int:
+        found = (i for i, start in enumerate(order) if item.nodeid.startswith(start))
+        return next(found, len(order))
+
+    items.sort(key=turn)
 
 
 # One column of every sort: whole and real numbers, both kinds of list, a list beyond one byte.

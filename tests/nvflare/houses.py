@@ -94,7 +94,7 @@ class Houses:
 
     def job_process(self, name: str) -> int:
         parent = self.processes[name].pid
-        deadline = time.monotonic() + 30.0
+        deadline = time.monotonic() + 60.0
         while time.monotonic() < deadline:
             for pid in children(parent or 0):
                 return pid
