@@ -48,7 +48,9 @@ class _SimilarityBoosting(ExactBoosting):
 
     def _seed(self, memory: SimilarityMemory | None) -> int:
         if "seed" in (self.settings or {}):
-            raise SettingsError("'seed' is the parameter random_state; take it out of settings")
+            raise SettingsError(
+                "'seed' is a parameter of its own, random_state; take it out of settings"
+            )
         seed = self.random_state
         if seed is None and memory is not None:
             seed = memory.seed
