@@ -262,7 +262,7 @@ def test_threads_with_more_schemas_than_are_kept_get_their_own_grids() -> None:
         for step in range(6000):
             schema = schemas[(start + 7 * step) % len(schemas)]
             try:
-                if base_grid(schema)[0].column is not schema.columns[0]:
+                if base_grid(schema)[0].column != schema.columns[0]:
                     wrong.append(schema)
             except (KeyError, RuntimeError) as error:
                 wrong.append(error)

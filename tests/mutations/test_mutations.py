@@ -16,8 +16,9 @@ from hedgerow import gate, losses, wire
 from hedgerow.kernels import loops
 from hedgerow.packing import canonical_json
 from hedgerow.privacy import mechanisms
+from hedgerow.privacy.charges import Drawn
 from hedgerow.privacy.masks import Context, MaskKeys
-from hedgerow.privacy.reservation import Drawn, Reservation
+from hedgerow.privacy.reservation import Reservation
 from hedgerow.queries import noise as query_noise
 from hedgerow.queries.leaf_sums import LeafSums
 from tests.mutations import checks
