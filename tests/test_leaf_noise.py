@@ -23,7 +23,7 @@ from hedgerow.growing.leaves import (
 )
 from hedgerow.losses import Logistic, Loss, Softmax, Squared
 from hedgerow.model.io import model_bytes, model_from_bytes
-from hedgerow.model.tree import stack_trees
+from hedgerow.model.stacking import stack_trees
 from hedgerow.settings import Privacy
 from hedgerow.testing import noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table, train

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from hedgerow.errors import FormatError
 from hedgerow.losses import TREE_UPDATES
+from hedgerow.model import stacking
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.io import model_bytes, model_from_bytes
-from hedgerow.model.tree import Structure, Tree, single_leaf, stack, unstack
+from hedgerow.model.stacking import stack, unstack
+from hedgerow.model.tree import Structure, Tree, single_leaf
 from hedgerow.packing import pack, unpack
 from hedgerow.schema import Schema
 from hedgerow.settings import Privacy
@@ -234,9 +236,35 @@ def test_a_tree_as_bytes_is_what_packing_makes_of_its_arrays() -> None:
 
 def test_stacking_keeps_every_structure() -> None:
     structures = [tree.structure for tree in MODEL.trees]
-    again = unstack(stack(structures))
+    arrays = stack(structures)
+    stacking._READ.clear()
+    again = unstack(arrays)
+    assert not any(one is two for one, two in zip(structures, again, strict=True))
     for one, two in zip(structures, again, strict=True):
         assert all(np.array_equal(a, two.arrays()[name]) for name, a in one.arrays().items())
+
+
+def test_structures_that_are_read_again_are_the_same_and_no_others() -> None:
+    structures = [tree.structure for tree in MODEL.trees[1:4]]
+    arrays = {name: array.copy() for name, array in stack(structures).items()}
+    once, again = unstack(stack(structures)), unstack(arrays)
+    assert all(a is b for a, b in zip(once, again, strict=True))
+    assert [s.key for s in unstack(stack(structures[:2]))] == [s.key for s in structures[:2]]
+    node = int(np.flatnonzero(arrays["feature"] >= 0)[0])
+    arrays["missing_left"][node] ^= 1  # one bit of one array makes them others
+    assert [s.key == old.key for s, old in zip(unstack(arrays), structures, strict=True)] == [
+        False, True, True,
+    ]  # fmt: skip
+
+
+def test_arrays_of_the_same_bytes_and_other_lengths_or_types_are_refused() -> None:
+    arrays = stack([MODEL.trees[1].structure])
+    moved = np.concatenate([arrays["left"], arrays["right"]])
+    cut = len(arrays["left"]) + 1
+    with pytest.raises(FormatError, match="lengths"):
+        unstack({**arrays, "left": moved[:cut], "right": moved[cut:]})
+    with pytest.raises(FormatError, match="types"):
+        unstack({**arrays, "left": arrays["left"].view(np.float32)})
 
 
 def test_a_structure_is_known_by_everything_it_holds() -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hedgerow.binning import base_grid
 from hedgerow.losses import loss_for
 from hedgerow.model.routing import Routes, shared_routes
-from hedgerow.model.tree import Tree
+from hedgerow.model.tree import Tree, check_trees
 from hedgerow.privacy.coins import Coins
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, step_trees
 from hedgerow.schema import Schema
@@ -186,8 +186,7 @@ def _step_of(trees: Sequence[Tree], first: int, stop: int, schema: Schema, n_out
     if (known := _STEPS.get(key)) is not None and known.trees is trees:
         return known
     chosen = trees[first:stop]
-    for tree in chosen:
-        tree.check(schema, n_outputs)
+    check_trees(chosen, schema, n_outputs)
     routes = shared_routes([tree.structure for tree in chosen], base_grid(schema))
     step = _Step(trees, chosen, routes, np.concatenate([tree.values for tree in chosen]))
     while len(_STEPS) >= MAX_STEPS:

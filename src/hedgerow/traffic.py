@@ -19,7 +19,8 @@ from hedgerow import wire
 from hedgerow.binning import base_grid
 from hedgerow.errors import PlanError
 from hedgerow.losses import Loss, Squared, loss_for
-from hedgerow.model.tree import member_words, single_leaf, stack, stack_trees
+from hedgerow.model.stacking import stack, stack_trees
+from hedgerow.model.tree import member_words, single_leaf
 from hedgerow.packing import canonical_json
 from hedgerow.privacy.identity import Announcement
 from hedgerow.privacy.masks import SEAL_BYTES

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.errors import FormatError, HedgerowError
-from hedgerow.model.tree import Tree, stack_trees, unstack_trees
+from hedgerow.model.stacking import stack_trees, unstack_trees
+from hedgerow.model.tree import Tree
 from hedgerow.packing import digest, pack, unpack
 from hedgerow.privacy.identity import Identity, Roster, signed_by
 from hedgerow.privacy.plan import Plan

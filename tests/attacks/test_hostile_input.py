@@ -15,7 +15,8 @@ from hedgerow.growing.boost import _structure
 from hedgerow.growing.candidates import uniform
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.io import model_bytes, model_from_bytes
-from hedgerow.model.tree import Tree, single_leaf, unstack
+from hedgerow.model.stacking import unstack
+from hedgerow.model.tree import Tree, single_leaf
 from hedgerow.packing import MAX_HEADER, pack, unpack
 from hedgerow.privacy.identity import Announcement, Roster
 from hedgerow.privacy.plan import Plan

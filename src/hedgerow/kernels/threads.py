@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 BLOCK = 1024  # rows that a loop takes at once: its numbers stay in the nearest cache
-_LEAST = 16 * BLOCK  # rows of a range; below that waking a thread costs more than it brings
+_LEAST = 32 * BLOCK  # rows of a range; below that waking a thread costs more than it brings
 _RANGES = 4  # of each thread, so that one that was held up does not hold up all
 S = TypeVar("S")
 T = TypeVar("T")
@@ -69,14 +69,30 @@ def ranges_of(n_rows: int, each: int = 1) -> list[tuple[int, int]]:
 
 def over_items(work: Callable[[S], T], items: Sequence[S]) -> list[T]:
     """What `work` gives for every item, in order."""
-    if len(items) < 2 or _pool.size == 1:
+    n = len(items)
+    if n < 2 or _pool.size == 1:
         return [work(item) for item in items]
-    return list(_pool.threads().map(work, items))
+    found: dict[int, T] = {}
+    numbers = iter(range(n))  # each number goes to whoever asks first
+
+    def drain() -> None:
+        for k in numbers:
+            found[k] = work(items[k])
+
+    # The caller works too. A thread that was not woken by the time all is done is not waited for.
+    others = [_pool.threads().submit(drain) for _ in range(min(_pool.size, n) - 1)]
+    try:
+        drain()
+    finally:
+        for other in others:
+            if not other.cancel():
+                wait((other,))
+    for other in others:
+        if not other.cancelled():
+            other.result()
+    return [found[k] for k in range(n)]
 
 
 def over_rows(work: Callable[[int, int], T], n_rows: int, each: int = 1) -> list[T]:
     """What `work(first, stop)` gives for every range, in order; see `ranges_of`."""
-    ranges = ranges_of(n_rows, each)
-    if len(ranges) == 1:
-        return [work(*ranges[0])]
-    return list(_pool.threads().map(lambda r: work(*r), ranges))
+    return over_items(lambda rows: work(*rows), ranges_of(n_rows, each))

@@ -14,7 +14,7 @@ from hedgerow.binning import ColumnGrid
 from hedgerow.losses import Loss, loss_for
 from hedgerow.model.naming import NO_TREES_YET, longer, model_hash
 from hedgerow.model.routing import Routes, prediction_grid, routes_of
-from hedgerow.model.tree import Tree
+from hedgerow.model.tree import Tree, check_trees
 from hedgerow.schema import Schema
 from hedgerow.statement import Statement
 from hedgerow.tables import encode_table
@@ -36,8 +36,7 @@ class Ensemble:
     record: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for tree in self.trees:
-            tree.check(self.schema, self.loss.n_outputs)
+        check_trees(self.trees, self.schema, self.loss.n_outputs)
 
     @property
     def loss(self) -> Loss:

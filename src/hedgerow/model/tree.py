@@ -18,15 +18,16 @@ from hedgerow.schema import Categorical, Column, Schema
 
 MAX_NODES = 1 << 20
 _Kinds = tuple[tuple[str, str, tuple[int, ...]], ...]
-_FIELDS = ("feature", "threshold", "missing_left", "left", "right", "member_start", "members")
-_BY_NAME = tuple(sorted(_FIELDS))
-_DTYPES = (np.int32, np.float32, np.uint8, np.int32, np.int32, np.int32, np.uint64)
+FIELDS = ("feature", "threshold", "missing_left", "left", "right", "member_start", "members")
+_BY_NAME = tuple(sorted(FIELDS))
+DTYPES = (np.int32, np.float32, np.uint8, np.int32, np.int32, np.int32, np.uint64)
 # By the numbers of `kernels.structures.objection`.
 _OBJECTIONS = (
     "", "arrays do not have the same length", "nodes do not form a tree",
     "column is none of the schema's", "node is not described correctly",
     "threshold is not finite",
 )  # fmt: skip
+_NOISE = "what a tree says of its noise does not match its leaves"
 MAX_CHECKED = 1024
 # Keys of structures and hashes of schemas that they fit. Each structure comes several times: in a
 # question, in its tree, and at every party of one process.
@@ -70,7 +71,7 @@ class Structure:
         return np.where(is_leaf, np.cumsum(is_leaf) - 1, -1).astype(np.int32)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        return {name: getattr(self, name) for name in _FIELDS}
+        return {name: getattr(self, name) for name in FIELDS}
 
     @cached_property
     def key(self) -> bytes:
@@ -101,12 +102,12 @@ class Structure:
         n = self.n_nodes
         if not 1 <= n <= MAX_NODES:
             raise FormatError(f"a tree has {n} nodes; expected 1 to {MAX_NODES}")
-        shapes = {getattr(self, name).shape for name in _FIELDS[:5]}
+        shapes = {getattr(self, name).shape for name in FIELDS[:5]}
         if shapes != {(n,)} or self.member_start.shape != (n + 1,) or self.members.ndim != 1:
             raise FormatError(f"a tree's {_OBJECTIONS[1]}")
         from hedgerow import kernels  # compiled loops load slowly, and plans need none
 
-        arrays = [getattr(self, name) for name in _FIELDS[:6]]
+        arrays = [getattr(self, name) for name in FIELDS[:6]]
         what, node = kernels.objection(*arrays, len(self.members), _words_of(schema))
         if what == len(_OBJECTIONS):
             name = schema.columns[int(self.feature[node])].name
@@ -137,26 +138,7 @@ class Tree:
 
     def check(self, schema: Schema, n_outputs: int) -> None:
         """Raise FormatError unless this is a tree over the schema with finite values."""
-        if self._fits.get(schema.hash) != n_outputs:  # else it was checked before
-            self._check(schema, n_outputs)
-            self._fits[schema.hash] = n_outputs
-
-    @cached_property
-    def _fits(self) -> dict[str, int]:
-        return {}
-
-    def _check(self, schema: Schema, n_outputs: int) -> None:
-        self.structure.check(schema)
-        if self.values.shape != (self.structure.n_leaves, n_outputs):
-            raise FormatError("a tree's values do not match its leaves")
-        if not bool(np.isfinite(self.values).all()):
-            raise FormatError("a tree's leaf value is not finite")
-        shapes = ((self.deviation, self.values.shape), (self.cover, self.values.shape[:1]))
-        for array, shape in shapes:
-            if array is not None and (
-                array.shape != shape or bool((array < 0).any() or np.isinf(array).any())
-            ):
-                raise FormatError("what a tree says of its noise does not match its leaves")
+        check_trees([self], schema, n_outputs)
 
     def to_bytes(self) -> bytes:
         return self._bytes
@@ -175,6 +157,25 @@ class Tree:
 
     def __hash__(self) -> int:
         return hash(self._bytes)
+
+
+def check_trees(trees: Sequence[Tree], schema: Schema, n_outputs: int) -> None:
+    """Raise FormatError unless all are trees over the schema with finite values."""
+    noise = [np.zeros(0, np.float32)]
+    for tree in trees:
+        tree.structure.check(schema)
+        if tree.values.shape != (tree.structure.n_leaves, n_outputs):
+            raise FormatError("a tree's values do not match its leaves")
+        known = ((tree.deviation, tree.values.shape), (tree.cover, tree.values.shape[:1]))
+        for array, shape in known:
+            if array is not None and array.shape != shape:
+                raise FormatError(_NOISE)
+            noise += [] if array is None else [array.ravel()]
+    if trees and not bool(np.isfinite(np.concatenate([tree.values for tree in trees])).all()):
+        raise FormatError("a tree's leaf value is not finite")
+    said = np.concatenate(noise)  # NaN: not known
+    if bool((said < 0).any() or np.isinf(said).any()):
+        raise FormatError(_NOISE)
 
 
 @lru_cache(maxsize=4096)
@@ -220,65 +221,3 @@ def single_leaf(
         None if deviation is None else np.asarray(deviation, np.float32).reshape(1, -1),
         None if cover is None else np.array([cover], np.float32),
     )
-
-
-def stack(structures: Sequence[Structure]) -> dict[str, NDArray[Any]]:
-    """Several structures as one set of arrays, for messages and files."""
-    arrays = {
-        name: np.concatenate([getattr(s, name) for s in structures])
-        if structures
-        else np.zeros(0, dtype)
-        for name, dtype in zip(_FIELDS, _DTYPES, strict=True)
-    }
-    arrays["nodes"] = np.array([s.n_nodes for s in structures], np.int32)
-    arrays["words"] = np.array([len(s.members) for s in structures], np.int32)
-    return arrays
-
-
-def unstack(arrays: dict[str, NDArray[Any]]) -> list[Structure]:
-    """The inverse of `stack`; lengths are checked, contents are checked by `Structure.check`."""
-    try:
-        nodes, words = arrays["nodes"].astype(np.int64), arrays["words"].astype(np.int64)
-        flat = {name: arrays[name] for name in _FIELDS}
-    except KeyError as error:
-        raise FormatError(f"trees lack the array {error}") from error
-    n = int(nodes.sum())
-    if any(flat[name].dtype != dtype for name, dtype in zip(_FIELDS, _DTYPES, strict=True)):
-        raise FormatError("trees' arrays are not of the types they must have")
-    if (
-        len(nodes) != len(words)
-        or bool((nodes < 1).any())
-        or bool((words < 0).any())
-        or any(flat[name].shape != (n,) for name in _FIELDS[:5])
-        or flat["member_start"].shape != (n + len(nodes),)
-        or flat["members"].shape != (int(words.sum()),)
-    ):
-        raise FormatError("trees' arrays do not have the lengths they state")
-    node_end, word_end = np.cumsum(nodes), np.cumsum(words)
-    structures = []
-    for i, (stop, word_stop) in enumerate(zip(node_end, word_end, strict=True)):
-        first, first_word = stop - nodes[i], word_stop - words[i]
-        cut = {name: flat[name][first:stop] for name in _FIELDS[:5]}
-        starts = flat["member_start"][first + i : stop + i + 1]
-        members = flat["members"][first_word:word_stop]
-        structures.append(Structure(**cut, member_start=starts, members=members))
-    return structures
-
-
-def stack_trees(trees: Sequence[Tree]) -> dict[str, NDArray[Any]]:
-    """Trees with their values as one set of arrays."""
-    arrays = stack([tree.structure for tree in trees])
-    outputs = trees[0].values.shape[1] if trees else 1
-    values = [tree.values for tree in trees]
-    arrays["values"] = np.concatenate(values) if values else np.zeros((0, outputs), np.float32)
-    return arrays
-
-
-def unstack_trees(arrays: dict[str, NDArray[Any]]) -> list[Tree]:
-    structures = unstack(arrays)
-    values = arrays.get("values")
-    ends = np.cumsum([s.n_leaves for s in structures])
-    if values is None or values.ndim != 2 or len(values) != (ends[-1] if len(ends) else 0):
-        raise FormatError("trees' values do not match their leaves")
-    parts = np.split(values, ends[:-1]) if structures else []
-    return [Tree(s, np.asarray(v, np.float32)) for s, v in zip(structures, parts, strict=True)]

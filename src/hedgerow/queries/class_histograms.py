@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from hedgerow.binning import ColumnGrid, base_grid
 from hedgerow.errors import FormatError
-from hedgerow.model.tree import Structure, stack, unstack
+from hedgerow.model.stacking import stack, unstack
+from hedgerow.model.tree import Structure
 from hedgerow.privacy.paths import Priced
 from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, Sensitivity
 from hedgerow.queries.cuts import (

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.errors import FormatError
-from hedgerow.model.tree import Structure, stack, unstack
+from hedgerow.model.stacking import stack, unstack
+from hedgerow.model.tree import Structure
 from hedgerow.privacy.paths import Priced
 from hedgerow.privacy.pure import LEAST_PRICE, MOST_PRICE
 from hedgerow.queries.base import Block, EnsembleRef, Sensitivity

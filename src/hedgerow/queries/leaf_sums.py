@@ -16,7 +16,8 @@ from hedgerow.binning import base_grid
 from hedgerow.errors import FormatError
 from hedgerow.losses import UPDATES, RowBound, loss_for, loss_named
 from hedgerow.model.routing import Routes, shared_routes
-from hedgerow.model.tree import Structure, stack, unstack
+from hedgerow.model.stacking import stack, unstack
+from hedgerow.model.tree import Structure
 from hedgerow.queries.base import Block, EnsembleRef, Sensitivity, check_clip, clip_steps
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows

@@ -17,7 +17,8 @@ from hedgerow.binning import base_grid, code_places
 from hedgerow.errors import FormatError
 from hedgerow.losses import UPDATES, RowBound, loss_for, loss_named
 from hedgerow.model.routing import shared_routes
-from hedgerow.model.tree import Structure, stack, unstack
+from hedgerow.model.stacking import stack, unstack
+from hedgerow.model.tree import Structure
 from hedgerow.queries.base import Block, EnsembleRef, Sensitivity, check_clip, clip_steps
 from hedgerow.queries.cuts import bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
 from hedgerow.schema import Schema

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from hedgerow.binning import ColumnGrid, base_grid
 from hedgerow.errors import FormatError
-from hedgerow.model.tree import Structure, stack, unstack
+from hedgerow.model.stacking import stack, unstack
+from hedgerow.model.tree import Structure
 from hedgerow.privacy.mechanisms import SELECTORS
 from hedgerow.privacy.paths import Priced
 from hedgerow.privacy.pure import LEAST_PRICE, MOST_PRICE

@@ -22,7 +22,7 @@ from hedgerow.federation.dask.partitions import Answer
 from hedgerow.federation.dask.placing import Observe, Placement, read_table
 from hedgerow.federation.dask.sources import Source
 from hedgerow.losses import loss_for
-from hedgerow.model.tree import Tree
+from hedgerow.model.tree import Tree, check_trees
 from hedgerow.packing import pack
 from hedgerow.privacy.coins import Coins
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, query_bytes
@@ -85,8 +85,8 @@ class ClusterRows:
         if trees and first <= len(self._trees):
             del self._trees[first:], self._refs[first + 1 :]
             self._known = min(self._known, first)
+            check_trees(trees, self._schema, self._n_outputs)
             for tree in trees:
-                tree.check(self._schema, self._n_outputs)
                 self._trees.append(tree)
                 self._refs.append(self._refs[-1].then(tree.to_bytes()))
         return wanted.length < len(self._refs) and self._refs[wanted.length] == wanted

@@ -1,0 +1,67 @@
+"""Work over ranges of rows: in order, by the caller too, and failures are not lost."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from hedgerow.kernels import threads
+
+
+@pytest.fixture(autouse=True)
+def three_threads() -> Iterator[None]:
+    before = threads.use_threads(3)
+    yield
+    threads.use_threads(before)
+
+
+def test_results_come_in_order_each_once() -> None:
+    seen: list[int] = []
+
+    def work(item: int) -> int:
+        seen.append(item)
+        return item * item
+
+    assert threads.over_items(work, range(50)) == [k * k for k in range(50)]
+    assert sorted(seen) == list(range(50))
+
+
+def test_work_may_hand_out_work() -> None:
+    inner = range(4)
+    found = threads.over_items(lambda k: sum(threads.over_items(lambda j: j * k, inner)), range(20))
+    assert found == [6 * k for k in range(20)]
+
+
+def test_several_threads_take_part() -> None:
+    together = threading.Barrier(3)  # nobody passes it alone
+    assert threads.over_items(lambda k: together.wait(20) >= 0, range(3)) == [True] * 3
+
+
+@pytest.mark.parametrize("bad", range(6))
+def test_a_failure_is_raised_once_nobody_works_any_more(bad: int) -> None:
+    busy = set[int]()
+
+    def work(item: int) -> int:
+        busy.add(item)
+        try:
+            if item == bad:
+                raise ValueError("this one")
+            return item
+        finally:
+            busy.discard(item)
+
+    with pytest.raises(ValueError, match="this one"):
+        threads.over_items(work, range(6))
+    assert not busy
+
+
+def test_ranges_cover_all_rows_once() -> None:
+    for n_rows in (0, 1, 1024, 100_000, 1_000_001):
+        for each in (1, 16, 500):
+            ranges = threads.ranges_of(n_rows, each)
+            assert ranges[0][0] == 0
+            assert ranges[-1][1] == n_rows
+            assert all(a[1] == b[0] for a, b in itertools.pairwise(ranges))
