@@ -231,8 +231,13 @@ class Federation:
         if lost:
             self._presence.failed(lost, slot)
             raise PartiesLost(lost)
-        answers = [self._vector(name, replies[name], message, query) for name in parties]
-        total = add_modulo([answer.vector for answer in answers])
+        receipts = {name: replies[name].signature for name in parties}
+        total, sources, n_rows = np.zeros(size_of(query) + 1, np.uint64), set[str](), 0
+        for name in parties:  # one after another: answers of many parties are not kept at once
+            answer = self._vector(name, replies.pop(name), message, query)
+            total = add_modulo([total, answer.vector])
+            sources.add(answer.source)
+            n_rows += answer.n_rows
         self.rounds += 1
         if total[-1] != 0:
             raise SumFailed(
@@ -242,9 +247,9 @@ class Federation:
         return Total(
             total[:-1],
             parties,
-            " and ".join(sorted({answer.source for answer in answers})),
-            sum(answer.n_rows for answer in answers),
-            {name: replies[name].signature for name in parties},
+            " and ".join(sorted(sources)),
+            n_rows,
+            receipts,
         )
 
     def _least(self) -> int:

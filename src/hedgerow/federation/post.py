@@ -32,7 +32,9 @@ class Post:
         self.exchanges += 1
         self.received.update({name: len(one) for name, one in data.items()})
         replies: dict[str, Message] = {}
-        for name, reply in self._asked(data, seconds).items():
+        came = self._asked(data, seconds)
+        for name in list(came):
+            reply = came.pop(name)  # what was read is let go: many parties have many answers
             if reply.body is None:
                 log.warning("no answer from %s: %s", name, reply.problem)
                 continue
