@@ -478,3 +478,41 @@ def test_a_forked_process_does_not_wait_for_a_thread_that_it_has_not() -> None:
     ledger = Ledger.in_memory()
     with ledger.transaction():
         assert "fork" in in_a_fork(lambda: ledger.append("a", "boot") and None)
+
+
+class Interrupted:
+    """A connection on which Ctrl-C comes just before, or just after, one statement is run."""
+
+    def __init__(self, connection: sqlite3.Connection, statement: str, after: bool) -> None:
+        self._connection, self._statement, self._after = connection, statement, after
+
+    def execute(self, statement: str, *values: object) -> sqlite3.Cursor:
+        if not statement.startswith(self._statement):
+            return self._connection.execute(statement, *values)
+        self._statement = "none"
+        if self._after:
+            self._connection.execute(statement, *values)
+        raise KeyboardInterrupt
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
+
+@pytest.mark.parametrize("after", [True, False])
+@pytest.mark.parametrize("statement", ["BEGIN", "INSERT", "COMMIT"])
+def test_an_interrupt_leaves_a_line_on_disk_or_none(
+    path: Path, statement: str, after: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A line that is seen here and not on disk would be believed, and gone with the process.
+    with Ledger.open(path) as ledger:
+        connection = Interrupted(ledger._connection, statement, after)
+        monkeypatch.setattr(ledger, "_connection", connection)
+        with pytest.raises(KeyboardInterrupt):
+            ledger.append("a", "boot")
+        monkeypatch.undo()
+        assert not ledger._connection.in_transaction
+        kept = 6 if statement == "COMMIT" and after else 5
+        assert len(ledger.lines()) == ledger.last()[0] == kept
+        assert ledger.append("a", "boot").seq == kept + 1
+        assert ledger.verify() == kept + 1

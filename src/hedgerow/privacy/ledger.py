@@ -166,21 +166,19 @@ class Ledger:
 
     def _transaction(self) -> Iterator[None]:
         self._check_in_place()  # before the journal is touched
-        self._connection.execute("BEGIN IMMEDIATE")
-        self._depth = 1
         try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._depth = 1
             yield
             self._check_in_place()
-        except BaseException:
-            self._depth = 0
-            self._roll_back()
-            raise
-        self._depth = 0
-        try:
             self._connection.execute("COMMIT")
-        except sqlite3.DatabaseError as error:
+        except BaseException as error:  # Ctrl-C as well, whenever it comes
             self._roll_back()
-            raise not_written(error) from error
+            if isinstance(error, sqlite3.DatabaseError):
+                raise not_written(error) from error
+            raise
+        finally:
+            self._depth = 0
 
     def _check_in_place(self) -> None:
         if not self.in_place:
