@@ -435,3 +435,84 @@ def test_a_line_follows_the_last_that_stayed_after_one_was_rolled_back() -> None
     assert ledger.last() == (1, first.hash)
     assert ledger.append("a", "boot").previous == first.hash
     assert ledger.verify() == 2
+
+
+def in_a_fork(work: Callable[[], None]) -> str:
+    """What a forked child was told by a LedgerError, or nothing."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        told = "failed otherwise"
+        try:
+            work()
+            told = ""
+        except LedgerError as error:
+            told = str(error)
+        finally:
+            os.write(writer, told.encode())
+            os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    with os.fdopen(reader) as heard:
+        return heard.read()
+
+
+@pytest.mark.parametrize("on_disk", [True, False])
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_cannot_spend_the_same_budget_again(tmp_path: Path, on_disk: bool) -> None:
+    # It has the memory of the process that opened the file and not its lock, so each child would
+    # find the whole budget left, and lines of one would overwrite those of another.
+    file = tmp_path / "ledger.db"
+    ledger = Ledger.open(file) if on_disk else Ledger.in_memory()
+    set_budget(ledger, Budget(1.0, 1e-5))
+    reserved = Reservation(ledger, a_plan(0.5, "run-0", spare=1))
+    assert "fork" in in_a_fork(lambda: Reservation(ledger, a_plan(0.5, "run-1")) and None)
+    assert "fork" in in_a_fork(lambda: reserved.charge(0, "question") and None)
+    with ledger:
+        assert reserved.charge(0, "question") == 1
+        assert [line.kind for line in ledger.lines()] == ["open", "reserve", "charge"]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_does_not_wait_for_a_thread_that_it_has_not() -> None:
+    ledger = Ledger.in_memory()
+    with ledger.transaction():
+        assert "fork" in in_a_fork(lambda: ledger.append("a", "boot") and None)
+
+
+class Interrupted:
+    """A connection on which Ctrl-C comes just before, or just after, one statement is run."""
+
+    def __init__(self, connection: sqlite3.Connection, statement: str, after: bool) -> None:
+        self._connection, self._statement, self._after = connection, statement, after
+
+    def execute(self, statement: str, *values: object) -> sqlite3.Cursor:
+        if not statement.startswith(self._statement):
+            return self._connection.execute(statement, *values)
+        self._statement = "none"
+        if self._after:
+            self._connection.execute(statement, *values)
+        raise KeyboardInterrupt
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
+
+@pytest.mark.parametrize("after", [True, False])
+@pytest.mark.parametrize("statement", ["BEGIN", "INSERT", "COMMIT"])
+def test_an_interrupt_leaves_a_line_on_disk_or_none(
+    path: Path, statement: str, after: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A line that is seen here and not on disk would be believed, and gone with the process.
+    with Ledger.open(path) as ledger:
+        connection = Interrupted(ledger._connection, statement, after)
+        monkeypatch.setattr(ledger, "_connection", connection)
+        with pytest.raises(KeyboardInterrupt):
+            ledger.append("a", "boot")
+        monkeypatch.undo()
+        assert not ledger._connection.in_transaction
+        kept = 6 if statement == "COMMIT" and after else 5
+        assert len(ledger.lines()) == ledger.last()[0] == kept
+        assert ledger.append("a", "boot").seq == kept + 1
+        assert ledger.verify() == kept + 1

@@ -8,6 +8,7 @@ has an epsilon: what a program shows is a disclosure, which is agreed on before 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -17,6 +18,8 @@ from hedgerow.packing import canonical_json, digest
 from hedgerow.schema import Schema
 from hedgerow.statement import Disclosure
 from hedgerow.tables import Rows
+
+_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")  # it stands in logs and file names
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,8 @@ class Agreement:
         try:
             if list(values["parties"]) != sorted({str(name) for name in values["parties"]}):
                 raise FormatError("an agreement names its parties once each, in order")
+            if not _RUN.fullmatch(str(values["run"])):
+                raise FormatError("an agreement has a run without a usable name")
             return Agreement(
                 str(values["run"]),
                 str(values["program"]),

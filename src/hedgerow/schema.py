@@ -244,7 +244,7 @@ def _check_bounds(place: str, lower: Any, upper: Any) -> None:
     for side, value in (("lower", lower), ("upper", upper)):
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise SchemaError(f"{place} has {side} = {value!r}; it must be a number")
-        if not math.isfinite(value) or abs(value) > 1e37:
+        if not abs(value) <= 1e37:  # nor is NaN, and a whole number may be any
             raise SchemaError(f"{place} has {side} = {value}; bounds are finite, below 1e37")
     if not lower < upper:
         raise SchemaError(f"{place} has lower = {lower} and upper = {upper}; swap or widen them")
@@ -266,6 +266,8 @@ def _check_unique(place: str, what: str, values: Iterable[Value]) -> None:
     for value in values:
         if not isinstance(value, (str, int, float, bool)):
             raise SchemaError(f"{place} has the {what} {value!r}; use text, numbers or booleans")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise SchemaError(f"{place} has the {what} {value}; numbers in a list are finite")
         if text_of(value) in seen:
             raise SchemaError(f"{place} lists the {what} {value!r} twice; remove one")
         seen.add(text_of(value))

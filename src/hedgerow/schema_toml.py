@@ -34,7 +34,7 @@ def read_schema(path: str | PathLike[str]) -> Schema:
         raise SchemaError(f"{file} is a folder; name the schema file in it") from error
     except (OSError, UnicodeDecodeError) as error:
         raise SchemaError(f"cannot read {file} as UTF-8 text: {error}") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise SchemaError(f"{file} is not valid TOML: {error}. Correct it there.") from error
     return schema_from_document(document, str(file))
 
@@ -101,7 +101,7 @@ def _column(entry: Any, index: int) -> Column:
     name = _required(entry, "name", place)
     place = f"column {name!r}"
     kind = _required(entry, "kind", place)
-    if kind not in _COLUMN:
+    if not isinstance(kind, str) or kind not in _COLUMN:
         raise SchemaError(f"{place} has kind {kind!r}; choose one of {', '.join(_COLUMN)}")
     _known(entry, _COLUMN[kind], place)
     for key in _BOOLEANS:

@@ -224,7 +224,7 @@ def _check_types(made: Statement) -> None:
         made.guarantee in get_args(Guarantee)
         and all(isinstance(text, str) for text in texts)
         and all(isinstance(one, int | float) and not isinstance(one, bool) for one in numbers)
-        and all(math.isfinite(one) and one >= 0 for one in numbers)
+        and all(0 <= one < math.inf for one in numbers)
         and all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in counts)
         and isinstance(made.simulated, bool)
         and isinstance(made.sampled, bool)

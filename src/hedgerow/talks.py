@@ -29,6 +29,7 @@ from hedgerow.tables import Rows
 from hedgerow.wire import Message, Refusal
 
 MOST_LETTERS = 10_000
+LONGEST_REASON = 600  # in the log, on one line: letters of others are quoted in it
 log = logging.getLogger(__name__)
 
 
@@ -165,7 +166,8 @@ class Talks:
         try:
             taken = program.step(letters)
         except HedgerowError as error:  # the others get a word; the reason stays in this house
-            log.warning("party %s ends run %s: %s", self._name, talk.agreement.run, error)
+            reason = " ".join(str(error).split())[:LONGEST_REASON]
+            log.warning("party %s ends run %s: %s", self._name, talk.agreement.run, reason)
             raise
         talk.program = program
         check_letters(self._name, taken.letters, talk.agreement.parties)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import struct
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hedgerow.deployment.limits import read_limits
 from hedgerow.errors import HedgerowError
+from hedgerow.evaluation.result import Evaluation, Findings, Measure
+from hedgerow.federation.kit import read_card, read_roster
 from hedgerow.growing.boost import _structure
 from hedgerow.growing.candidates import uniform
 from hedgerow.model.ensemble import Ensemble
@@ -23,6 +29,7 @@ from hedgerow.privacy.plan import Plan
 from hedgerow.queries import NO_TREES, ColumnCounts, LabelSums, LeafSums, query_from_bytes
 from hedgerow.queries import query_bytes as to_bytes
 from hedgerow.schema import Schema
+from hedgerow.schema_toml import read_schema
 from hedgerow.statement import Statement
 from hedgerow.wire import Ask, Message
 from tests.attacks.rig import SCHEMA, Rig, word
@@ -154,3 +161,44 @@ def test_newer_formats_name_the_version_needed() -> None:
         Statement.from_dict({"format": 9})
     with pytest.raises(HedgerowError, match="wire version 9"):
         Message.from_bytes(pack({"version": 9}))
+
+
+NESTED = "format = 1\na = " + "[" * 5000 + "]" * 5000
+LONG = "format = 1\na = " + "9" * 10_000  # more digits than Python reads
+
+
+@pytest.mark.parametrize("text", [NESTED, LONG])
+@pytest.mark.parametrize(
+    "read", [read_card, read_roster, Plan.read, read_schema, lambda file: read_limits(file, "a")]
+)
+def test_toml_that_cannot_be_read_is_refused_in_words(
+    text: str, read: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "some.toml"
+    file.write_text(text)
+    with pytest.raises(HedgerowError):
+        read(file)
+
+
+HUGE = 10**400  # a whole number that no float can be
+
+
+def test_numbers_that_are_too_large_are_refused_in_words() -> None:
+    says = Statement("none", 0.0, 0.0, "coordinator")
+    told = Evaluation("m", "binary", "l", "r", Findings((Measure("auc", 0.5, 0.1),)), says)
+    for measured in ({"value": HUGE}, {"noise_error": HUGE}):
+        values = told.to_dict()
+        values["measures"]["auc"].update(measured)
+        with pytest.raises(HedgerowError):
+            Evaluation.from_dict(values)
+    with pytest.raises(HedgerowError):
+        Statement.from_dict({**says.to_dict(), "epsilon": math.inf})
+    column = {"name": "a", "kind": "numeric", "lower": 0, "upper": HUGE}
+    for changed in (column, {**column, "kind": []}):
+        with pytest.raises(HedgerowError):
+            Schema.from_dict({**SCHEMA.to_dict(), "column": [changed]})
+    label = {"name": "l", "classes": [1.0, math.nan]}
+    with pytest.raises(HedgerowError):
+        Schema.from_dict({**SCHEMA.to_dict(), "label": label})
+    with pytest.raises(HedgerowError):
+        Roster.from_dict({**RIG.roster.to_dict(), "colluding": math.inf})

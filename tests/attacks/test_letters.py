@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from hedgerow import wire
 from hedgerow.deployment.programs import program_factories
-from hedgerow.exchange import Agreement
+from hedgerow.exchange import Agreement, Step
 from hedgerow.federation.local import local_federation
 from hedgerow.packing import pack, unpack
 from hedgerow.privacy.ledger import Ledger
@@ -149,6 +151,37 @@ def test_a_run_that_failed_is_not_taken_up_again_without_a_new_opening() -> None
     assert not carrier.step()  # answers are missing: the active party's program fails
     again = carrier.meet()
     assert again["bank"].values == {"word": "old-attempt"}
+
+
+@pytest.mark.parametrize("run", ["", "a\nWARNING hedgerow: all is well", "x" * 81, "../a", "a b"])
+def test_a_run_that_is_no_name_is_no_agreement(run: str) -> None:
+    carrier = Carrier(replace(_agreement(), run=run))
+    values = {"agreement": carrier.agreement.to_dict(), "roster": carrier.federation.roster.hash}
+    replies = carrier.to_all("agree", {**values, "nonce": "1"}, "opened")
+    assert {reply.values["word"] for reply in replies.values()} == {"bad-message"}
+
+
+def test_no_letter_writes_lines_into_the_log_of_another_house(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What the reader of a letter logs about it quotes the letter: on one line, and not at length.
+
+    Here the active party, which is the one that asks, writes a letter of a kind with line ends.
+    """
+    agreement = _agreement()
+    carrier = Carrier(agreement)
+    carrier.open()
+    carrier.meet()
+    carrier.step()
+    bank = carrier.federation.engine.parties["bank"]._talks
+    talk = bank._known[agreement.run]
+    forged = Step({"phone": pack({"kind": "a\n2030-01-01 WARNING hedgerow: all is well" * 999})})
+    sealed = bank._sealed(talk, forged, carrier.keys.public, "none")
+    carrier.letters["phone"] = {"bank": unpack(sealed.body)[1]["letter0"]}
+    assert not carrier.step("phone")
+    (told,) = [r.getMessage() for r in caplog.records if "ends run" in r.getMessage()]
+    assert "\n" not in told
+    assert len(told) < 800
 
 
 PAIR = ("bank", "phone")

@@ -12,8 +12,10 @@ import pytest
 
 from hedgerow import wire
 from hedgerow.errors import LedgerError, PlanError
+from hedgerow.federation.local import local_federation
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.party import Party
+from hedgerow.privacy.coins import kept_key
 from hedgerow.privacy.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.plan import Plan, Slot
 from hedgerow.privacy.pure import (
@@ -134,6 +136,21 @@ def test_no_two_rounds_and_no_two_ledgers_share_their_coins(tmp_path: Path) -> N
     other = drawn(sampled_rig(seed), 0)
     for one, two in ((first, second), (first, other), (second, other)):
         assert 50 < len(set(one) & set(two)) < 150  # 100 expected of independent ones
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o660, 0o606])
+def test_coins_that_others_may_know_are_not_tossed(tmp_path: Path, mode: int) -> None:
+    """Whoever put a key there, or can read it, would see the questions without their sampling."""
+    file = tmp_path / "ledger.coins"
+    file.write_bytes(bytes(32))
+    file.chmod(mode)
+    with Ledger.open(tmp_path / "ledger") as ledger:
+        with pytest.raises(LedgerError, match="others may open it"):
+            local_federation({"a": some_rows(10, 0)}, SCHEMA, ledger)
+        assert not ledger.lines()
+        file.chmod(0o600)
+        assert kept_key(file) == bytes(32)
+        local_federation({"a": some_rows(10, 0)}, SCHEMA, ledger)
 
 
 def test_rows_are_drawn_one_by_one_where_a_row_is_what_is_protected() -> None:

@@ -319,6 +319,31 @@ def test_what_was_reserved_while_the_clock_was_ahead_counts_after_it_is_right(
     assert month_spending(ledger, "a").runs == 0
 
 
+def test_what_was_reserved_while_the_clock_was_behind_counts_after_it_is_right(
+    clock: Clock,
+) -> None:
+    ledger = Ledger.in_memory()
+    ledger.append("a", "boot")  # the ledger has seen this day
+    clock.move(days=-400)
+    reserve(ledger, "first")
+    clock.move(days=400, hours=1)
+    assert month_spending(ledger, "a").runs == 1
+    with pytest.raises(BudgetExceeded):
+        reserve(ledger, "second")
+    clock.move(days=31)
+    assert month_spending(ledger, "a").runs == 0
+
+
+def test_a_start_while_the_clock_was_ahead_does_not_age_later_runs(clock: Clock) -> None:
+    ledger = Ledger.in_memory()
+    clock.move(days=4000)
+    ledger.append("a", "boot")
+    clock.move(days=-4000)
+    reserve(ledger, "first")
+    clock.move(days=32)
+    assert month_spending(ledger, "a").runs == 0
+
+
 def test_a_resumed_run_is_not_counted_twice(clock: Clock) -> None:
     ledger = Ledger.in_memory()
     for _ in range(3):

@@ -100,7 +100,7 @@ def test_a_tree_survives_its_letter(label: Label | None) -> None:
     assert post.read_tree("x", letter, 4, schema, loss.n_outputs) == tree
     with pytest.raises(FormatError, match="it is tree 4; expected 5"):
         post.read_tree("x", letter, 5, schema, loss.n_outputs)
-    shape = post.read_shape("x", post.shape_letter(4, tree.structure, schema), 4, schema)
+    shape = post.read_shape("x", post.shape_letter(4, tree.structure, schema), 4, schema, 6)
     values = post.read_values("x", post.values_letter(4, tree.values), 4, shape, loss.n_outputs)
     assert values == tree
 

@@ -69,7 +69,7 @@ def limits_from_text(text: str, name: str, source: str = "limits.toml") -> Limit
     """Read limits; an error names the key, the value, and what may stand there instead."""
     try:
         document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise SettingsError(f"{source} is no readable TOML: {error}. {_SPENT}") from error
     try:
         return _limits(document, name)

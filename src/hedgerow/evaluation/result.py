@@ -174,7 +174,7 @@ class Evaluation:
             )
         try:
             return _read(values)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             if isinstance(error, FormatError):
                 raise
             raise FormatError(f"{source} is not a readable evaluation: {error!r}") from error

@@ -230,7 +230,7 @@ def read_roster(file: Path, federation: str = "") -> Roster:
             int(values["minimum_parties"]),
             str(values["trust"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, HedgerowError):
             raise
         raise FormatError(f"{file} is no readable roster") from error
@@ -243,7 +243,7 @@ def _card_text(federation: str, name: str, key: str) -> bytes:
 def _read_toml(file: Path, what: str) -> dict[str, Any]:
     try:
         values = tomllib.loads(file.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FormatError(f"{file} is no readable {what}: {error}") from error
     if values.get("format") != FORMAT:
         raise FormatError(

@@ -67,6 +67,8 @@ def local_federation(
     if shared.path is not None:  # a run that is resumed draws the same rows
         path = Path(f"{shared.path}.coins")
         coins = partial(kept_key, path)
+        if path.exists():
+            coins()  # one that others may know is refused before anything is asked
     made = partial(Party, schema=schema, ledger=shared, limits=limits, coins=coins)
     with shared.transaction():  # that each of them was started, in one commit
         parties = {

@@ -62,7 +62,7 @@ def model_from_bytes(data: bytes, source: str = "model") -> Ensemble:
         averaged, record = values["averaged"], dict(values["record"])
         if not isinstance(averaged, bool):
             raise FormatError("`averaged` is not true or false")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise FormatError(f"{source} is not readable: {error}") from error
     trees = with_known(unstack_trees(arrays), arrays)
     return Ensemble(trees, schema, statement, averaged, record)

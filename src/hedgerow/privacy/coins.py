@@ -85,16 +85,27 @@ def kept_key(path: Path) -> bytes:
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        found = path.read_bytes()
-        if len(found) != KEY_BYTES:
-            raise LedgerError(
-                f"{path} is no key of {KEY_BYTES} bytes. Nothing was asked. Remove it, and rows "
-                "are drawn anew."
-            ) from None
-        return found
+        return _found_key(path)
     with os.fdopen(handle, "wb") as file:
         fresh = os.urandom(KEY_BYTES)
         file.write(fresh)
         file.flush()
         os.fsync(file.fileno())
     return fresh
+
+
+def _found_key(path: Path) -> bytes:
+    """The key that stands there, unless somebody else may know it: coins are secret or no use."""
+    with path.open("rb") as file:
+        about, found = os.fstat(file.fileno()), file.read(KEY_BYTES + 1)
+    if about.st_uid != os.geteuid() or about.st_mode & 0o077:
+        raise LedgerError(
+            f"{path} belongs to another account, or others may open it: they would know which rows "
+            "are drawn. Nothing was asked. Remove it, and rows are drawn anew."
+        )
+    if len(found) != KEY_BYTES:
+        raise LedgerError(
+            f"{path} is no key of {KEY_BYTES} bytes. Nothing was asked. Remove it, and rows are "
+            "drawn anew."
+        )
+    return found

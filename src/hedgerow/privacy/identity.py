@@ -142,7 +142,7 @@ class Roster:
                 int(values["minimum"]),
                 str(values["trust"]),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise FormatError("the roster is not readable") from error
 
 

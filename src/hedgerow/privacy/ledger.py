@@ -6,6 +6,7 @@ A line is on disk (synchronous=FULL) before anything that depends on it happens.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
@@ -25,6 +26,7 @@ from hedgerow.privacy.ledger_file import (
     create_private,
     mark_of,
     not_in_place,
+    not_ours,
     not_written,
     open_problem,
     tables_of,
@@ -87,6 +89,7 @@ class Ledger:
         self._connection = connection
         self.path = path
         self._mark = mark_of(path) if path else None
+        self._process = os.getpid()
         self._depth = 0
         # The last line, as far as it is known: nobody else writes to a file under our lock.
         self._tail: tuple[int, str] | None = None
@@ -151,6 +154,10 @@ class Ledger:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Lines appended inside reach the disk together, before the block ends."""
+        # A forked child has our memory and not our lock: what one of us spends, the other would
+        # not see, and lines of both would overwrite each other.
+        if os.getpid() != self._process:
+            raise not_ours(self.path)
         with self._lock:
             if self._depth:  # inside another, which ends for both
                 yield
@@ -159,21 +166,19 @@ class Ledger:
 
     def _transaction(self) -> Iterator[None]:
         self._check_in_place()  # before the journal is touched
-        self._connection.execute("BEGIN IMMEDIATE")
-        self._depth = 1
         try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._depth = 1
             yield
             self._check_in_place()
-        except BaseException:
-            self._depth = 0
-            self._roll_back()
-            raise
-        self._depth = 0
-        try:
             self._connection.execute("COMMIT")
-        except sqlite3.DatabaseError as error:
+        except BaseException as error:  # Ctrl-C as well, whenever it comes
             self._roll_back()
-            raise not_written(error) from error
+            if isinstance(error, sqlite3.DatabaseError):
+                raise not_written(error) from error
+            raise
+        finally:
+            self._depth = 0
 
     def _check_in_place(self) -> None:
         if not self.in_place:

@@ -63,6 +63,14 @@ def not_in_place(file: Path | None) -> LedgerWriteFailed:
     )
 
 
+def not_ours(file: Path | None) -> LedgerWriteFailed:
+    return LedgerWriteFailed(
+        f"the ledger {file or 'in memory'} was opened by another process, of which this one is a "
+        "fork. Two processes would each spend what is left, so nothing was asked or released here. "
+        "Open a ledger file in the process that uses it, one at a time."
+    )
+
+
 def open_problem(file: Path, error: Exception) -> str:
     """Why a ledger cannot be opened, and what to do."""
     text = str(error)

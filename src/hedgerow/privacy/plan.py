@@ -295,7 +295,7 @@ class Plan:
             document = tomllib.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
             raise PlanError(f"no plan file at {file}; `hedgerow plan` writes one") from error
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise PlanError(f"cannot read {file} as a plan: {error}") from error
         return Plan.from_dict(document, str(file))
 

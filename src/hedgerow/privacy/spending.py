@@ -101,12 +101,8 @@ def spending(ledger: Ledger, owner: str = COORDINATOR) -> Spending:
 
 
 def month_spending(ledger: Ledger, owner: str = COORDINATOR) -> Spending:
-    """What an owner reserved in the last 31 days, by the times of the ledger (UTC).
-
-    A time in the future counts: a clock that was set back does not make room.
-    """
-    since = datetime.now(UTC) - MONTH
-    return _added([line for line in ledger.lines(owner, "reserve") if _is_after(line, since)])
+    """What an owner reserved in the last 31 days."""
+    return _added(_of_month(ledger, owner, "reserve"))
 
 
 def label_spending(ledger: Ledger, owner: str, monthly: bool = False) -> float:
@@ -115,9 +111,7 @@ def label_spending(ledger: Ledger, owner: str, monthly: bool = False) -> float:
     They protect a label where one is replaced, so they are counted beside other runs, not with
     them.
     """
-    since = datetime.now(UTC) - MONTH
-    lines = ledger.lines(owner, "disclose")
-    counted = [line for line in lines if not monthly or _is_after(line, since)]
+    counted = _of_month(ledger, owner, "disclose") if monthly else ledger.lines(owner, "disclose")
     spent = (line.values["agreement"].get("spends", {}).get(owner, 0.0) for line in counted)
     return math.fsum(float(epsilon) for epsilon in spent)
 
@@ -180,5 +174,20 @@ def _pure_of(reserved: Mapping[str, Any]) -> float:
     return float(reserved.get("pure", math.inf))
 
 
-def _is_after(line: Line, since: datetime) -> bool:
-    return datetime.fromisoformat(line.time) > since
+def _of_month(ledger: Ledger, owner: str, kind: str) -> list[Line]:
+    """An owner's lines of a kind of the last 31 days, by the times of the ledger (UTC).
+
+    A time in the future counts, and a line is no older than one before it: a clock that was set
+    back makes no room, neither then nor when it is right again.
+    """
+    now = datetime.now(UTC)
+    since = reached = now - MONTH
+    found = []
+    lines = [*ledger.lines(owner, "boot"), *ledger.lines(owner, kind)]
+    for line in sorted(lines, key=lambda line: line.seq):
+        time = datetime.fromisoformat(line.time)
+        if time <= now:  # else the clock was ahead, and says nothing of later lines
+            reached = max(reached, time)
+        if line.kind == kind and max(time, reached) > since:
+            found.append(line)
+    return found

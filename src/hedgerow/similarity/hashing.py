@@ -154,6 +154,12 @@ def spread(rows: Rows, schema: Schema) -> float:
 
 
 def typical_width(spreads: Sequence[float], n_rows: Sequence[int], window: float) -> float:
-    """r: the window in units of the typical distance between two rows of one party."""
+    """r: the window in units of the typical distance between two rows of one party.
+
+    And at least half of that of the party whose rows lie furthest apart. The smaller r is, the
+    more a hash shows, and a party may state what it likes: false facts make the hashes of others
+    twice as fine at most.
+    """
     mean = math.fsum(s * n for s, n in zip(spreads, n_rows, strict=True)) / sum(n_rows)
-    return window * math.sqrt(mean) if mean > 0 else window
+    typical = max(mean, max(spreads) / 4)  # of squares
+    return window * math.sqrt(typical) if typical > 0 else window

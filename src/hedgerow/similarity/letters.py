@@ -123,8 +123,16 @@ def read_tree(writer: str, data: bytes, number: int, schema: Schema, n_outputs: 
     return tree
 
 
-def read_shape(writer: str, data: bytes, number: int, schema: Schema) -> Structure:
-    return _read_shape(Letter(writer, "shape", data), number, schema)
+def read_shape(writer: str, data: bytes, number: int, schema: Schema, max_depth: int) -> Structure:
+    """A tree without values. Sums by its leaves are sent back: it is no deeper than agreed."""
+    letter = Letter(writer, "shape", data)
+    structure = _read_shape(letter, number, schema)
+    depth = np.zeros(structure.n_nodes, np.int64)
+    for node in np.flatnonzero(structure.feature >= 0).tolist():  # parents before children
+        depth[[structure.left[node], structure.right[node]]] = depth[node] + 1
+    if int(depth.max()) > max_depth:
+        raise letter.wrong(f"its tree is deeper than {max_depth}, which was agreed on")
+    return structure
 
 
 def _shape(s: Structure, schema: Schema) -> dict[str, NDArray[Any]]:

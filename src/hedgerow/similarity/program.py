@@ -148,7 +148,8 @@ class SimilarityProgram:
             by_writer(letters, set(), "none")
             return Step()
         by_writer(letters, {turn}, "shape")
-        self._structure = post.read_shape(turn, letters[turn], self._asked, self._schema)
+        number, deepest = self._asked, self.settings.max_depth
+        self._structure = post.read_shape(turn, letters[turn], number, self._schema, deepest)
         self._leaf = self._leaves(self._structure)
         letter = post.sums_letter("leaves", self._asked, to_wire(self._leaf_sums()))
         return self._write("leaves", {turn: letter})
