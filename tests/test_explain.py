@@ -277,3 +277,11 @@ def test_pictures_can_be_drawn() -> None:
     for column in MIXED.names:
         assert found.plot(column).get_xlabel() == column
     assert found.plot(*found.pairs[0].columns).get_ylabel() == found.pairs[0].columns[0]
+
+
+def test_notes_say_how_wide_bands_of_the_default_method_are() -> None:
+    default, others = (" ".join(explain(model_of(m)).notes) for m in ("auto", "random-trees"))
+    assert "half as wide again" in default
+    assert "is not counted" not in default
+    assert "half as wide again" not in others
+    assert "later rounds is not counted" in others

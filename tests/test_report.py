@@ -27,6 +27,7 @@ from hedgerow.explain import edit, explain
 from hedgerow.privacy.ledger import Budget
 from hedgerow.privacy.spending import set_budget
 from hedgerow.report import facts_of, report_html
+from hedgerow.report.charts import calibration_svg
 from hedgerow.report.effects import effects_section, pairs_section
 from hedgerow.schema import Categorical, Label, Numeric
 from hedgerow.settings import Privacy
@@ -247,6 +248,14 @@ def test_importances_of_rounding_alone_are_not_shown() -> None:
     dust = replace(found, pairs=tuple(replace(p, importance=1e-18) for p in found.pairs))
     assert "e-18" not in effects_section(dust)
     assert pairs_section(dust) == ""
+
+
+def test_bands_of_a_calibration_lie_within_its_picture() -> None:
+    point = CalibrationPoint(0.0, 9000.0, 2900.0, 3093.0, 3137.0, 2700.0, 3500.0)
+    drawn = calibration_svg((point,), is_share=False)
+    (ends,) = re.findall(r'y1="([0-9.]+)" x2="[0-9.]+" y2="([0-9.]+)" class="whisker"', drawn)
+    top, bottom = sorted(float(y) for y in ends)
+    assert 8 < top < bottom < 270 - 42  # not cut off at an end
 
 
 def test_a_ledger_without_the_run_says_so() -> None:

@@ -130,7 +130,7 @@ def roc_svg(points: Sequence[RocPoint]) -> str:
 
 def calibration_svg(points: Sequence[CalibrationPoint], is_share: bool) -> str:
     """What was predicted and what was seen, with bands; on the diagonal both agree."""
-    values = [v for p in points for v in (p.predicted, p.observed)]
+    values = [v for p in points for v in (p.predicted, p.observed, p.low, p.high)]
     ends = (0.0, 1.0) if is_share else (min(values), max(values))
     room = 0.0 if is_share else 0.05 * (ends[1] - ends[0])
     ends = (ends[0] - room, ends[1] + room)

@@ -67,7 +67,7 @@ def _head(explanation: Explanation, facts: Facts) -> str:
         shown = ", ".join(classes[:8]) + (" and others" if len(classes) > 8 else "")
         what = f"one of {shown}"
     else:
-        what = f"a number from {label.lower:g} to {label.upper:g}"
+        what = f"a number from {label.lower:,.10g} to {label.upper:,.10g}"
     private = says.guarantee in PRIVATE
     source = "released values" if private else "the model"
     parties = _counted(facts.parties, "party", "parties")
