@@ -137,6 +137,13 @@ def test_numbers_are_those_of_the_model() -> None:
     assert facts.sent >= 8 * facts.numbers
 
 
+def test_a_budget_that_was_not_asked_for_is_not_called_spare_attempts() -> None:
+    model, _ = trained()
+    record = {**model.record, "asked": model.record["asked"][:3]}
+    last = facts_of(replace(model, record=record)).parts[-1]
+    assert (last.name, last.questions) == ("reserved, not used", 0)
+
+
 def test_the_budget_bar_adds_up() -> None:
     model, ledger = trained()
     account = facts_of(model, ledger).account
