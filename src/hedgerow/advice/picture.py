@@ -79,7 +79,8 @@ class Picture:
         return parts
 
     def _lines(self, axes: _Axes) -> list[str]:
-        parts, taken = [], []
+        parts: list[str] = []
+        taken: list[float] = []
         levels = (
             (self.without, _WITHOUT, "s", "without noise"),
             (self.target, _TARGET, "r", "target"),
@@ -92,10 +93,10 @@ class Picture:
                 f'<line x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}" '
                 f'stroke="{colour}" stroke-dasharray="6 4"/>'
             )
-            below = value == min(v for v in (self.without, self.target) if v is not None)
-            place = y + 14 if below and y + 20 < HEIGHT - _BOTTOM else y - 5
+            lowest = value == min(v for v in (self.without, self.target) if v is not None)
+            around = (y + 14, y - 5) if lowest else (y - 5, y + 14)
+            x, place, anchor = self._free_place(axes, around, taken)
             taken.append(place)
-            x, anchor = (_LEFT + 6, "start") if style == "s" else (WIDTH - _RIGHT - 6, "end")
             parts.append(
                 f'<text x="{x}" y="{place:.1f}" text-anchor="{anchor}" class="h {style}">'
                 f"{escape(words)} {_number(value)}</text>"
@@ -115,6 +116,24 @@ class Picture:
                 f"{words}</text>"
             )
         return parts
+
+    def _free_place(
+        self, axes: _Axes, around: Sequence[float], taken: Sequence[float]
+    ) -> tuple[float, float, str]:
+        """Where the words of a level lie on no dot and no other words: x, y and anchor."""
+        ends = (
+            (_LEFT + 6, "start", axes.y(self.dots[0].value)),
+            (WIDTH - _RIGHT - 6, "end", axes.y(self.dots[-1].value)),
+        )
+        free = [
+            (x, place, anchor)
+            for x, anchor, dot in ends
+            for place in around
+            if abs(place - 4 - dot) > 12
+            and all(abs(place - other) > 15 for other in taken)
+            and _TOP + 10 < place < HEIGHT - _BOTTOM - 6
+        ]
+        return free[0] if free else (_LEFT + 6, around[0], "start")
 
 
 @dataclass(frozen=True)
