@@ -125,13 +125,15 @@ def test_facts_that_cannot_be_are_refused() -> None:
 
 
 def test_a_sample_gives_a_curve_that_rises_out_of_the_noise() -> None:
-    curve = simulate(facts(2000), rows(1000), PRIVACY, (0.01, 5.0), repeats=2)  # type: ignore[arg-type]
+    curve = simulate(facts(2000), rows(1000), PRIVACY, (0.01, 5.0), repeats=8)  # type: ignore[arg-type]
     low, high = curve.points
     assert (curve.metric, curve.rising, curve.n_sample) == ("auc", True, 1000)
-    assert len(low.values) == 2
-    assert high.mean > 0.85 > low.mean
+    assert len(low.values) == 8
+    assert (
+        high.mean > 0.9 > low.mean
+    )  # one model of noise may rank well, the mean of eight does not
     assert curve.without.mean == pytest.approx(high.mean, abs=0.05)
-    needed = curve.epsilon_for(0.8)
+    needed = curve.epsilon_for(0.9)
     assert needed is not None
     assert 0.01 < needed < 5.0
     assert curve.epsilon_for(0.999) is None
