@@ -178,7 +178,7 @@ MISTAKES = [
             ("b.csv has 0 rows", "at least one", SPENT),
             write("b.csv", "age,dose,site,sick\n")),
     Mistake("empty file", on_train(),
-            ("b.csv is not readable as UTF-8 CSV", SPENT),
+            ("b.csv is empty", "write a header and rows", SPENT),
             write("b.csv", "")),
     Mistake("reversed bounds", on_train(),
             ("schema.toml: column 'age' has lower = 100 and upper = 0", "swap", SPENT),

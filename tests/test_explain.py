@@ -277,3 +277,22 @@ def test_pictures_can_be_drawn() -> None:
     for column in MIXED.names:
         assert found.plot(column).get_xlabel() == column
     assert found.plot(*found.pairs[0].columns).get_ylabel() == found.pairs[0].columns[0]
+
+
+def test_notes_say_how_wide_bands_of_the_default_method_are() -> None:
+    default, others = (" ".join(explain(model_of(m)).notes) for m in ("auto", "random-trees"))
+    assert "half as wide again" in default
+    assert "is not counted" not in default
+    assert "half as wide again" not in others
+    assert "later rounds is not counted" in others
+
+
+def test_pictures_of_several_classes_say_which_one_they_show() -> None:
+    pytest.importorskip("matplotlib")
+    schema = schema_of("softmax-3")
+    rows = {"all": rows_of(table_of(300, seed=2), schema)}
+    settings = {"n_trees": 4, "max_depth": 2}
+    found = explain(train(rows, schema, Privacy(8.0, 1e-3), settings)[0])
+    name = found.shapes[0].column
+    told = {found.plot(name, output=k).get_ylabel() for k in range(len(found.outputs))}
+    assert told == {f"score of {output}" for output in found.outputs}

@@ -27,6 +27,8 @@ from hedgerow.explain import edit, explain
 from hedgerow.privacy.ledger import Budget
 from hedgerow.privacy.spending import set_budget
 from hedgerow.report import facts_of, report_html
+from hedgerow.report.charts import calibration_svg
+from hedgerow.report.effects import effects_section, pairs_section
 from hedgerow.schema import Categorical, Label, Numeric
 from hedgerow.settings import Privacy
 from hedgerow.statement import Statement
@@ -36,7 +38,7 @@ from tests.conftest import MIXED, mixed_rows, mixed_table, train
 
 TABLE = mixed_table(500, seed=8)
 ROWS = {"all": mixed_rows(TABLE)}
-VOID = {"meta", "img"}  # what is never closed; in SVG it closes itself
+VOID = {"meta", "img", "wbr"}  # what is never closed; in SVG it closes itself
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
@@ -135,6 +137,13 @@ def test_numbers_are_those_of_the_model() -> None:
     assert facts.sent >= 8 * facts.numbers
 
 
+def test_a_budget_that_was_not_asked_for_is_not_called_spare_attempts() -> None:
+    model, _ = trained()
+    record = {**model.record, "asked": model.record["asked"][:3]}
+    last = facts_of(replace(model, record=record)).parts[-1]
+    assert (last.name, last.questions) == ("reserved, not used", 0)
+
+
 def test_the_budget_bar_adds_up() -> None:
     model, ledger = trained()
     account = facts_of(model, ledger).account
@@ -164,8 +173,19 @@ def test_models_without_a_promise_say_so_first() -> None:
         model = train(ROWS, MIXED, Privacy(2.0, 1e-5), {"n_trees": 2, "max_depth": 2})[0]
     page = report_html(model)
     assert "promise none" in page
-    assert "NOT PRIVATE" in page
+    assert "NOT PRIVATE" in page.partition("What is promised")[0]
     assert ">none<" in page
+    assert ">nothing<" in page
+    assert "add or remove one row" not in page
+    assert "NOT PRIVATE" not in report_html(trained()[0])
+
+
+def test_labels_alone_are_said_to_be_protected() -> None:
+    says = replace(trained()[0].statement, guarantee="label", epsilon=1.5, delta=0.0)
+    page = report_html(replace(trained()[0], statement=says))
+    assert "<b>1.5</b><small>of labels</small>" in page
+    assert "<b>labels</b>" in page
+    assert "NOT PRIVATE" not in page.partition("What is promised")[0]
 
 
 def test_edits_and_directions_are_marked() -> None:
@@ -188,6 +208,68 @@ def test_names_cannot_write_html() -> None:
     page = report_html(model)
     assert "<script" not in page
     assert "script" not in read(page).names
+
+
+def many(n_columns: int, n_classes: int, n_values: int = 3) -> Ensemble:
+    """A model of lists of values, without noise to speak of."""
+    columns = tuple(
+        Categorical(f"column_{j}", tuple(f"v{v}" for v in range(n_values)))
+        for j in range(n_columns)
+    )
+    schema = Schema(columns, Label("y", tuple(range(n_classes))))
+    table: dict[str, Any] = {
+        f"column_{j}": [f"v{(i * (j + 1)) % n_values}" for i in range(240)]
+        for j in range(n_columns)
+    }
+    table["y"] = [i % n_classes for i in range(240)]
+    settings = {"n_trees": 2, "max_depth": 1}
+    rows = {"all": rows_of(table, schema)}
+    return train(rows, schema, Privacy(50.0, 1e-3), settings, method="dp-ebm-newton")[0]
+
+
+def test_every_class_has_a_colour_and_a_line_of_its_own() -> None:
+    page = report_html(many(2, n_classes=13))
+    legend = re.findall(r'class="key" style="background:([^"]+)"></i>\d+<', page)
+    assert len(legend) == len(set(legend)) == 13
+    drawn = page.partition("<title>Effect of column_0</title>")[2].partition("</svg>")[0]
+    places = [float(y) for y in re.findall(r'cy="([^"]+)"', drawn)]
+    assert len(places) == len(set(places)) > 13
+
+
+def test_what_a_picture_leaves_out_is_told() -> None:
+    page = report_html(many(1, n_classes=2, n_values=40))
+    assert "The 18 most common of 41; all are among the numbers." in page
+    assert "most common of" not in report_html(many(1, n_classes=2))
+
+
+def test_many_columns_are_folded_away() -> None:
+    page = report_html(many(70, n_classes=2))
+    assert "<summary>10 more columns</summary>" in page
+    assert re.search(r"not drawn: (column_\d+, ){19}column_\d+ and \d+ others", page)
+    assert "<small>70 columns</small>" in page
+    assert "<small>1 column</small>" in report_html(many(1, n_classes=2))
+
+
+def test_importances_of_rounding_alone_are_not_shown() -> None:
+    found = explain(trained()[0])
+    dust = replace(found, pairs=tuple(replace(p, importance=1e-18) for p in found.pairs))
+    assert "e-18" not in effects_section(dust)
+    assert pairs_section(dust) == ""
+
+
+def test_bands_of_a_calibration_lie_within_its_picture() -> None:
+    point = CalibrationPoint(0.0, 9000.0, 2900.0, 3093.0, 3137.0, 2700.0, 3500.0)
+    drawn = calibration_svg((point,), is_share=False)
+    (ends,) = re.findall(r'y1="([0-9.]+)" x2="[0-9.]+" y2="([0-9.]+)" class="whisker"', drawn)
+    top, bottom = sorted(float(y) for y in ends)
+    assert 8 < top < bottom < 270 - 42  # not cut off at an end
+
+
+def test_a_ledger_without_the_run_says_so() -> None:
+    model, ledger = trained()
+    told = "The run that trained this model is not among them."
+    assert told not in report_html(model, ledger)
+    assert told in report_html(replace(model, record={**model.record, "run": "other"}), ledger)
 
 
 def test_the_one_tree_is_drawn() -> None:

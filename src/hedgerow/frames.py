@@ -181,9 +181,17 @@ def readable(file: Any, mark: tuple[int, ...] | None = None) -> Iterator[None]:
         if mark is not None and _mark_of(file) != mark:
             raise changed
     except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error):
-        kind = "UTF-8 CSV" if str(file).lower().endswith(".csv") else "Parquet"
         # Arrow's own message may quote a row.
-        raise TableError(f"{file} is not readable as {kind}; write it again.") from None
+        raise TableError(f"{file} {_fault_of(file)}") from None
+
+
+def _fault_of(file: Any) -> str:
+    """What is wrong with a file that could not be read, as far as that shows."""
+    if isinstance(file, Path) and file.is_file() and file.stat().st_size == 0:
+        return "is empty; write a header and rows."
+    if not str(file).lower().endswith(".csv"):
+        return "is not readable as Parquet; write it again."
+    return "is not readable as UTF-8 CSV; save it anew in that encoding (spreadsheets: CSV UTF-8)."
 
 
 def frame_of(data: Any, source: str) -> Frame:

@@ -114,3 +114,60 @@ def test_bounds_lie_outside_and_not_far(low: float, high: float) -> None:
     assert lower <= low <= high <= upper
     assert lower < upper
     assert upper - lower <= 2 * (high - low) or low == high
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "reason"),
+    [
+        ("temperature", [f"3{i % 9},{i % 10}" for i in range(300)], "numbers with commas"),
+        ("cost", [f"1,{i:03d},5{i % 10}" for i in range(300)], "numbers with commas"),
+        ("patient", [str(4000 + i) for i in range(300)], "another whole number in every row"),
+        ("Patient ID", [str(31 * i) for i in range(300)], "another whole number in every row"),
+        ("customerId", [str(7919 * i) for i in range(300)], "another whole number in every row"),
+        ("", [str(i) for i in range(300)], "a column without a name"),
+        ("crp", [f"<{i}" if i < 9 else f"{i}.5" for i in range(300)], "9 distinct other texts"),
+    ],
+)
+def test_a_column_that_needs_a_hand_is_left_out(name: str, values: list[str], reason: str) -> None:
+    table = pa.table(
+        {name: values, "dose": [i % 40 for i in range(300)], "sick": ["no", "yes"] * 150}
+    )
+    schema, notes = drafted(table, "sick", "s")
+    assert schema.names == ("dose",)
+    (note,) = notes
+    assert note.startswith("Left out: ")
+    assert reason in note
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("paid", [7919 * i for i in range(300)]),  # no id, though it ends like one
+        ("code", [("1", "2", "A")[i % 3] for i in range(300)]),
+        ("amounts", [str(i * i) for i in range(300)]),
+        ("ward", ["Ear, Nose & Throat", "Intensive Care", "3, east"] * 100),
+    ],
+)
+def test_a_column_that_only_looks_odd_stays(name: str, values: list[Any]) -> None:
+    table = pa.table({name: values, "sick": ["no", "yes"] * 150})
+    schema, notes = drafted(table, "sick", "s")
+    assert schema.names == (name,)
+    assert notes == []
+
+
+def test_rows_without_a_label_are_counted() -> None:
+    table = pa.table({"dose": list(range(6)), "sick": ["no", "yes", "", "NA", None, "no"]})
+    (note,) = drafted(table, "sick", "s")[1]
+    assert "3 of 6 rows have no value of the label 'sick'" in note
+
+
+def test_a_label_with_commas_is_refused() -> None:
+    table = pa.table({"dose": [1, 2, 3] * 100, "cost": [f"{i},5" for i in range(300)]})
+    with pytest.raises(TableError, match="label 'cost' holds numbers with commas"):
+        drafted(table, "cost", "s")
+
+
+def test_where_nothing_is_left_the_reasons_are_told() -> None:
+    table = pa.table({"cost": [f"{i},5" for i in range(300)], "sick": ["no", "yes"] * 150})
+    with pytest.raises(TableError, match=r"no column besides 'sick'.*'cost' holds numbers"):
+        drafted(table, "sick", "s")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+
+import pytest
 
 from tests.cli.conftest import Call
 
@@ -45,3 +48,18 @@ def test_pairs_and_what_is_not_there(call: Call, train: Call) -> None:
     assert "no column 'height'; it has age, dose" in str(absent.exception)
     unnamed = call("explain", "m.hedge", "--png", "x.png")
     assert "name one --column" in str(unnamed.exception)
+
+
+def test_a_large_pair_is_shown_by_its_largest_cells(
+    call: Call, train: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ("--method", "random-trees", "--trees", 12, "--set", "features_per_tree=2")
+    assert train("--epsilon", 50, "--delta", "1e-5", *settings, "--json").exit_code == 0
+    pair = json.loads(call("explain", "m.hedge", "--json").stdout)["pairs"][0]
+    named = [word for name in pair["columns"] for word in ("--column", name)]
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = call("explain", "m.hedge", *named).stdout
+    assert "largest of" in " ".join(shown.split())
+    effects = [abs(float(x)) for x in re.findall(r"([+-]\d\.\d\d) ± \d", shown)]
+    assert effects == sorted(effects, reverse=True)
+    assert len(effects) > 3

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import hedgerow
 from hedgerow.cli.app import app
+from hedgerow.presets import METHODS, method_named
 
 HEAVY = (
     "sklearn",
@@ -53,6 +54,14 @@ def test_help_has_an_example(path: tuple[str, ...]) -> None:
     found = CliRunner().invoke(app, [*path, "--help"])
     assert found.exit_code == 0
     assert f"Example: hedgerow {' '.join(path)}".strip() in found.output
+
+
+def test_help_names_every_method_that_can_be_pure() -> None:
+    found = " ".join(CliRunner().invoke(app, ["train", "--help"]).output.split())
+    pure = [name for name in METHODS if method_named(name).can_be_pure]
+    assert pure
+    for name in pure:
+        assert name in found
 
 
 def test_version() -> None:

@@ -13,6 +13,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 24, 56, 78
 _STYLE = (
     "text{font-family:Helvetica,Arial,sans-serif;fill:#111;font-size:12px}"
     ".t{font-size:16px;font-weight:bold}.s{font-size:11px;fill:#444}.a{fill:#0b5a8a}.r{fill:#a4371b}"
+    ".h{paint-order:stroke;stroke:white;stroke-width:3px;stroke-linejoin:round}"
 )
 _LINE, _TARGET, _WITHOUT = "#1273b0", "#b5472a", "#555"
 
@@ -53,8 +54,8 @@ class Picture:
             f'<text x="{_LEFT}" y="28" class="t">{escape(self.title)}</text>',
             *_grid(axes, self.label),
             *self._band(axes),
-            *self._lines(axes),
             *self._curve(axes),
+            *self._lines(axes),
         ]
         return "\n".join([*parts, *_note(self.note), "</svg>", ""])
 
@@ -78,7 +79,8 @@ class Picture:
         return parts
 
     def _lines(self, axes: _Axes) -> list[str]:
-        parts = []
+        parts: list[str] = []
+        taken: list[float] = []
         levels = (
             (self.without, _WITHOUT, "s", "without noise"),
             (self.target, _TARGET, "r", "target"),
@@ -91,24 +93,47 @@ class Picture:
                 f'<line x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}" '
                 f'stroke="{colour}" stroke-dasharray="6 4"/>'
             )
-            below = value == min(v for v in (self.without, self.target) if v is not None)
+            lowest = value == min(v for v in (self.without, self.target) if v is not None)
+            around = (y + 14, y - 5) if lowest else (y - 5, y + 14)
+            x, place, anchor = self._free_place(axes, around, taken)
+            taken.append(place)
             parts.append(
-                f'<text x="{_LEFT + 6}" y="{y + (14 if below else -5):.1f}" class="{style}">'
+                f'<text x="{x}" y="{place:.1f}" text-anchor="{anchor}" class="h {style}">'
                 f"{escape(words)} {_number(value)}</text>"
             )
         if self.mark is not None:
-            x = axes.x(self.mark)
-            side, anchor = (-6, "end") if x > WIDTH / 2 else (6, "start")
+            at = axes.x(self.mark)
+            side, anchor = (-6, "end") if at > WIDTH / 2 else (6, "start")
             parts.append(
-                f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{HEIGHT - _BOTTOM}" '
+                f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{_TOP}" y2="{HEIGHT - _BOTTOM}" '
                 f'stroke="{_TARGET}" stroke-width="1.4"/>'
             )
             words = escape(self.mark_words or f"epsilon {self.mark:.3g}")
+            free = (HEIGHT - _BOTTOM - 8, HEIGHT - _BOTTOM - 60, _TOP + 60)  # where no word lies
+            y = next((p for p in free if all(abs(p - t) > 16 for t in taken)), free[0])
             parts.append(
-                f'<text x="{x + side:.1f}" y="{HEIGHT - _BOTTOM - 8}" text-anchor="{anchor}" '
-                f'class="r">{words}</text>'
+                f'<text x="{at + side:.1f}" y="{y}" text-anchor="{anchor}" class="h r">'
+                f"{words}</text>"
             )
         return parts
+
+    def _free_place(
+        self, axes: _Axes, around: Sequence[float], taken: Sequence[float]
+    ) -> tuple[float, float, str]:
+        """Where the words of a level lie on no dot and no other words: x, y and anchor."""
+        ends = (
+            (_LEFT + 6, "start", axes.y(self.dots[0].value)),
+            (WIDTH - _RIGHT - 6, "end", axes.y(self.dots[-1].value)),
+        )
+        free = [
+            (x, place, anchor)
+            for x, anchor, dot in ends
+            for place in around
+            if abs(place - 4 - dot) > 12
+            and all(abs(place - other) > 15 for other in taken)
+            and _TOP + 10 < place < HEIGHT - _BOTTOM - 6
+        ]
+        return free[0] if free else (_LEFT + 6, around[0], "start")
 
 
 @dataclass(frozen=True)

@@ -174,8 +174,10 @@ def _show(
             )  # fmt: skip
             text = f"no epsilon that was tried reaches {curve.metric} = {targets[1]:g}.{best}"
         else:
+            least = epsilon == curve.points[0].epsilon
             text = (
-                f"epsilon = {epsilon:.2g} reaches {curve.metric} = {targets[1]:g} on this sample."
+                f"epsilon = {epsilon:.2g}{', the smallest that was tried,' if least else ''} "
+                f"reaches {curve.metric} = {targets[1]:g} on this sample."
             )
         show(f"Answer: {text}", style="bold")
     show("Nobody was asked and nothing was spent.")

@@ -184,9 +184,11 @@ def curve_picture(curve: Curve, target: float | None, mark: float | None, words:
     dots = tuple(
         Dot(p.epsilon, p.mean, p.mean - p.deviation, p.mean + p.deviation) for p in curve.points
     )
+    n = len(curve.points[0].values)
     note = (
         f"Simulated on a public or synthetic sample of {curve.n_sample:,} rows with the noise of a "
-        f"run; {len(curve.points[0].values)} trainings an epsilon, band: deviation between them."
+        f"run; {'one training' if n == 1 else f'{n} trainings'} an epsilon"
+        f"{'' if n == 1 else ', band: deviation between them'}."
     )
     name = _NAMES.get(curve.metric, curve.metric)
     title = f"{name} against epsilon, {curve.n_rows:,} rows"

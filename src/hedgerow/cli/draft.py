@@ -21,11 +21,13 @@ WARNING = (
     "synthetic sample. Before it is used with private rows, replace every bound, category and "
     "class by a public fact: what is read from private rows is a leak that no epsilon covers."
 )
+COMMAS = "holds numbers with commas; write decimal points, and nothing between thousands"
 FEW_NUMBERS = 12  # so many distinct numbers or fewer are a list in order
 FEW_CLASSES = 20
 FEW_TEXTS = 200
 _MISSING = ("", "NA", "NaN", "nan", "null", "N/A")
 _DATE = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}([ T].*)?")
+_ID = re.compile(r"(.*[^a-zA-Z])?(id|ID|Id)|.*[a-z](Id|ID)")
 
 
 def draft(
@@ -43,8 +45,8 @@ def draft(
 
     if out is not None and out.exists():
         raise HedgerowError(f"{out} exists and is not overwritten; choose another --out.")
-    proposed, left_out = drafted(read_table(data), label, str(data))
-    notes = [WARNING.format(source=data), *(f"Left out: {note}." for note in left_out)]
+    proposed, found = drafted(read_table(data), label, str(data))
+    notes = [WARNING.format(source=data), *found]
     header = "".join(f"# {line}\n" for note in notes for line in _wrapped(note))
     text = header + "\n" + tomli_w.dumps(proposed.to_dict())
     for note in notes:
@@ -57,7 +59,7 @@ def draft(
 
 
 def drafted(table: Any, label: str, source: str) -> tuple[Schema, list[str]]:
-    """A schema that fits a table, and which columns it leaves out and why."""
+    """A schema that fits a table, and notes: which columns it leaves out and why."""
     from hedgerow.schema import Schema
 
     names = table.column_names
@@ -70,15 +72,26 @@ def drafted(table: Any, label: str, source: str) -> tuple[Schema, list[str]]:
     if table.num_rows == 0:
         raise TableError(f"{source} has 0 rows; a draft needs a sample with rows.")
     columns: list[Column] = []
-    left_out: list[str] = []
+    notes: list[str] = []
     for name in dict.fromkeys(names):
         if name != label:
             found = _column(name, _present(table.column(names.index(name))))
-            (left_out if isinstance(found, str) else columns).append(found)  # type: ignore[arg-type]
+            if isinstance(found, str):
+                notes.append(f"Left out: {found}.")
+            else:
+                columns.append(found)
     if not columns:
-        raise TableError(f"{source} has no column besides {label!r} that a schema can describe.")
-    answer = _label(label, _present(table.column(label)), source)
-    return Schema(tuple(columns), answer, name=Path(source).stem), left_out
+        reasons = "".join(f" {note}" for note in notes)
+        raise TableError(
+            f"{source} has no column besides {label!r} that a schema can describe.{reasons}"
+        )
+    answers = _present(table.column(label))
+    if empty := table.num_rows - len(answers):
+        notes.append(
+            f"{empty:,} of {table.num_rows:,} rows have no value of the label {label!r}; tables "
+            "with such rows are refused, so take them out."
+        )
+    return Schema(tuple(columns), _label(label, answers, source), name=Path(source).stem), notes
 
 
 def nice_bounds(values: Sequence[float]) -> tuple[float, float]:
@@ -102,6 +115,8 @@ def _column(name: str, values: list[Any]) -> Column | str:
     from hedgerow.schema import Categorical, Numeric, Ordinal
 
     distinct = _distinct(values)
+    if not name.strip():
+        return "a column without a name, as row numbers often are"
     if not values:
         return f"{name!r} has no value in the sample"
     if all(isinstance(value, bool) for value in distinct):
@@ -111,12 +126,21 @@ def _column(name: str, values: list[Any]) -> Column | str:
         whole = all(number.is_integer() for number in numbers)
         if len(numbers) <= FEW_NUMBERS and 2 * len(numbers) <= len(values):
             return Ordinal(name, tuple(_short(number) for number in numbers), other="category")
+        if whole and len(numbers) == len(values) and _counts_rows(name, numbers):
+            return f"{name!r} has another whole number in every row, like an id"
         lower, upper = nice_bounds(numbers)
         return Numeric(name, lower, upper, integer=whole)
     texts = [str(value) for value in distinct]
     if any(_DATE.fullmatch(text) for text in texts):
         return f"{name!r} holds dates; turn them into numbers, such as days"
+    if _with_commas(texts):
+        return f"{name!r} {COMMAS}"
     if len(texts) > FEW_TEXTS or 2 * len(texts) > max(len(values), 4):
+        if 2 * (n_numbers := sum(_numbers([text]) is not None for text in texts)) > len(texts):
+            return (
+                f"{name!r} holds numbers and {len(texts) - n_numbers} distinct other texts, as "
+                "signs or units; write numbers alone, or leave the field empty"
+            )
         return f"{name!r} has {len(texts)} distinct texts, like a name or an id"
     return Categorical(name, tuple(sorted(texts)), other="category")
 
@@ -133,6 +157,8 @@ def _label(name: str, values: list[Any], source: str) -> Label:
         return Label(name, (False, True))
     numbers = _numbers(distinct)
     if numbers is None:
+        if _with_commas(distinct):
+            raise TableError(f"{source}: label {name!r} {COMMAS}.")
         if len(distinct) > FEW_TEXTS:
             raise TableError(
                 f"{source}: label {name!r} has {len(distinct)} distinct texts; a label is one of "
@@ -166,6 +192,20 @@ def _numbers(values: Iterable[Any]) -> list[float] | None:
     except (TypeError, ValueError):
         return None
     return sorted(number for number in found if math.isfinite(number)) or None
+
+
+def _counts_rows(name: str, numbers: Sequence[float]) -> bool:
+    """Whether whole numbers, another one in each row, look like an id and not like a quantity."""
+    dense = numbers[-1] - numbers[0] < 2 * len(numbers)
+    return (dense and len(numbers) > FEW_TEXTS) or _ID.fullmatch(name) is not None
+
+
+def _with_commas(values: Iterable[Any]) -> bool:
+    """Whether some values have a comma, and are all numbers where it is read as a point."""
+    texts = [str(value) for value in values]
+    return any("," in text for text in texts) and all(
+        _numbers([text.replace(",", "", text.count(",") - 1).replace(",", ".")]) for text in texts
+    )
 
 
 def _short(number: float) -> float:

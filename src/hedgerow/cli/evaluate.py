@@ -10,7 +10,7 @@ import typer
 
 from hedgerow.cli import cluster, options
 from hedgerow.cli.parties import Patience, parties_of, party_sources
-from hedgerow.cli.screen import print_json, results, show, table
+from hedgerow.cli.screen import decimals, print_json, results, show, table
 from hedgerow.cli.train import (
     BudgetDelta,
     BudgetEpsilon,
@@ -130,7 +130,7 @@ def _exact(model: Path, data: Sequence[str] | None, json: bool) -> None:
     for name, value in measured.items():
         if name == "rows":
             continue
-        text = "undefined: one class only" if value is None else f"{value:.4f}"
+        text = "undefined: one class only" if value is None else f"{value:,.{decimals(value)}f}"
         shown.add_row(_TITLES.get(name, name.replace("_", " ")), text)
     results().print(shown)
     show(WARNING, style="yellow")

@@ -42,7 +42,7 @@ def explain(
         raise SettingsError("name one --column for its shape, or two for their pair")
     shapes = [found.shape(name) for name in names]
     if png is not None:
-        found.plot(names[0], "".join(names[1:])).figure.savefig(png, dpi=150)
+        _draw(found, names, png)
         tell(f"Picture written to {png}.")
     if json:
         part = found.pair(*names) if len(names) == 2 else shapes[0] if shapes else found
@@ -53,6 +53,16 @@ def explain(
         _shape(found, shapes[0])
     else:
         _overview(found)
+
+
+def _draw(found: Explanation, names: list[str], out: Path) -> None:
+    """A picture of a shape or a pair; with several classes one below the other."""
+    from hedgerow.explain.plots import panels
+
+    axes = panels(len(found.outputs))
+    for k, ax in enumerate(axes):
+        found.plot(names[0], "".join(names[1:]), k, ax)
+    axes[0].figure.savefig(out, dpi=150)
 
 
 def _overview(found: Explanation) -> None:
@@ -130,13 +140,24 @@ def _pair(found: Explanation, first: str, second: str) -> None:
     for k, output in enumerate(found.outputs):
         title = f"{pair.columns[0]} x {pair.columns[1]}: beyond their shapes, {found.unit}"
         title += f" ({output})" if len(found.outputs) > 1 else ""
-        shown = table(title, pair.columns[0], *(pair.second.labels[c] for c in across))
-        for r in down:
-            numbers = [
-                f"{pair.values[k, r, c]:+.2f} ± {1.96 * pair.deviation[k, r, c]:.2f}"
-                for c in across
-            ]
-            shown.add_row(pair.first.labels[r], *numbers)
+
+        def told(r: int, c: int, k: int = k) -> str:
+            return f"{pair.values[k, r, c]:+.2f} ± {1.96 * pair.deviation[k, r, c]:.2f}"
+
+        names = [pair.second.labels[c] for c in across]
+        wide = sum(max(len(name), 12) + 2 for name in [pair.columns[0], *names])
+        if wide <= results().width and len(down) <= MOST:
+            shown = table(title, pair.columns[0], *names)
+            for r in down:
+                shown.add_row(pair.first.labels[r], *(told(int(r), int(c)) for c in across))
+        else:
+            sizes = np.abs(pair.values[k][np.ix_(down, across)])
+            most = np.argsort(-sizes, axis=None, kind="stable")[:MOST]
+            places = [(int(down[i // len(across)]), int(across[i % len(across)])) for i in most]
+            title += f"; the {len(places)} largest of {sizes.size} (all: --json, --png)"
+            shown = table(title, *pair.columns, "effect", right=("effect",))
+            for i, j in places:
+                shown.add_row(pair.first.labels[i], pair.second.labels[j], told(i, j))
         results().print(shown)
     _notes(found)
 

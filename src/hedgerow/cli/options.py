@@ -88,7 +88,7 @@ Accounting = Annotated[
     typer.Option(
         "--accounting",
         envvar="HEDGEROW_ACCOUNTING",
-        help="exact, renyi to reproduce papers, or pure (no delta; method private-tree).",
+        help="exact, renyi to reproduce papers, or pure (no delta; private-tree and dp-xgboost).",
     ),
 ]
 Trees = Annotated[

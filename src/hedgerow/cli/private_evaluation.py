@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.cli.screen import print_json, results, show, table, tell
+from hedgerow.cli.screen import decimals, print_json, results, show, table, tell
 from hedgerow.cli.train import check_parties, facts_of, nothing_spent, plan_file, record_budget
 from hedgerow.errors import PlanError
 
@@ -150,7 +150,8 @@ def _show(found: Evaluation, facts: Given, model: str) -> None:
 
 
 def _cells(one: Measure) -> tuple[str, ...]:
-    places = 0 if one.name == "rows" else 4
+    largest = max(abs(one.value or 0.0), one.noise_error or 0.0)
+    places = 0 if one.name == "rows" else decimals(largest)
 
     def text(value: float | None) -> str:
         return "" if value is None else f"{value:,.{places}f}"

@@ -87,6 +87,15 @@ def table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
     return made
 
 
+def decimals(largest: float) -> int:
+    """How many decimals numbers of a size deserve: four digits or so that say something.
+
+    >>> decimals(0.8463), decimals(43.78), decimals(-2232.4)
+    (4, 2, 0)
+    """
+    return 4 if abs(largest) < 10 else 2 if abs(largest) < 1000 else 0
+
+
 def size_text(n_bytes: float) -> str:
     """A number of bytes for people.
 

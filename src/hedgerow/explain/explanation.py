@@ -101,9 +101,10 @@ class Explanation:
         """Draw the shape of a column, or the map of two (extra `plots`); returns the axes."""
         from hedgerow.explain.plots import plot_pair, plot_shape
 
+        unit = self.unit if len(self.outputs) == 1 else f"score of {self.outputs[output]}"
         if second:
-            return plot_pair(self.pair(column, second), self.unit, output, ax)
-        return plot_shape(self.shape(column), self.unit, output, ax)
+            return plot_pair(self.pair(column, second), unit, output, ax)
+        return plot_shape(self.shape(column), unit, output, ax)
 
     def _parts(self, codes: Sequence[Ints]) -> Floats:
         out = np.zeros((len(codes[0]), len(self.outputs), len(codes)))

@@ -45,7 +45,12 @@ def _bands(explanation: Explanation) -> str:
         "size. They do not count the chance in the rows themselves, nor what shrinking and "
         "clipping leave out."
     )
-    if explanation.model.statement.releases > 1:
+    if explanation.model.record.get("method") == "auto":
+        text += (
+            " Noise of one column reaches others in later rounds, by how much no release says; to "
+            "allow for it, bands are half as wide again as a column's own noise makes them."
+        )
+    elif explanation.model.statement.releases > 1:
         text += (
             " Variances of trees are added; that earlier noise moves the questions and cuts of "
             "later rounds is not counted."

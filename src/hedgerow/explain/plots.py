@@ -15,7 +15,7 @@ MOST_NAMES = 24  # of categories on an axis
 
 def plot_shape(shape: Shape, unit: str, output: int = 0, ax: Any = None) -> Any:
     """Draw one output's shape with its band; a step function of numbers, points of a list."""
-    ax = ax or _axes()
+    ax = ax or panels(1)[0]
     shown = shape.shown
     values, low, high = (part[output] for part in (shape.values, shape.low, shape.high))
     ax.axhline(0.0, color="#888888", linewidth=0.8)
@@ -32,7 +32,8 @@ def plot_shape(shape: Shape, unit: str, output: int = 0, ax: Any = None) -> Any:
         ax.vlines(places[known], low[chosen][known], high[chosen][known], color=BAND_COLOUR, lw=6)
         ax.plot(places, values[chosen], "o", color=LINE)
         names = [shape.cells.labels[c] for c in chosen]
-        ax.set_xticks(places, names, rotation=45 if len(names) > 5 else 0, ha="right")
+        turned = {"rotation": 45, "ha": "right"} if len(names) > 5 else {}
+        ax.set_xticks(places, names, **turned)
     arrow = {1: " (only rises)", -1: " (only falls)", 0: ""}[shape.direction]
     ax.set_xlabel(shape.column + arrow)
     ax.set_ylabel(unit)
@@ -54,7 +55,7 @@ def _missing(ax: Any, shape: Shape, values: Any, low: Any, high: Any) -> None:
 
 def plot_pair(pair: Pair, unit: str, output: int = 0, ax: Any = None) -> Any:
     """Draw the map of a pair: what its two columns do beyond their shapes."""
-    ax = ax or _axes()
+    ax = ax or panels(1)[0]
     down, across = (np.flatnonzero(c.possible) for c in (pair.first, pair.second))
     part = pair.values[output][np.ix_(down, across)]
     most = float(np.abs(part).max()) or 1.0
@@ -72,11 +73,14 @@ def plot_pair(pair: Pair, unit: str, output: int = 0, ax: Any = None) -> Any:
     return ax
 
 
-def _axes() -> Any:
+def panels(n: int) -> list[Any]:
+    """Axes one below the other in one figure, as for each class."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise SettingsError(
             "matplotlib is not installed; pip install 'hedgerow[plots]', or use `hedgerow report`"
         ) from error
-    return Figure(figsize=(7, 4.2), layout="constrained").add_subplot()
+    figure = Figure(figsize=(7, 4.2 if n == 1 else 3.2 * n), layout="constrained")
+    figure.subplots(n)
+    return list(figure.axes)

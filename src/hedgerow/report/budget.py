@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hedgerow.report.facts import Account, Facts
-from hedgerow.report.marks import number, table, tag, text
+from hedgerow.report.marks import table, tag, text
 from hedgerow.statement import PRIVATE, Statement
 
 _HINT = (
@@ -62,11 +62,13 @@ def _account(account: Account) -> str:
     ]
     runs = "1 run" if account.runs == 1 else f"{account.runs} runs"
     delta = f" at delta = {account.delta:g}" if account.delta else ""
-    told = f"{runs} on these rows reserved epsilon = {number(account.epsilon, 4)}{delta}"
+    told = f"{runs} on these rows reserved epsilon = {account.epsilon:.4g}{delta}"
     if account.budget is not None:
         told += f", of a budget of {account.budget:g}"
     unit = "squares of mu, which add up" if account.delta else "pure epsilon, which adds up"
     note = f"{text(told)}. Parts are of {unit}."
+    if not account.own:
+        note += " The run that trained this model is not among them."
     inside = tag("p", note, style="margin:0 0 .75rem") + _stack(parts) + _legend(parts)
     return tag("div", inside, class_="card", style="margin:0 0 1rem")
 

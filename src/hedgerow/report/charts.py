@@ -1,4 +1,4 @@
-"""Importances, maps of pairs, and curves of an evaluation, as SVG."""
+"""Importances as bars; maps of pairs and curves of an evaluation as SVG."""
 
 from __future__ import annotations
 
@@ -13,36 +13,23 @@ from hedgerow.evaluation.result import CalibrationPoint, RocPoint
 from hedgerow.explain import Pair
 from hedgerow.explain.cells import Cells
 from hedgerow.report.frame import Frame, label, line, path, short
-from hedgerow.report.marks import compact, number, tag, text
+from hedgerow.report.marks import breakable, compact, number, tag, text
 
 MOST_MAP = 28  # cells of a side of a map
 
 
-def importance_svg(found: Sequence[tuple[str, float, float, bool]]) -> str:
+def importance_bars(found: Sequence[tuple[str, float, float, bool]]) -> str:
     """Bars of (name, importance, noise, whether it is a pair); a mark where noise alone may be."""
-    left = 14 + 6.8 * max(len(short(name, 34)) for name, *_ in found)
     most = max(max(i, n if math.isfinite(n) else 0.0) for _, i, n, _ in found) or 1.0
-    height = 25.0 * len(found) + 6
-    frame = Frame((0.0, most), (0.0, 1.0), 960.0, height, left, 58.0)
-    parts = []
-    for i, (name, importance, noise, is_pair) in enumerate(found):
-        y = 4 + 25.0 * i
-        x0, x1 = frame.across(0.0), frame.across(importance)
+    rows = []
+    for name, importance, noise, is_pair in found:
         kind = "bar pair" if is_pair else "bar"
-        told = f"{name}: {number(importance)}"
-        parts.append(
-            tag(
-                "rect", tag("title", text(told)), x=f"{x0:.1f}", y=f"{y:.1f}",
-                width=f"{max(x1 - x0, 0.5):.1f}", height=14, rx=2, class_=kind,
-            )
-        )  # fmt: skip
-        parts.append(label(left - 8, y + 11, short(name, 34), "end", "strong"))
+        bar = tag("i", class_=kind, style=f"width:{max(100 * importance / most, 0.2):.2f}%")
         if math.isfinite(noise) and noise > 0:
-            x = frame.across(noise)
-            parts.append(line(x, y - 2, x, y + 16, "noise"))
-            x1 = max(x1, x)
-        parts.append(label(x1 + 7, y + 11, number(importance), "start"))
-    return frame.picture(parts, "Importances")
+            bar += tag("i", class_="noise", style=f"left:{100 * noise / most:.2f}%")
+        value = tag("span", number(importance), class_="value")
+        rows.append(tag("span", breakable(name)) + tag("span", bar, class_="bars") + value)
+    return tag("div", "".join(rows), class_="importances")
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +130,7 @@ def roc_svg(points: Sequence[RocPoint]) -> str:
 
 def calibration_svg(points: Sequence[CalibrationPoint], is_share: bool) -> str:
     """What was predicted and what was seen, with bands; on the diagonal both agree."""
-    values = [v for p in points for v in (p.predicted, p.observed)]
+    values = [v for p in points for v in (p.predicted, p.observed, p.low, p.high)]
     ends = (0.0, 1.0) if is_share else (min(values), max(values))
     room = 0.0 if is_share else 0.05 * (ends[1] - ends[0])
     ends = (ends[0] - room, ends[1] + room)

@@ -7,11 +7,12 @@ import math
 import numpy as np
 
 from hedgerow.explain import Explanation, Pair, Shape
-from hedgerow.report.charts import importance_svg, pair_svg
-from hedgerow.report.marks import number, table, tag, text
-from hedgerow.report.shape_charts import reach_of, shape_svg
+from hedgerow.report.charts import importance_bars, pair_svg
+from hedgerow.report.marks import breakable, colour_of, number, table, tag, text
+from hedgerow.report.shape_charts import reach_of, shape_svg, told_below
 
-MOST_BARS, MOST_SHAPES, MOST_PAIRS = 20, 30, 6
+MOST_BARS, MOST_SHAPES, MOST_PAIRS, MOST_NAMES = 20, 30, 6, 20
+DUST = 1e-9  # of the largest importance: less is the rounding of sums
 LEAST_REACH = 0.2  # of the widest shape: smaller effects look small
 
 
@@ -21,7 +22,7 @@ def effects_section(explanation: Explanation) -> str:
     found = [
         (name.replace(" x ", " × ") if name not in columns else name, i, n, name not in columns)
         for name, i, n in explanation.importances
-        if i > 0
+        if i > DUST * explanation.importances[0][1]
     ]
     lead = f"How far each column moves the {explanation.unit}, on average over the rows."
     if any(math.isfinite(n) for _, _, n, _ in found):
@@ -46,7 +47,7 @@ def effects_section(explanation: Explanation) -> str:
         "section",
         tag("h2", "What moves the prediction"),
         tag("p", text(lead), class_="lead"),
-        tag("figure", tag("div", *keys, class_="legend"), importance_svg(shown), class_="card"),
+        tag("figure", tag("div", *keys, class_="legend"), importance_bars(shown), class_="card"),
         tag("p", text(more), class_="hint") if more else "",
     )
 
@@ -64,17 +65,19 @@ def shapes_section(explanation: Explanation) -> str:
         lead += " Shaded: the 95 % band of the noise that was added."
     if any(shape.released for shape in drawn):
         lead += " Grey below: how many rows there are, as released."
-    parts = [tag("h2", "Shapes"), tag("p", text(lead), class_="lead")]
+    parts = [tag("h2", "Shapes"), tag("p", text(lead).replace(" %", "&nbsp;%"), class_="lead")]
     if len(explanation.outputs) > 1:
         keys = [
-            tag("span", tag("i", class_="key", style=f"background:var(--s{k % 6 + 1})"), text(name))
+            tag("span", tag("i", class_="key", style=f"background:{colour_of(k)}"), text(name))
             for k, name in enumerate(explanation.outputs)
         ]
         parts.append(tag("div", *keys, class_="legend"))
     figures = "".join(_shape(shape, least, explanation) for shape in drawn)
     parts.append(tag("div", figures, class_="grid"))
     if left:
-        parts.append(tag("p", text(f"No effect, or not drawn: {', '.join(left)}."), class_="hint"))
+        names = ", ".join(left[:MOST_NAMES])
+        names += f" and {len(left) - MOST_NAMES} others" if len(left) > MOST_NAMES else ""
+        parts.append(tag("p", text(f"No effect, or not drawn: {names}."), class_="hint"))
     notes = [tag("li", text(note)) for note in explanation.notes]
     return tag("section", *parts, tag("ul", *notes, class_="notes"))
 
@@ -88,11 +91,12 @@ def _shape(shape: Shape, least: float, explanation: Explanation) -> str:
         marks += tag("span", "changed by hand", class_="mark hand")
     caption = tag(
         "figcaption",
-        tag("span", text(shape.column) + marks),
+        tag("span", breakable(shape.column) + marks),
         tag("small", f"mean effect {number(shape.importance)}"),
     )
     numbers = tag("details", tag("summary", "Numbers"), _numbers(shape, explanation))
-    return tag("figure", caption, shape_svg(shape, least), numbers, class_="card")
+    below = tag("p", told, class_="below") if (told := told_below(shape)) else ""
+    return tag("figure", caption, shape_svg(shape, least), below, numbers, class_="card")
 
 
 def _numbers(shape: Shape, explanation: Explanation) -> str:
@@ -111,13 +115,15 @@ def _numbers(shape: Shape, explanation: Explanation) -> str:
 
 def pairs_section(explanation: Explanation) -> str:
     """Maps of the pairs that do most."""
-    found = [pair for pair in explanation.pairs if pair.importance > 0][:MOST_PAIRS]
+    least = DUST * explanation.importances[0][1] if explanation.importances else 0.0
+    real = [pair for pair in explanation.pairs if pair.importance > least]
+    found = real[:MOST_PAIRS]
     if not found:
         return ""
     lead = (
         "What two columns add together, beyond their shapes. Green is above 0, orange below; the "
         f"strongest colour is the largest size of each map. The {len(found)} pairs that do most"
-        + (f", of {len(explanation.pairs)}." if len(explanation.pairs) > len(found) else ".")
+        + (f", of {len(real)}." if len(real) > len(found) else ".")
     )
     figures = "".join(
         _pair(pair, k) for pair in found for k in range(min(len(explanation.outputs), 1))
@@ -135,5 +141,5 @@ def _pair(pair: Pair, output: int) -> str:
     most = float(np.abs(pair.values[output]).max())
     noise = f", noise {number(pair.noise)}" if math.isfinite(pair.noise) else ""
     small = tag("small", f"up to ±{number(most)}{noise}")
-    caption = tag("figcaption", tag("span", text(name)), small)
+    caption = tag("figcaption", tag("span", breakable(name)), small)
     return tag("figure", caption, pair_svg(pair, output), class_="card")

@@ -119,7 +119,7 @@ def _asked(record: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _parts(asked: Sequence[dict[str, Any]], model: Ensemble) -> tuple[Part, ...]:
-    """Questions of one name together; what is left of the promise was kept for spare attempts."""
+    """Questions of one name together; what is left of the promise was reserved and not used."""
     pure = all(one["mu"] == 0 for one in asked)
     groups: dict[str, list[float]] = {}
     for one in asked:
@@ -139,7 +139,7 @@ def _parts(asked: Sequence[dict[str, Any]], model: Ensemble) -> tuple[Part, ...]
         for name, (questions, numbers, cost) in groups.items()
     ]
     if 1 - spent / whole > 1e-3:
-        parts.append(Part("kept for spare attempts", 0, 0, 1 - spent / whole))
+        parts.append(Part("reserved, not used", 0, 0, 1 - spent / whole))
     return tuple(parts)
 
 

@@ -19,6 +19,11 @@ def text(value: object) -> str:
     return escape("".join(c if c.isprintable() or c == "\n" else "?" for c in str(value)))
 
 
+def breakable(name: str) -> str:
+    """A name as HTML that may go on in the next line after an underscore."""
+    return text(name).replace("_", "_<wbr>")
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
     """A table of HTML cells; the columns numbered in `numbers` hold numbers."""
 
@@ -55,10 +60,23 @@ def number(value: float, digits: int = 3) -> str:
 def compact(value: float) -> str:
     """An edge in a few letters.
 
-    >>> compact(104.39), compact(2210.0), compact(25000.0), compact(0.5)
-    ('104', '2.21k', '25k', '0.5')
+    >>> compact(104.39), compact(-2210.0), compact(25000.0), compact(999999.0), compact(1.17e6)
+    ('104', '−2.21k', '25k', '1M', '1.17M')
     """
-    return f"{value / 1000:.3g}k" if abs(value) >= 1000 else f"{value:.3g}"
+    sign, size = ("−" if value < 0 else ""), float(f"{abs(value):.3g}")
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if unit <= size < 1000 * unit:
+            return f"{sign}{size / unit:.3g}{letter}"
+    return f"{sign}{size:.3g}"
+
+
+def colour_of(output: int) -> str:
+    """The colour of one of several outputs; no two have the same.
+
+    >>> colour_of(0), colour_of(9), colour_of(10)
+    ('var(--c1)', 'var(--c10)', 'hsl(295 45% 50%)')
+    """
+    return f"var(--c{output + 1})" if output < 10 else f"hsl({137.5 * output % 360:.0f} 45% 50%)"
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
@@ -81,10 +99,12 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
 def tick_text(value: float, step: float) -> str:
     """A tick with as many digits as its neighbours need.
 
-    >>> tick_text(0.2, 0.1), tick_text(40000.0, 20000.0), tick_text(-1.0, 0.5)
-    ('0.2', '40k', '−1.0')
+    >>> tick_text(0.2, 0.1), tick_text(40000.0, 20000.0), tick_text(-1.0, 0.5), tick_text(2e6, 5e5)
+    ('0.2', '40k', '−1.0', '2M')
     """
     sign, size = ("−" if value < 0 else ""), abs(value)
+    if size >= 1e6 and step >= 1e4:
+        return f"{sign}{size / 1e6:g}M"
     if size >= 10_000 and step >= 1000:
         return f"{sign}{size / 1000:g}k"
     digits = max(0, -math.floor(math.log10(step) + 1e-9)) if step > 0 else 0

@@ -17,8 +17,14 @@ from hedgerow.report.quality import quality_section
 from hedgerow.report.style import STYLE
 from hedgerow.report.trees import one_tree, some_trees
 from hedgerow.schema import Numeric, text_of
-from hedgerow.statement import PRIVATE
+from hedgerow.statement import PRIVATE, Statement
 
+_ALARM = (
+    "<b>NOT PRIVATE.</b> This model and this page may tell about single rows. Treat them as you "
+    "treat the rows."
+)
+_SCHEMA = ("column", "kind", "range or list")
+MOST_COLUMNS = 60  # of the schema before the rest is folded away
 # For the browser: the page holds all that it needs, and nothing may be loaded or run for it.
 _RULES = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -61,7 +67,7 @@ def _head(explanation: Explanation, facts: Facts) -> str:
         shown = ", ".join(classes[:8]) + (" and others" if len(classes) > 8 else "")
         what = f"one of {shown}"
     else:
-        what = f"a number from {label.lower:g} to {label.upper:g}"
+        what = f"a number from {label.lower:,.10g} to {label.upper:,.10g}"
     private = says.guarantee in PRIVATE
     source = "released values" if private else "the model"
     parties = _counted(facts.parties, "party", "parties")
@@ -70,17 +76,15 @@ def _head(explanation: Explanation, facts: Facts) -> str:
         f"Trained{method} on {text(repr(facts.schema))}, rows of {parties}. It predicts "
         f"{text(what)}. Everything below follows from {source}; no row was looked at again."
     )
-    delta = f"at delta = {says.delta:g}" if says.guarantee == "epsilon-delta" else "pure, delta = 0"
     tiles = [
-        (
-            "epsilon",
-            f"{says.epsilon:g}" if private else "none",
-            delta if private else "not private",
-        ),
-        ("protected", says.unit, says.neighbours),
+        *_guarded(says),
         ("trusted", says.trust, f"{parties}"),
         ("rounds", f"{facts.releases:,}", f"{facts.numbers:,} noisy numbers"),
-        ("trees", f"{facts.trees:,}", f"{len(explanation.model.schema.columns)} columns"),
+        (
+            "trees",
+            f"{facts.trees:,}",
+            _counted(len(explanation.model.schema.columns), "column", "columns"),
+        ),
     ]
     cards = "".join(
         tag(
@@ -94,7 +98,24 @@ def _head(explanation: Explanation, facts: Facts) -> str:
         tag("p", "hedgerow model report", class_="over"),
         tag("h1", f"Predicting {text(facts.label)}"),
         tag("p", lead),
+        "" if private or says.guarantee == "label" else tag("p", _ALARM, class_="alarm"),
     ) + tag("div", cards, class_="tiles")
+
+
+def _guarded(says: Statement) -> list[tuple[str, str, str]]:
+    """Two tiles: how much anyone may learn, and about what."""
+    if says.guarantee == "label":
+        return [
+            ("epsilon", f"{says.epsilon:g}", "of labels"),
+            ("protected", "labels", "and no more"),
+        ]
+    if says.guarantee not in PRIVATE:
+        return [
+            ("epsilon", "none", "not private"),
+            ("protected", "nothing", "no noise hides a row"),
+        ]
+    delta = f"at delta = {says.delta:g}" if says.guarantee == "epsilon-delta" else "pure, delta = 0"
+    return [("epsilon", f"{says.epsilon:g}", delta), ("protected", says.unit, says.neighbours)]
 
 
 def _counted(n: int, one: str, several: str) -> str:
@@ -117,7 +138,8 @@ def _trees(explanation: Explanation) -> str:
     whole = one_tree(explanation)
     if whole:
         lead = "The whole model. Lines are as wide as their part of the rows."
-        return tag("section", tag("h2", "The tree"), tag("p", lead, class_="lead"), whole)
+        head = tag("h2", "The tree") + tag("p", lead, class_="lead")
+        return tag("section", head, whole, class_="whole")
     drawn = some_trees(explanation)
     if not drawn:
         tables = explanation.additive or explanation.model.record.get("method") == "auto"
@@ -151,8 +173,11 @@ def _training(explanation: Explanation) -> str:
     parts = [
         tag("h2", "How it was trained"),
         tag("p", "Public facts: the schema and the settings.", class_="lead"),
-        tag("div", table(("column", "kind", "range or list"), columns), class_="card"),
+        tag("div", table(_SCHEMA, columns[:MOST_COLUMNS]), class_="card"),
     ]
+    if more := columns[MOST_COLUMNS:]:
+        told = tag("summary", _counted(len(more), "more column", "more columns"))
+        parts.append(tag("details", told, table(_SCHEMA, more)))
     settings = model.record.get("settings")
     if isinstance(settings, dict) and settings:
         shown = [(name, v) for name, v in sorted(settings.items()) if v not in ("", [], None)]

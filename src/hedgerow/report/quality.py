@@ -66,15 +66,16 @@ def _curves(evaluation: Evaluation, model: Ensemble) -> str:
         svg = calibration_svg(found.calibration, is_share)
         drawn.append(_figure("Calibration", "seen over predicted", svg))
     if found.confusion is not None and len(found.confusion.classes) <= MOST_CLASSES:
-        drawn.append(
-            _figure("Counts", "true class down, predicted across", _counts(found.confusion))
-        )
+        n_classes = len(found.confusion.classes)
+        size = "" if n_classes <= 3 else " wide" if n_classes <= 7 else " full"
+        counts = _counts(found.confusion)
+        drawn.append(_figure("Counts", "true class down, predicted across", counts, size))
     return "".join(drawn)
 
 
-def _figure(name: str, more: str, inside: str) -> str:
+def _figure(name: str, more: str, inside: str, size: str = "") -> str:
     caption = tag("figcaption", tag("span", name), tag("small", more))
-    return tag("figure", caption, inside, class_="card")
+    return tag("figure", caption, inside, class_=f"card{size}")
 
 
 def _counts(confusion: Confusion) -> str:

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from hedgerow.explain import Shape
 from hedgerow.report.frame import Frame, label, line, path, short
-from hedgerow.report.marks import compact, ticks
+from hedgerow.report.marks import colour_of, compact, ticks
 
 Floats = NDArray[np.float64]
-MOST_LISTED = 16  # values of a list in a picture; the numbers below it have all
+MOST_LISTED = 18  # values of a list in a picture; the numbers below it have all
 UNEVEN = 12.0  # a widest cell of so many middle ones: cells are drawn equally wide
 LIGHT = 0.005  # weight below which a cell's band may leave the picture
 ROWS = 13.0  # height of the strip of weights
@@ -58,7 +58,7 @@ def _steps(shape: Shape, least: float) -> str:
     frame = Frame((first, last + room), _range(shape, least), bottom=24.0 + ROWS + 3)
     parts = [frame.y_axis(), frame.zero(), _rows(shape, frame, places)]
     for k in range(len(shape.values)):
-        colour = "" if len(shape.values) == 1 else f"var(--s{k % 6 + 1})"
+        colour = "" if len(shape.values) == 1 else colour_of(k)
         parts.append(_band(shape, frame, places, k, colour))
         points = [
             (frame.across(float(places[c + side])), frame.down(float(shape.values[k, c])))
@@ -67,7 +67,8 @@ def _steps(shape: Shape, least: float) -> str:
         ]
         parts.append(_coloured(path(points, "line"), colour, "stroke"))
         if has_missing:
-            parts.append(_missing(shape, frame, last + 0.75 * room, k, colour))
+            beside = 0.75 if len(shape.values) == 1 else 0.45 + 0.5 * k / (len(shape.values) - 1)
+            parts.append(_missing(shape, frame, last + beside * room, k, colour))
     until = frame.width - 66 if has_missing else math.inf  # no tick may lie below the word
     parts.append(_even_ticks(shape, frame, places, until) if even else frame.x_axis(6, until))
     if has_missing:
@@ -138,8 +139,9 @@ def _missing(shape: Shape, frame: Frame, place: float, k: int, colour: str) -> s
     drawn = ""
     if np.isfinite(shape.low[k, -1]):
         ends = frame.down(float(shape.low[k, -1])), frame.down(float(shape.high[k, -1]))
-        drawn = _coloured(line(x, ends[0], x, ends[1], "whisker"), colour, "stroke", "opacity:.3")
-    dot = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" class="dot"/>'
+        kind = "whisker thin" if colour else "whisker"
+        drawn = _coloured(line(x, ends[0], x, ends[1], kind), colour, "stroke", "opacity:.3")
+    dot = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{2.5 if colour else 3.5}" class="dot"/>'
     return drawn + _coloured(dot, colour, "fill")
 
 
@@ -150,21 +152,38 @@ def _coloured(drawn: str, colour: str, what: str, more: str = "") -> str:
 
 def _list(shape: Shape, least: float) -> str:
     """Values of a list one below the other, the heaviest if there are many, in their order."""
-    shown = shape.shown
-    if len(shown) > MOST_LISTED:
-        heavy = np.argsort(-shape.weights[shown], kind="stable")[:MOST_LISTED]
-        shown = shown[np.sort(heavy)]
+    shown, n_outputs = _listed(shape), len(shape.values)
+    high = 20.0 if n_outputs == 1 else 10.0 + 7.0 * n_outputs  # of a value, with a line each
     names = [short(shape.cells.labels[c], 17) for c in shown]
     left = 14 + 6.6 * max(len(name) for name in names)
-    height = 36 + 20.0 * len(shown)
+    height = 36 + high * len(shown)
     frame = Frame(_range(shape, least), (0.0, 1.0), height=height, left=left)
     parts = [_down_lines(frame), frame.x_axis(4)]
     for i, c in enumerate(shown):
-        y = 18 + 20.0 * i
+        y = 8 + high * (i + 0.5)
         parts.append(label(left - 10, y + 3.5, names[i], "end", "strong"))
-        for k in range(len(shape.values)):
-            parts.append(_point(shape, frame, y, int(c), k))
+        for k in range(n_outputs):
+            parts.append(_point(shape, frame, y + 7.0 * (k - (n_outputs - 1) / 2), int(c), k))
     return frame.picture(parts, f"Effect of {shape.column}")
+
+
+def _listed(shape: Shape) -> NDArray[np.intp]:
+    """The cells of a list that are drawn; of several outputs fewer, as each has a line."""
+    shown = shape.shown
+    most = MOST_LISTED if len(shape.values) == 1 else max(6, MOST_LISTED // len(shape.values))
+    if len(shown) <= most:
+        return shown
+    heavy = np.argsort(-shape.weights[shown], kind="stable")[:most]
+    return shown[np.sort(heavy)]
+
+
+def told_below(shape: Shape) -> str:
+    """What a reader has to know beside the picture: cells left out, or an axis that is uneven."""
+    if shape.cells.kind == "numeric" and len(shape.cells.grid.edges):
+        return "Cells are drawn equally wide." if _places(shape)[1] else ""
+    if (drawn := len(_listed(shape))) < (n_shown := len(shape.shown)):
+        return f"The {drawn} most common of {n_shown}; all are among the numbers."
+    return ""
 
 
 def _down_lines(frame: Frame) -> str:
@@ -175,11 +194,13 @@ def _down_lines(frame: Frame) -> str:
 
 
 def _point(shape: Shape, frame: Frame, y: float, c: int, k: int) -> str:
-    colour = "" if len(shape.values) == 1 else f"var(--s{k % 6 + 1})"
+    colour = "" if len(shape.values) == 1 else colour_of(k)
     drawn, x = "", frame.across(float(shape.values[k, c]))
     if np.isfinite(shape.low[k, c]):
         ends = frame.across(float(shape.low[k, c])), frame.across(float(shape.high[k, c]))
-        drawn = _coloured(line(ends[0], y, ends[1], y, "whisker"), colour, "stroke", "opacity:.3")
+        kind = "whisker thin" if colour else "whisker"
+        drawn = _coloured(line(ends[0], y, ends[1], y, kind), colour, "stroke", "opacity:.3")
     hand = shape.edited is not None and bool(shape.edited[k, c])
-    dot = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" class="dot{" hand" if hand else ""}"/>'
+    radius, kind = 3 if colour else 4, "dot hand" if hand else "dot"
+    dot = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" class="{kind}"/>'
     return drawn + _coloured(dot, colour, "fill")

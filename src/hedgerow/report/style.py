@@ -8,6 +8,8 @@ STYLE = """
   --warm: #b3541e; --bad: #a3261c; --bad-soft: #fbe9e6; --track: #e9eae4;
   --s1: #1f6f54; --s2: #6aa68d; --s3: #c9a227; --s4: #8a6fae; --s5: #b3541e; --s6: #4f7fa8;
   --s7: #d3d6cd;
+  --c1: #1f6f54; --c2: #c9a227; --c3: #4f7fa8; --c4: #b3541e; --c5: #8a6fae; --c6: #c2577f;
+  --c7: #3b3f8f; --c8: #7a8b1f; --c9: #17a2a2; --c10: #6b4a33;
 }
 @media (prefers-color-scheme: dark) {
   :root {
@@ -16,6 +18,8 @@ STYLE = """
     --warm: #e79a62; --bad: #ff9d8f; --bad-soft: #3a2220; --track: #2a3132;
     --s1: #6fcaa4; --s2: #3f8f72; --s3: #dcc064; --s4: #b39ad8; --s5: #e79a62; --s6: #83b4dd;
     --s7: #3d4647;
+    --c1: #6fcaa4; --c2: #dcc064; --c3: #83b4dd; --c4: #e79a62; --c5: #b39ad8; --c6: #e88fb0;
+    --c7: #8f95e8; --c8: #b4c455; --c9: #54cfcf; --c10: #c19a7e;
   }
 }
 * { box-sizing: border-box; }
@@ -49,6 +53,11 @@ h3 { margin: 0; font-size: 1rem; font-weight: 640; }
 .promise { border-left: .25rem solid var(--accent); }
 .promise.none { border-left-color: var(--bad); background: var(--bad-soft); }
 .promise.none p:first-child { color: var(--bad); font-weight: 640; }
+.alarm { margin: 1.25rem 0 0; padding: .75rem 1.25rem; border: 2px solid var(--bad);
+  border-radius: .75rem; background: var(--bad-soft); color: var(--bad); font-size: 1.125rem; }
+.alarm b { letter-spacing: .04em; }
+.wide { grid-column: span 2; }
+.full { grid-column: 1 / -1; }
 .promise p { max-width: 50rem; margin: 0 0 .75rem; }
 .promise p:first-child { font-size: 1.0625rem; }
 .promise p:not(:first-child) { color: var(--soft); font-size: .9375rem; }
@@ -59,6 +68,7 @@ figcaption {
   display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 .75rem;
   align-items: baseline; margin-bottom: .375rem; font-weight: 620; overflow-wrap: break-word;
 }
+figcaption span { min-width: 0; overflow-wrap: anywhere; }
 figcaption small { color: var(--soft); font-weight: 400; font-size: .8125rem; white-space: nowrap; }
 .mark {
   display: inline-block; margin-left: .4rem; padding: 0 .45rem; border-radius: 1rem;
@@ -73,12 +83,20 @@ svg .strong { fill: var(--ink); }
 .line { fill: none; stroke: var(--accent); stroke-width: 2; stroke-linejoin: round; }
 .band { fill: var(--band); stroke: none; }
 .whisker { stroke: var(--band); stroke-width: 8; stroke-linecap: round; }
+.whisker.thin { stroke-width: 4; }
 .dot { fill: var(--accent); }
 .dot.hand { fill: var(--warm); }
 .rows { fill: var(--rule); }
-.bar { fill: var(--accent); }
-.bar.pair { fill: var(--s6); }
-.noise { stroke: var(--ink); stroke-width: 2; }
+.importances { display: grid; grid-template-columns: minmax(4rem, auto) 1fr auto;
+  gap: .3rem .75rem; align-items: center; font-size: .8125rem; line-height: 1.3; }
+.importances > span:nth-child(3n + 1) { max-width: 16rem; text-align: right;
+  overflow-wrap: anywhere; }
+.importances .value { color: var(--soft); text-align: right; }
+.bars { position: relative; height: 1.125rem; }
+.bar { position: absolute; left: 0; top: .125rem; height: .875rem; border-radius: .125rem;
+  background: var(--accent); }
+.bar.pair { background: var(--s6); }
+.noise { position: absolute; top: 0; width: 2px; height: 1.125rem; background: var(--ink); }
 .stack { display: flex; height: 1.75rem; border-radius: .5rem; overflow: hidden; }
 .stack span { display: block; min-width: 2px; border-right: 2px solid var(--card); }
 .stack span:last-child { border-right: 0; }
@@ -95,6 +113,7 @@ td:last-child, th:last-child { padding-right: 0; }
 .scroll { overflow-x: auto; }
 .scroll svg, .scroll img { width: auto; max-width: none; }
 .picture { background: #fff; border-radius: .5rem; display: block; }
+.below { margin: .25rem 0 0; color: var(--soft); font-size: .8125rem; }
 .hint, .notes li { color: var(--soft); font-size: .9375rem; }
 .notes { margin: 1.25rem 0 0; padding-left: 1.1rem; max-width: 50rem; }
 details { margin-top: .5rem; font-size: .875rem; }
@@ -109,6 +128,13 @@ footer { margin-top: 4rem; padding-top: 1rem; border-top: 1px solid var(--rule);
   main { padding: 2rem 1rem 3rem; }
   h1 { font-size: 1.75rem; }
   .grid { grid-template-columns: minmax(0, 1fr); }
+  .wide { grid-column: auto; }
+  .card { padding: 1rem; }
+  .scroll table { font-size: .8125rem; }
+  th, td { padding-right: .5rem; }
+  .importances { grid-template-columns: 1fr auto; }
+  .importances > span:nth-child(3n + 1) { grid-column: 1 / -1; max-width: none; text-align: left;
+    margin-top: .25rem; }
 }
 @media print {
   :root {
@@ -117,11 +143,14 @@ footer { margin-top: 4rem; padding-top: 1rem; border-top: 1px solid var(--rule);
     --bad: #8a1c13; --bad-soft: #fff; --track: #eee;
     --s1: #14543f; --s2: #6aa68d; --s3: #c9a227; --s4: #8a6fae; --s5: #b3541e; --s6: #4f7fa8;
     --s7: #d3d6cd;
+    --c1: #1f6f54; --c2: #c9a227; --c3: #4f7fa8; --c4: #b3541e; --c5: #8a6fae; --c6: #c2577f;
+    --c7: #3b3f8f; --c8: #7a8b1f; --c9: #17a2a2; --c10: #6b4a33;
   }
   html { font-size: 12px; }
   main { max-width: none; padding: 0; }
   section { margin-top: 2rem; }
   h2, h3, .lead, .legend, figcaption { break-after: avoid; }
+  .lead, .tiles, .hint, .notes li { break-inside: avoid; }
   .card, figure, tr { break-inside: avoid; }
   .grid { grid-template-columns: repeat(3, 1fr); gap: .6rem; }
   figure { padding: .6rem .7rem .4rem; }
@@ -131,5 +160,8 @@ footer { margin-top: 4rem; padding-top: 1rem; border-top: 1px solid var(--rule);
   .scroll svg, .scroll img { max-width: 100%; }
   * { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
   @page { margin: 1.6cm; }
+  @page picture { size: landscape; }
+  .whole { page: picture; }
+  .scroll .picture { max-height: 15cm; }
 }
 """
