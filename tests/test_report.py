@@ -308,3 +308,26 @@ def test_a_browser_shows_it_without_complaint(tmp_path: Path, dark: bool) -> Non
     corner, darkest, lightest = shot.getpixel((2, 2)), *shot.getextrema()
     assert (corner < 60) if dark else (corner > 200)
     assert lightest - darkest > 180  # there is something to read
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="pdftotext is not installed")
+def test_on_paper_promises_are_unfolded_and_long_lists_are_left_out(tmp_path: Path) -> None:
+    model, ledger = trained()
+    page = report_html(model, ledger, evaluation_of(model))
+    (tmp_path / "report.html").write_text(page, "utf-8")
+    subprocess.run(
+        [
+            str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu",
+            f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={tmp_path / 'page.pdf'}",
+            f"file://{tmp_path / 'report.html'}",
+        ],
+        capture_output=True, timeout=120, check=True,
+    )  # fmt: skip
+    text = subprocess.run(
+        ["pdftotext", str(tmp_path / "page.pdf"), "-"], capture_output=True, text=True, check=True
+    ).stdout
+    assert "What the evaluation promises" in text
+    assert text.count("Whoever sees") == 2  # the model's promise and that of the evaluation
+    assert "All settings" in page
+    assert "All settings" not in text

@@ -94,7 +94,9 @@ def _shape(shape: Shape, least: float, explanation: Explanation) -> str:
         tag("span", breakable(shape.column) + marks),
         tag("small", f"mean effect {number(shape.importance)}"),
     )
-    numbers = tag("details", tag("summary", "Numbers"), _numbers(shape, explanation))
+    numbers = tag(
+        "details", tag("summary", "Numbers"), _numbers(shape, explanation), class_="screen"
+    )
     below = tag("p", told, class_="below") if (told := told_below(shape)) else ""
     return tag("figure", caption, shape_svg(shape, least), below, numbers, class_="card")
 

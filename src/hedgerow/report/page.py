@@ -187,7 +187,7 @@ def _training(explanation: Explanation) -> str:
             for both in zip_longest(shown[:half], shown[half:])
         ]
         inside = table(("setting", "value", "setting", "value"), rows)
-        parts.append(tag("details", tag("summary", "All settings"), inside))
+        parts.append(tag("details", tag("summary", "All settings"), inside, class_="screen"))
     if edits := edits_of(model):
         parts += [tag("h3", "Changed by hand", style="margin:1.5rem 0 .5rem"), _edits(edits)]
     return tag("section", *parts)

@@ -155,7 +155,8 @@ footer { margin-top: 4rem; padding-top: 1rem; border-top: 1px solid var(--rule);
   .grid { grid-template-columns: repeat(3, 1fr); gap: .6rem; }
   figure { padding: .6rem .7rem .4rem; }
   .card { padding: .8rem; }
-  details { display: none; }
+  details.screen { display: none; }
+  details::details-content { content-visibility: visible; display: block; }
   .scroll { overflow: visible; }
   .scroll svg, .scroll img { max-width: 100%; }
   * { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
