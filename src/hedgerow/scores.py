@@ -112,11 +112,12 @@ class RunningScores:
         """
         if wanted == NO_TREES and self.ref != NO_TREES:
             return np.zeros((self._rows.n_rows, self._n_outputs))
+        now, before = self._both
         if not step_trees:
-            return self._both[0]
-        if self._n_outputs == 1:
-            return np.asarray(self._both[:, :, 0].T)
-        return np.hstack(list(self._both))
+            return np.asarray(now)
+        return np.asarray(
+            self._both[:, :, 0].T if self._n_outputs == 1 else np.hstack([now, before])
+        )
 
     def sync(
         self, wanted: EnsembleRef, first: int, trees: Sequence[Tree], step_trees: int = 0
