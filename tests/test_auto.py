@@ -23,6 +23,7 @@ from hedgerow.growing.auto.bins import Bins, bins_of, cell_cuts, equal_mass
 from hedgerow.growing.auto.calibration import SCORE_EDGES, recalibrate
 from hedgerow.growing.auto.mains import INTERCEPT_STEP, _Average
 from hedgerow.growing.auto.parts import Parts, structure_of
+from hedgerow.growing.auto.rule import SEVERAL, balance
 from hedgerow.growing.auto.smoothing import (
     ROUGH,
     TAUS,
@@ -36,12 +37,20 @@ from hedgerow.growing.auto.smoothing import (
 from hedgerow.growing.auto.start import (
     Known,
     centre_and_spread,
+    chord,
     class_rates,
     even_counts,
     known_classes,
 )
 from hedgerow.growing.auto.tables import TAUS as TABLE_TAUS
-from hedgerow.growing.auto.tables import Spread, cell_weights, draw_columns, overlap
+from hedgerow.growing.auto.tables import (
+    Spread,
+    cell_weights,
+    draw_columns,
+    leading,
+    line_factor,
+    overlap,
+)
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Tree
 from hedgerow.presets import plan_for
@@ -320,6 +329,25 @@ def test_cell_weights_are_a_mean_over_tau_and_vanish_under_noise() -> None:
     assert np.abs(drowned).max() < 1e-3
 
 
+def test_categories_are_sorted_alike_however_the_classes_are_ordered() -> None:
+    rng = np.random.default_rng(6)
+    theta, counts = rng.normal(0, 1, (4, 9)), rng.uniform(1, 50, 9)
+    found = leading(theta, counts)
+    assert leading(theta[[2, 0, 3, 1]], counts) == pytest.approx(found)
+    assert np.abs(found).max() == found.max()
+    assert np.array_equal(leading(theta[:1], counts), theta[0])
+    one = np.outer([1.0, -0.5, -0.5], np.arange(9) - 3.0)  # all classes vary along one line
+    assert np.argsort(leading(one, counts)).tolist() == list(range(9))
+    assert not leading(np.zeros((3, 9)), counts).any()
+
+
+def test_an_overshoot_of_several_outputs_is_taken_back_faster() -> None:
+    assert line_factor(-90.0, 100.0, 1.0, 1.0, 0.3) == pytest.approx(0.3)
+    assert line_factor(-90.0, 100.0, 1.0, 1.0, 0.6) == pytest.approx(0.6)
+    assert line_factor(20.0, 100.0, 1.0, 1.0, 0.3) == pytest.approx(1.2, abs=0.001)
+    assert line_factor(90.0, 1.0, 500.0, 1.0, 0.3) == pytest.approx(1.0, abs=0.001)
+
+
 def test_tables_draw_no_column_twice_and_no_column_without_a_chance() -> None:
     chance = np.array([0.5, 0.0, 0.3, 0.2])
     for number in range(50):
@@ -341,6 +369,28 @@ def test_denominators_have_the_base_rate_in_every_bin() -> None:
     assert known.counts[0].tolist() == [95.0, 30.0, 8.0]  # the empty bin: two deviations
     assert known.hessians[0][0] == pytest.approx(0.16 * known.counts[0])
     assert known.z[0][0] == pytest.approx([5 - 0.2 * 95, 20 - 0.2 * 30, 0.0])
+
+
+def test_a_rare_class_that_is_frequent_in_one_bin_has_a_larger_denominator_there() -> None:
+    cells = [np.array([[900.0, 50.0, 0.0], [900.0, 50.0, 0.0], [3.0, 40.0, 0.0]])]
+    bins, rates = [Bins((0,), np.arange(3))], np.array([0.49, 0.49, 0.02])
+    plain, steep = (known_classes(cells, bins, rates, 2.0, 1.0, steep) for steep in (False, True))
+    assert steep.hessians[0][:2] == pytest.approx(plain.hessians[0][:2], rel=1e-3)
+    assert steep.hessians[0][2, 0] == plain.hessians[0][2, 0]
+    assert steep.hessians[0][2, 1] > 2 * plain.hessians[0][2, 1]
+    again = known_classes(cells, bins, rates, 40.0, 1.0, True)  # less sure: noise, perhaps
+    assert np.array_equal(
+        again.hessians[0], known_classes(cells, bins, rates, 40.0, 1.0).hessians[0]
+    )
+
+
+def test_a_chord_leads_from_the_base_rate_to_the_rate() -> None:
+    base, rate = np.array([[0.01], [0.2]]), np.array([[0.3, 0.005], [0.9, 0.2]])
+    found = chord(base, rate)
+    apart = math.log(0.3 / 0.7) - math.log(0.01 / 0.99)
+    assert found[0, 0] == pytest.approx(0.29 / apart)
+    assert found[1, 0] > 0.2 * 0.8 / 2
+    assert found[0, 1] == found[1, 1] == 0.0
 
 
 def test_rates_are_shares_whatever_the_noise() -> None:
@@ -386,12 +436,13 @@ def test_recalibration_finds_a_wrong_slope() -> None:
     st.integers(1, 5000),
     st.floats(1e-6, 100),
     st.sampled_from(["binary", "multiclass", "regression"]),
-    st.one_of(st.none(), st.floats(0.005, 0.995)),
+    st.one_of(st.none(), st.lists(st.floats(0.005, 0.995), min_size=2, max_size=9)),
 )
 def test_the_rule_spends_all_of_the_budget_and_no_more(
-    n_rows: float, n_columns: int, mu: float, task: str, rate: float | None
+    n_rows: float, n_columns: int, mu: float, task: str, weights: list[float] | None
 ) -> None:
-    rule = rule_for(n_rows, n_columns, mu, task, rate)
+    rates = None if weights is None else [w / sum(weights) for w in weights]
+    rule = rule_for(n_rows, n_columns, mu, task, rates)
     assert rule.n_rounds <= 16
     shares = (rule.start_share, rule.label_share, rule.final_share, rule.table_share)
     assert all(share >= 0 for share in shares)
@@ -403,13 +454,29 @@ def test_the_rule_spends_all_of_the_budget_and_no_more(
 
 
 def test_two_classes_have_tables_only_where_the_rarer_one_carries_them() -> None:
-    assert rule_for(84_000, 10, 0.033, "binary", 0.07).table_share == 0.0  # S = 877, effective 228
-    assert rule_for(84_000, 10, 0.033, "binary", 0.5).table_share > 0.25
+    assert (
+        rule_for(84_000, 10, 0.033, "binary", (0.93, 0.07)).table_share == 0.0
+    )  # S = 877, effective 228
+    assert rule_for(84_000, 10, 0.033, "binary", (0.5, 0.5)).table_share > 0.25
+
+
+def test_several_classes_have_tables_only_where_they_carry_them() -> None:
+    three, ten = [1 / 3] * 3, [0.1] * 10
+    assert balance(three) * 800 > SEVERAL > balance(ten) * 1900
+    for n_rows, rates, some in ((8000, three, True), (7000, three, False), (19_000, ten, False)):
+        rule = rule_for(n_rows, 16, 0.4, "multiclass", rates)  # S is a tenth of the rows
+        assert (rule.table_rounds > 0) == some
+        assert rule.heavy == some
+        assert rule.main_rounds == 6
+    much = rule_for(400_000, 54, 0.25, "multiclass", three)
+    assert much.table_share == pytest.approx(0.4)
+    assert much.n_rounds == 16
 
 
 def test_early_rounds_are_forgotten_where_the_rarer_class_is_seen_well() -> None:
     def memory(rate: float | None, n_rows: float = 24_000, task: str = "binary") -> float:
-        return rule_for(n_rows, 6, 0.037, task, rate).memory  # S = 363
+        rates = None if rate is None else (1 - rate, rate)
+        return rule_for(n_rows, 6, 0.037, task, rates).memory  # S = 363
 
     assert memory(0.28) == pytest.approx(0.8, abs=0.01)
     assert 0.8 < memory(0.18) < 0.95
@@ -501,7 +568,7 @@ def test_a_run_whose_counts_were_lost_still_learns(
 
 
 def test_even_counts_hold_every_row_once_in_every_column() -> None:
-    two = even_counts([4, 7], 50.0, 0.2, 2)
+    two = even_counts([4, 7], 50.0, (0.8, 0.2), 2)
     assert [c.sum(axis=1).tolist() for c in two] == [pytest.approx([40.0, 10.0])] * 2
     assert np.ptp(two[1], axis=1).max() == 0.0
     assert even_counts([5], 30.0, None, 3)[0].sum(axis=1) == pytest.approx([10.0, 10.0, 10.0])

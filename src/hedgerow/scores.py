@@ -108,12 +108,16 @@ class RunningScores:
     def at(self, wanted: EnsembleRef, step_trees: int = 0) -> NDArray[np.float64]:
         """The scores a question refers to: (row, output); `sync` comes first.
 
-        With `step_trees`, a further column has the scores before that step; only losses of one
-        output are asked about steps.
+        With `step_trees`, as many further columns have the scores before that step.
         """
         if wanted == NO_TREES and self.ref != NO_TREES:
             return np.zeros((self._rows.n_rows, self._n_outputs))
-        return self._both[:, :, 0].T if step_trees else self._both[0]
+        now, before = self._both
+        if not step_trees:
+            return np.asarray(now)
+        return np.asarray(
+            self._both[:, :, 0].T if self._n_outputs == 1 else np.hstack([now, before])
+        )
 
     def sync(
         self, wanted: EnsembleRef, first: int, trees: Sequence[Tree], step_trees: int = 0

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.federation.base import Federation
+from hedgerow.losses import loss_for
 from hedgerow.privacy.mechanisms import noise_from
 from hedgerow.privacy.plan import Wish, make_plan
 from hedgerow.queries import LabelSums, SumQuery, size_of, step_trees
@@ -96,10 +97,9 @@ def check_query(
     `finished_blocks`, by no more than its dearest node pays.
     """
     query.check(schema)
-    if step_trees(query) and scores.shape[1] == 1:
-        steps = np.resize([1.0, -1.0, 0.0, 0.5, -1e-9, 1e300, -np.inf, np.nan], len(scores))
-        before = np.nan_to_num(scores[:, 0]) - steps * getattr(query, "step_scale", 1.0)
-        scores = np.column_stack([scores, before])
+    if step_trees(query) and scores.shape[1] == loss_for(schema.label).n_outputs:
+        steps = worst_steps(rows, scores.shape[1]) * getattr(query, "step_scale", 1.0)
+        scores = np.hstack([scores, np.nan_to_num(scores, posinf=1e300, neginf=-1e300) - steps])
     weights = np.concatenate([np.full(b.size, b.weight) for b in query.blocks])
     total = np.zeros(size_of(query), np.int64)
     together = query.answer(rows, scores, schema, bits)
@@ -125,6 +125,20 @@ def check_query(
     _check_price(query)
     if needs_exact_sums(query) and bits == getattr(query, "fine_bits", bits):
         _check_exact_sums(query, schema, rows, scores)
+
+
+def worst_steps(rows: Rows, n_outputs: int) -> NDArray[np.float64]:
+    """Steps (row, output) that press against their bound, beyond it, and what no step can be.
+
+    Of several outputs the row's own class, or it and the next one, moves against the others.
+    """
+    if n_outputs == 1:
+        return np.resize([1.0, -1.0, 0.0, 0.5, -1e-9, 1e300, -np.inf, np.nan], (rows.n_rows, 1))
+    own = np.arange(n_outputs) == rows.target[:, None]  # (row, output)
+    toward = np.where(own, 1.0, -1.0)
+    toward[4::5] *= np.roll(own, 1, axis=1)[4::5] - 0.5
+    sizes = [0.5, -0.5, -0.5, 3.0, -1.0, -1e-9, 1e300, -np.inf, np.nan, 0.0, -2.0]
+    return np.asarray(toward * np.resize(sizes, (rows.n_rows, 1)))
 
 
 def _check_price(query: Any) -> None:

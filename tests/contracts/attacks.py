@@ -132,7 +132,7 @@ def column_sums(schema: Schema) -> list[ColumnSums]:
 
 
 def stepped(schema: Schema) -> list[LeafSums]:
-    """Every update with one gradient and one Hessian, with a step, clamped and not."""
+    """Every update that steps can be tried with, clamped and not."""
     loss, trees = loss_for(schema.label), EnsembleRef(3, "x" * 64)
     return [
         replace(
@@ -140,7 +140,7 @@ def stepped(schema: Schema) -> list[LeafSums]:
             step_trees=step_trees, step_scale=scale,
         )
         for update in UPDATES
-        if loss.bound(update).first == loss.bound(update).second == 1
+        if loss.bound(update).second == loss.n_outputs
         for n_trees, clip, step_trees, scale in (
             (1, math.inf, 1, 1.0), (3, 0.5, 3, 0.25), (1, 0.3, 2, 1e-3),
         )
@@ -325,9 +325,8 @@ def with_steps(query: Any, scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """The scores a question gets: with those before the step beside them if it tries one."""
     if not step_trees(query):
         return scores
-    steps = np.resize([1.0, -1.0, 0.3, -7.0, 0.0, math.nan], len(scores))
-    before = np.nan_to_num(scores[:, 0]) - steps * query.step_scale
-    return np.column_stack([scores, before])
+    steps = np.resize([1.0, -1.0, 0.3, -7.0, 0.0, math.nan], scores.shape)
+    return np.hstack([scores, np.nan_to_num(scores, posinf=1e300) - steps * query.step_scale])
 
 
 def targets_of(schema: Schema) -> list[float]:

@@ -56,7 +56,7 @@ def test_a_clipped_bound_that_forgets_the_hessian_is_found(
         attack_all([replace(clipped)], "binary")
 
 
-@pytest.mark.parametrize("task", ["binary", "number"])
+@pytest.mark.parametrize("task", SCHEMAS)
 def test_a_step_that_is_not_clamped_to_one_is_found(
     task: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,7 +75,7 @@ def test_a_step_that_is_not_clamped_to_one_is_found(
             attack_all([query], task)
 
 
-@pytest.mark.parametrize("task", ["binary", "number"])
+@pytest.mark.parametrize("task", SCHEMAS)
 def test_a_step_that_is_not_counted_is_found(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     right = LeafSums.sensitivity.fget  # type: ignore[attr-defined]
     forgetful = property(lambda self: right(replace(self, step_trees=0)))

@@ -191,7 +191,9 @@ def test_column_sums_that_make_no_sense_are_refused(changes: dict[str, Any]) -> 
         ("binary", {"step_scale": math.inf}),
         ("binary", {"step_scale": math.nan}),
         ("binary", {"clip": math.nan}),
-        ("softmax-3", {}),
+        ("softmax-3", {"update": "gradient"}),  # there is one count beside three gradients
+        ("softmax-3", {"update": "averaging"}),
+        ("softmax-7", {"step_trees": 4}),
     ],
     ids=str,
 )

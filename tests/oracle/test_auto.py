@@ -17,7 +17,7 @@ from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.verify import verify
 from hedgerow.queries import SumQuery, step_trees
 from hedgerow.queries.noise import noise_for
-from hedgerow.schema import Schema
+from hedgerow.schema import Label, Schema
 from hedgerow.scores import RunningScores
 from hedgerow.settings import Privacy
 from hedgerow.tables import Rows, rows_of
@@ -57,6 +57,28 @@ def test_any_number_of_parties_gives_the_same_model(loss: str, epsilon: float) -
         ]
     assert len(models[0].trees) > 1
     assert all(model == models[0] for model in models[1:])
+    assert (n_tables(models[0]) > 100) == (epsilon > 1)
+
+
+def n_tables(model: Ensemble) -> int:
+    """Trees over two columns and more."""
+    return sum(len(set(t.structure.feature.tolist()) - {-1}) > 1 for t in model.trees)
+
+
+def test_permuting_the_classes_permutes_the_model_and_its_tables() -> None:
+    schema, order, table = schema_of("softmax-3"), [2, 0, 1], table_of(500, 1)
+    classes = schema.label.classes
+    turned = schema.with_label(Label(schema.label.name, tuple(classes[k] for k in order)))
+    with noise_off():
+        one, two = (
+            trained(s, rows_of(table, s), 1, "coordinator", 200.0)[0] for s in (schema, turned)
+        )
+    assert n_tables(one) > 100
+    for first, second in zip(one.trees, two.trees, strict=True):
+        structures = (first.structure.arrays(), second.structure.arrays())
+        assert all(np.array_equal(a, structures[1][n]) for n, a in structures[0].items())
+        assert np.allclose(first.values[:, order], second.values, rtol=1e-4, atol=1e-5)
+    assert np.allclose(one.predict(table)[:, order], two.predict(table), atol=1e-4)
 
 
 @pytest.mark.parametrize("trust", ["coordinator", "parties", "nobody"])

@@ -101,8 +101,11 @@ def _of_main_effects(facts: Facts, plan: Plan) -> Expected:
     """
     schema, columns = facts.schema, len(facts.schema.columns)
     mu = mu_of_a_row(plan, schema, facts.n_rows) / _growth(plan, facts.n_parties)
-    rate = facts.rate if facts.task == "binary" else None
-    rule = rule_for(facts.n_rows, columns, mu, facts.task, rate)
+    classes = len(schema.label.classes)
+    rates = [1 / classes] * classes if classes else None
+    if facts.task == "binary":
+        rates = [1 - facts.rate, facts.rate]
+    rule = rule_for(facts.n_rows, columns, mu, facts.task, rates)
     bound = loss_for(schema.label).bound("slope", rule.clip).l2
     noise = math.sqrt(columns) * bound / (mu * math.sqrt(rule.main_share))
     leaf = noise / (facts.n_rows / rule.n_bins * _hessian(facts))

@@ -73,10 +73,14 @@ def column_hessians(*arguments: Any) -> Ints:
 
 
 def step_sums(scores: Floats, before: Floats, scale: float, target: Any, *kernel: int) -> Ints:
-    """How good a step was: the sums of g u and h u^2, u the step in units of `scale`: (2,).
+    """How good a step was: its slope and curvature, u the step in units of `scale`: (2,).
 
-    `kernel` are bits, loss, update and clip.
+    The sums of g u and h u^2; of several outputs, those of `loops.softmax_step_sums`. `kernel` are
+    bits, loss, update and clip.
     """
+    if kernel[1] == SOFTMAX:
+        loop = loops.softmax_step_sums
+        return _summed(loop, target, scores, before, float(scale), target, kernel[0])
     return _summed(loops.step_sums, target, scores, before, float(scale), target, *kernel)
 
 

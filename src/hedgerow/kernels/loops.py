@@ -498,6 +498,57 @@ def step_sums(
 
 
 @njit(cache=True, nogil=True)
+def _centred_step(now: Any, before: Any, scale: float, out: Any) -> None:
+    """A row's step of every output, less the middle of them, on a grid of 2**-20: (output,).
+
+    In units of `scale` and clamped to +-1/2, so that no two outputs are more than 1 apart. A step
+    that is no number counts as 0.
+    """
+    low, high = math.inf, -math.inf
+    for k in range(now.shape[0]):
+        step = (now[k] - before[k]) / scale
+        step = min(max(step, -1e9), 1e9) if step == step else 0.0
+        low, high = min(low, step), max(high, step)
+    for k in range(now.shape[0]):
+        step = (now[k] - before[k]) / scale
+        step = min(max(step, -1e9), 1e9) if step == step else 0.0
+        out[k] = _fixed(min(max(step - (low + high) / 2, -0.5), 0.5), 1048576.0)
+
+
+@njit(cache=True, nogil=True)
+def softmax_step_sums(
+    scores: Floats, before: Floats, scale: float, target: Any, bits: int, first: int, stop: int
+) -> Ints:
+    """Sums over the rows of slope and curvature of the softmax loss along a step: (2,).
+
+    The slope is the mean of the steps u_k under the row's probabilities less that of its own class,
+    the curvature their variance. Probabilities are those of `softmax`, on its grid a distribution;
+    the slope is truncated toward zero and the curvature held below the exact one.
+    """
+    n = scores.shape[1]
+    total = np.zeros(2, np.int64)
+    rows, step = np.empty((BLOCK, 2 * n), np.int64), np.empty(n, np.int64)
+    for begin in range(first, stop, BLOCK):
+        size = min(BLOCK, stop - begin)
+        row_numbers(SOFTMAX, NEWTON, NO_CLIP, scores, target, bits, 2 * n, begin, size, rows)
+        for i in range(size):
+            _centred_step(scores[begin + i], before[begin + i], scale, step)
+            own = np.int64(target[begin + i])
+            mean: Any = np.int64(0)
+            square: Any = np.int64(0)
+            for k in range(n):
+                if k != own:
+                    apart: Any = step[k] - step[own]
+                    mean += rows[i, k] * apart
+                    square += rows[i, k] * ((apart * apart) >> 20)
+            slope: Any = abs(mean) >> 20
+            total[0] += slope if mean > 0 else -slope
+            above: Any = (((slope + 1) * (slope + 1)) >> bits) + 1  # of the slope's exact square
+            total[1] += max((square >> 20) - above, np.int64(0))
+    return total
+
+
+@njit(cache=True, nogil=True)
 def add_scores(
     narrow: Any, wide: Any, scores: Floats, trees: Any, place: Any, start: Any, after: Any,
     nodes: Any, values: Any, first: int, stop: int,

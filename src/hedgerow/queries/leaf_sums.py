@@ -23,6 +23,7 @@ from hedgerow.schema import Schema
 from hedgerow.tables import Rows
 
 MAX_TREES = 100_000
+STEP_CURVE_SCALE = 3.33  # of several outputs: the curvature along a step beside its slope
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,9 @@ class LeafSums:
     class counts (or, for numbers, their sum and the count).
 
     With `step_trees`, two numbers more say how good the last step was: the sums of g u and h u^2,
-    u the step of each row.
+    u the step of each row. With several outputs they are slope and curvature of the softmax loss
+    along the step: mean of the u_k under the row's probabilities less that of its own class, and
+    their variance.
     """
 
     structures: tuple[Structure, ...]
@@ -42,7 +45,8 @@ class LeafSums:
     update: str = "newton"
     clip: float = math.inf  # gradients are clamped to it
     step_trees: int = 0  # above 0: the last so many trees of the ensemble are a step that is tried
-    step_scale: float = 1.0  # the step is counted in units of it, and clamped to +-1
+    # The step is counted in units of it, and clamped: to +-1, of several outputs to 1 apart.
+    step_scale: float = 1.0
     kind: ClassVar[str] = "leaf-sums"
 
     @cached_property
@@ -57,14 +61,32 @@ class LeafSums:
     def blocks(self) -> tuple[Block, ...]:
         bound, n = self.bound, self.n_leaves
         second = (Block(n * bound.second, 1 / bound.second_scale),) if bound.second else ()
-        step = (Block(1), Block(1, 1 / bound.second_scale)) if self.step_trees else ()
+        first, then = self.step_noise
+        step = (Block(1, first), Block(1, then)) if self.step_trees else ()
         return (Block(n * bound.first), *second, *step)
+
+    @property
+    def step_noise(self) -> tuple[float, float]:
+        """Noise of the two numbers about the step, in units of that of gradients."""
+        bound = self.bound
+        if bound.first == 1:
+            return 1.0, 1 / bound.second_scale
+        return 1 / bound.l2, 1 / (STEP_CURVE_SCALE * bound.l2)
 
     @property
     def sensitivity(self) -> Sensitivity:
         # A row lands in exactly one leaf of each tree of the batch and adds its numbers there, the
         # same in every tree: the norm is sqrt(trees) times the loss's bound of one row. With a step
         # u between -1 and 1 it adds (g u, h u^2) as well, no longer than (g, h): as one tree more.
+        #
+        # With several outputs it adds x = m - u_y and the variance v of the u_k, m their mean under
+        # the row's probabilities p. The u_k lie between a and b, b - a <= 1. Let x >= 0 (else turn
+        # all signs) and s = m - a. Then x <= s, as u_y >= a, and v <= (b - m)(m - a) <= s (1 - s)
+        # (Bhatia and Davis 2000). So x^2 + (c v)^2 <= s^2 + c^2 s^2 (1 - s)^2, at most 1 for c =
+        # 3.33 as in `losses.Logistic`, and x + c v <= (1 + c)^2 / (4 c) < 1.41. In the units of
+        # `step_noise` that is bound.l2 long, as one tree more, and in l1 1.41 bound.l2, less than
+        # bound.l1: Newton's is at least 3, its l2 at most sqrt 2. That a clip clamps gradients
+        # does not matter here: p is that of the row. On the grid p is a distribution, too.
         bound, n_trees = self.bound, len(self.structures) + (self.step_trees > 0)
         return Sensitivity(l1=n_trees * bound.l1, l2=math.sqrt(n_trees) * bound.l2)
 
@@ -89,8 +111,8 @@ class LeafSums:
         return {}
 
     def _check_step(self) -> None:
-        one = self.bound.first == self.bound.second == 1
-        if not 0 <= self.step_trees <= self.ensemble.length or (self.step_trees and not one):
+        known = self.bound.first == self.bound.second == 1 or self.update == "newton"
+        if not 0 <= self.step_trees <= self.ensemble.length or (self.step_trees and not known):
             raise FormatError("leaf sums try a step that the ensemble, or the loss, does not have")
         if not (self.step_scale > 0 and math.isfinite(self.step_scale)):
             raise FormatError("leaf sums count a step in units of nothing")
@@ -103,7 +125,7 @@ class LeafSums:
         kernel = (bits, loss_named(self.loss).code, UPDATES[self.update], clip, self.bound.width)
         if not self.step_trees:
             return routes.leaf_sums(rows.codes, scores, rows.target, *kernel).ravel()
-        now, before = np.ascontiguousarray(scores[:, :1]), np.ascontiguousarray(scores[:, 1:])
+        now, before = (np.ascontiguousarray(part) for part in np.hsplit(scores, 2))
         total = routes.leaf_sums(rows.codes, now, rows.target, *kernel).ravel()
         step = kernels.step_sums(now, before, self.step_scale, rows.target, *kernel[:4])
         return np.concatenate([total, step])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -54,8 +55,7 @@ def later(schema: Schema, settings: Settings) -> Later:
         n = n_bins_of(grid, cell_cuts(grid, MOST_CELLS))
         cells, bins = cells + n, bins + (min(n, MOST_BINS) if grid.ordered else n)
     numbers = cells * max(2, classes) + 6 * bins * outputs + LABEL_CELLS + 4 * max(2, classes) + 64
-    if task != "multiclass":
-        numbers += 9 * (MOST_TABLE_NUMBERS + 2)
+    numbers += 9 * (outputs * MOST_TABLE_NUMBERS + 2)
     kinds = (ColumnSums.kind, LabelSums.kind, LeafSums.kind, ScoreCounts.kind)
     share = 1.0 - (0.0 if settings.rows_hint else COUNT_SHARE)
     slots = MOST_ROUNDS - (0 if settings.rows_hint else 1)
@@ -68,7 +68,9 @@ def rule_of_plan(plan: Plan, schema: Schema) -> Rule | None:
     if not n_rows:
         return None
     mu = mu_of_a_row(plan, schema, n_rows)
-    return rule_for(n_rows, len(schema.columns), mu, schema.label.task)
+    classes = len(schema.label.classes)
+    equal = [1 / classes] * classes if classes else None  # nothing is known of them yet
+    return rule_for(n_rows, len(schema.columns), mu, schema.label.task, equal)
 
 
 def grow(gate: Gate) -> Ensemble:
@@ -77,8 +79,7 @@ def grow(gate: Gate) -> Ensemble:
     A slot that an earlier process charged and lost is skipped; what it would have said is missing.
     """
     run = Run(gate)
-    n_rows, rate = _count(run)
-    run.settle(n_rows, rate)
+    run.settle(*_count(run))
     _learn_label(run)
     _learn_counts(run)
     main_rounds(run)
@@ -107,8 +108,8 @@ def _check_directions(schema: Schema, settings: Settings) -> None:
         )
 
 
-def _count(run: Run) -> tuple[float, float | None]:
-    """Rows, and the share of the second of two classes: noisy, unless the rows are public."""
+def _count(run: Run) -> tuple[float, Sequence[float] | None]:
+    """Rows, and the shares of the classes: noisy, unless the rows are public."""
     hint, classes = run.gate.plan.settings.rows_hint, run.schema.label.classes
     if hint:
         return float(hint), None
@@ -117,8 +118,10 @@ def _count(run: Run) -> tuple[float, float | None]:
     except SlotSpent:
         return 1.0, None
     n_rows = max(float(values.sum() if classes else values[0]), 1.0)
-    rate = min(max(float(values[1]) / n_rows, 0.02), 0.98) if len(classes) == 2 else None
-    return n_rows, rate
+    if len(classes) == 2:
+        rate = min(max(float(values[1]) / n_rows, 0.02), 0.98)
+        return n_rows, (1 - rate, rate)
+    return n_rows, class_rates([values[:, None]]).tolist() if classes else None
 
 
 def _learn_label(run: Run) -> None:
@@ -145,9 +148,9 @@ def _learn_counts(run: Run) -> None:
     if release is not None:
         noise, cells = release.unit, query.split(release.values)
     else:  # lost: the row count, spread evenly, makes bins; nothing is known about the label
-        noise, cells = 0.0, even_counts(query.n_bins, run.n_rows, run.rate, classes)
-    if classes == 2 and run.gate.plan.settings.rows_hint:  # no count has told the base rate yet
-        run.settle(float(run.gate.plan.settings.rows_hint), float(class_rates(cells)[1]))
+        noise, cells = 0.0, even_counts(query.n_bins, run.n_rows, run.rates, classes)
+    if classes and run.gate.plan.settings.rows_hint:  # no count has told the classes' shares yet
+        run.settle(float(run.gate.plan.settings.rows_hint), class_rates(cells).tolist())
         rule = run.rule
     counts = [of.sum(axis=0) if classes else of[1] for of in cells]
     of_count = noise * math.sqrt(classes) if classes else noise / query.bound.second_scale
@@ -157,7 +160,8 @@ def _learn_counts(run: Run) -> None:
     ]
     if classes:
         rates = class_rates(cells)
-        run.known = known_classes(cells, run.bins, rates, noise, rule.floor)
+        steep = classes > 2 and rule.table_rounds > 0
+        run.known = known_classes(cells, run.bins, rates, noise, rule.floor, steep)
         start = np.array([math.log(rates[1] / rates[0])]) if classes == 2 else np.log(rates)
     else:
         run.known = known_numbers(cells, run.bins, noise / run.spread, of_count, run.spread)

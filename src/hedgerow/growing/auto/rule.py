@@ -7,6 +7,7 @@ a question about all m columns, if it had the whole budget. With rare classes le
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 MOST_ROUNDS = 16  # questions in all
@@ -18,6 +19,7 @@ LOW_NUMBERS = 60.0  # S below which a label that is a number is seen through noi
 LABEL_CELLS, FEW_LABEL_CELLS = 64, 8  # of its histogram: where little is seen, few and well paid
 FORGET = 150.0  # effective S from which on early rounds count less
 POOR, RICH = 300.0, 480.0  # effective S: below, tables cost more than they say; above, they pay
+SEVERAL = 700.0  # the same for more than two classes, whose rows have more noise
 HUGE, MANY_ROWS = 4000.0, 200_000  # S and rows that fill cells of 5^4 and 8^3
 
 
@@ -62,20 +64,31 @@ class Rule:
         return 2 + self.main_rounds + self.table_rounds + extra
 
 
+def balance(rates: Sequence[float]) -> float:
+    """How much of S the classes carry: 4 p (1 - p), averaged over the rows' own classes.
+
+    Of two classes it is 4 p (1 - p) itself; ten equal ones carry a third.
+
+    >>> round(balance([0.5, 0.5]), 2), round(balance([0.1] * 10), 2)
+    (1.0, 0.36)
+    """
+    return 4 * sum(rate**2 * (1 - rate) for rate in rates)
+
+
 def rule_for(
-    n_rows: float, n_columns: int, mu: float, task: str, rate: float | None = None
+    n_rows: float, n_columns: int, mu: float, task: str, rates: Sequence[float] | None = None
 ) -> Rule:
-    """Settings from a (noisy) row count, the number of columns, mu, the task and a base rate.
+    """Settings from a (noisy) row count, the number of columns, mu, the task and class shares.
 
     >>> rule_for(30_000, 14, 0.04, "binary").n_bins
     14
     """
     s = max(n_rows, 1.0) * mu / math.sqrt(n_columns)
-    effective = s if rate is None else 4 * rate * (1 - rate) * s
+    effective = s if rates is None else balance(rates) * s
     numbers = task == "regression"
     cells = min(max(math.floor(0.8 * math.sqrt(s)), 6), 32)
     tables = _table_share(s, effective, task)
-    rich = effective >= RICH and task != "multiclass"
+    rich = effective >= RICH and (tables > 0 or task != "multiclass")
     huge = rich and s >= HUGE and n_rows >= MANY_ROWS
     rule = Rule(
         strength=s,
@@ -86,7 +99,7 @@ def rule_for(
         start_share=0.30 if s < 100 else 0.15,
         table_share=tables,
         final_share=0.02,
-        main_rounds=4 if tables else 6,
+        main_rounds=4 if tables and task != "multiclass" else 6,
         table_rounds=9 if tables else 0,
         n_tables=16 if rich and not huge else 12,
         shapes=_shapes(rich, huge),
@@ -136,7 +149,8 @@ def _shapes(rich: bool, huge: bool) -> tuple[tuple[int, int], ...]:
 def _table_share(s: float, effective: float, task: str) -> float:
     """A quarter of the budget where tables begin to pay, half where there is plenty."""
     if task == "multiclass":
-        return 0.0
+        share = min(0.25 + 0.1 * math.log2(max(effective, 1.0) / SEVERAL), 0.4)
+        return share if effective >= SEVERAL else 0.0
     if effective >= RICH and task == "binary":
         return min(0.25 + 0.1 * math.log2(effective / RICH), 0.5)
     if effective < POOR and task == "binary":

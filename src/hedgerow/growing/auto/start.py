@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hedgerow.growing.auto.bins import EMPTY, Bins
 
 Floats = NDArray[np.float64]
+SURE = 2.0  # noise deviations by which a class must be more frequent in a bin, to be believed
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,14 +25,14 @@ class Known:
 
 
 def even_counts(
-    n_cells: Sequence[int], n_rows: float, rate: float | None, n_classes: int
+    n_cells: Sequence[int], n_rows: float, rates: Sequence[float] | None, n_classes: int
 ) -> list[Floats]:
     """What stands in for counts that were lost: a (noisy) row count, the same in every cell.
 
     By class (class, cell); for numbers sums of gradients, all nothing, and rows: (2, cell).
     """
     if n_classes:
-        shares = np.full(n_classes, 1 / n_classes) if rate is None else np.array([1 - rate, rate])
+        shares = np.full(n_classes, 1 / n_classes) if rates is None else np.asarray(rates)
     else:
         shares = np.array([0.0, 1.0])
     return [np.repeat(n_rows * shares[:, None] / n, n, axis=1) for n in n_cells]
@@ -50,12 +51,18 @@ def class_rates(counts: list[Floats], least: float = 0.005) -> Floats:
 
 
 def known_classes(
-    cells: list[Floats], bins: list[Bins], rates: Floats, noise: float, floor: float
+    cells: list[Floats],
+    bins: list[Bins],
+    rates: Floats,
+    noise: float,
+    floor: float,
+    steep: bool = False,
 ) -> Known:
     """Counts by class and cell to denominators n p (1 - p), with p the base rate in every bin.
 
     A bin's own rate is a ratio of two noisy counts: where a class is rare it is mostly noise, and
-    denominators several times too large or too small followed from it.
+    denominators several times too large or too small followed from it. `steep` looks at it all the
+    same, where it is surely far above the base rate.
     """
     outputs = slice(1, 2) if len(rates) == 2 else slice(None)
     base = rates[outputs, None]
@@ -66,9 +73,24 @@ def known_classes(
         n = np.maximum(total, floor * noise)
         counts.append(n)
         hessians.append(n * base * (1 - base))
+        if steep:
+            sure = (chosen - SURE * noise * np.sqrt(column.n_cells)) / np.maximum(n, 1.0)
+            hessians[-1] = np.maximum(hessians[-1], n * chord(base, sure))
         z.append(chosen - base * total)
     r = rates[outputs]
     return Known(counts, hessians, z, noise**2 * ((1 - r) ** 2 + (len(rates) - 1) * r**2))
+
+
+def chord(base: Floats, rate: Floats) -> Floats:
+    """The mean slope of a probability over its log-odds from `base` up to `rate`; 0 below `base`.
+
+    A class that is rare, and frequent in one bin, has a slope of base (1 - base) at the base rate
+    and a far larger one on the way: a step by the former overshoots many times, again and again.
+    """
+    base, high = np.broadcast_arrays(base, np.clip(rate, base, np.maximum(base, 0.98)))
+    above = high > 1.001 * base
+    apart = np.log(high / (1 - high)) - np.log(base / (1 - base))
+    return np.asarray(np.where(above, (high - base) / np.where(above, apart, 1.0), 0.0))
 
 
 def known_numbers(

@@ -40,7 +40,7 @@ class Run:
     gate: Gate
     rule: Rule = field(init=False)
     n_rows: float = field(init=False)  # noisy or public
-    rate: float | None = field(init=False)  # of the second of two classes, noisy, if it is known
+    rates: Sequence[float] | None = field(init=False)  # shares of the classes, noisy, if known
     known: Known = field(init=False)
     bins: list[Bins] = field(init=False)
     theta: list[Floats] = field(init=False)  # scores of a column: (output, bin)
@@ -60,11 +60,11 @@ class Run:
         signs = settings.directions
         self.direction = [signs.get(name, 0) for name in schema.names]  # of each column, 0 = any
 
-    def settle(self, n_rows: float, rate: float | None) -> None:
+    def settle(self, n_rows: float, rates: Sequence[float] | None) -> None:
         """Fix the settings by the public rule."""
-        plan, self.n_rows, self.rate = self.gate.plan, n_rows, rate
+        plan, self.n_rows, self.rates = self.gate.plan, n_rows, rates
         mu = mu_of_a_row(plan, self.schema, n_rows)
-        self.rule = rule_for(n_rows, len(self.columns), mu, self.task, rate)
+        self.rule = rule_for(n_rows, len(self.columns), mu, self.task, rates)
         self.gate.expect(self.rule.n_rounds - bool(plan.settings.rows_hint))
 
     def release(self, query: SumQuery, share: float, name: str) -> Release | None:

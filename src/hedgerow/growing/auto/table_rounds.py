@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from hedgerow.growing.auto.tables import (
     cell_weights,
     chances,
     draw_columns,
+    leading,
     line_factor,
     overlap,
 )
@@ -26,15 +27,28 @@ from hedgerow.rng import Generator, stream
 
 Floats = NDArray[np.float64]
 MOST_STEP = 3.0  # what one round may add to a score at most, in units of the label
+STEP_RANGE = 2.0  # of several outputs: how far apart a row's steps may be and still be told
 
 
 @dataclass
 class _Steps:
     """What is learned about steps from round to round."""
 
-    votes: Floats = field(default_factory=lambda: np.ones(TAUS.size))
+    votes: Floats  # how likely each size of a table's weights was so far: (output, tau)
     gain: float = 1.0
     last: int = 0  # trees of the last round
+
+    def learn(self, query: LeafSums, release: Release, spread: float) -> None:
+        """Change the gain by what a round says of the last one.
+
+        Steps of several outputs meet where a class that was rare is not any more, so they ring:
+        they grow less and are taken back faster.
+        """
+        least, most = (0.6, 4.0) if query.bound.first == 1 else (0.3, 2.0)
+        slope, curve = -release.values[-2] / spread, release.values[-1]
+        first, then = (part * release.unit for part in query.step_noise)
+        self.gain *= line_factor(slope, curve, first / spread, then, least)
+        self.gain = min(max(self.gain, 0.2), most)
 
 
 def table_rounds(run: Run) -> None:
@@ -49,9 +63,10 @@ def table_rounds(run: Run) -> None:
     if np.count_nonzero(chance) < 2:
         return
     chance /= chance.sum()
-    steps, share = _Steps(), rule.table_share / rule.table_rounds
+    steps = _Steps(np.ones((run.loss.n_outputs, TAUS.size)))
+    share = rule.table_share / rule.table_rounds
     spreads = [
-        Spread.of(counts, grid.ordered, theta[0], rule.table_power)
+        Spread.of(counts, grid.ordered, leading(theta, counts), rule.table_power)
         for counts, grid, theta in zip(known.counts, run.grid, run.theta, strict=True)
     ]
     update = "gradient" if run.task == "regression" else "newton"
@@ -61,7 +76,7 @@ def table_rounds(run: Run) -> None:
         tables = [_table(run, rng, chance, spreads, *shape) for shape in shapes]
         query = LeafSums(
             tuple(tables), run.loss.name, run.gate.ensemble, update, rule.clip * run.spread,
-            steps.last, run.spread,
+            steps.last, run.spread if run.loss.n_outputs == 1 else STEP_RANGE,
         )  # fmt: skip
         release = run.release(query, share, f"tables {number + 1}")
         if release is None:
@@ -87,27 +102,37 @@ def _add_round(run: Run, query: LeafSums, release: Release, steps: _Steps, share
     bound, values = query.bound, release.values
     noise, floor = release.unit / run.spread, release.unit / bound.second_scale
     if query.step_trees:
-        slope, curve = -values[-2] / run.spread, values[-1]
+        steps.learn(query, release, run.spread)
         values = values[:-2]
-        steps.gain *= line_factor(slope, curve, noise, floor)
-        steps.gain = min(max(steps.gain, 0.2), 4.0)
     damping = min(1.0, run.rule.overlap_gain * share * steps.gain)
-    log_tau = np.log(steps.votes / steps.votes.sum())
+    log_tau = np.log(steps.votes / steps.votes.sum(axis=1, keepdims=True))
     ends = np.cumsum([table.n_leaves for table in query.structures])
     sums = values.reshape(bound.width, -1)  # (number, leaf of all tables)
     weights, noises, rows = [], [], []
     for part in np.split(sums, ends[:-1], axis=1):
-        g, h = -part[0] / run.spread, part[1]
-        found, likely = cell_weights(g, h, noise, damping, log_tau, floor)
+        g, h = -part[: bound.first] / run.spread, part[bound.first :]  # (output, leaf)
+        found, own, likely = _cells(g, h, noise, damping, floor, log_tau)
         steps.votes += likely
-        weights.append(damping * found)
-        noises.append(damping * cell_deviations(h, noise, damping, likely, floor))
-        rows.append(np.maximum(h, floor).astype(np.float32))
+        weights.append(found)
+        noises.append(own)
+        rows.append(np.maximum(h.sum(axis=0), floor).astype(np.float32))
     most = sum(float(np.abs(w).max()) for w in weights)
     scale = run.spread * min(1.0, MOST_STEP / most if most > 0 else 1.0)
     for table, found, own, cover in zip(query.structures, weights, noises, rows, strict=True):
-        cells, deviation = ((scale * part)[:, None].astype(np.float32) for part in (found, own))
+        cells, deviation = (np.ascontiguousarray(scale * p.T, np.float32) for p in (found, own))
         tree = Tree(table, cells, deviation, cover)
         run.tables.append(tree)
         run.gate.publish(tree)
     steps.last = len(query.structures)
+
+
+def _cells(
+    g: Floats, h: Floats, noise: float, damping: float, floor: float, log_tau: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """One table's weights and their deviations (output, leaf), and likely sizes (output, tau)."""
+    weights, noises, votes = np.empty_like(g), np.empty_like(g), np.empty_like(log_tau)
+    for k in range(len(g)):
+        found, votes[k] = cell_weights(g[k], h[k], noise, damping, log_tau[k], floor)
+        weights[k] = damping * found
+        noises[k] = damping * cell_deviations(h[k], noise, damping, votes[k], floor)
+    return weights, noises, votes

@@ -45,6 +45,21 @@ def draw_columns(rng: Generator, chance: Floats, size: int) -> list[int]:
     return found
 
 
+def leading(theta: Floats, counts: Floats) -> Floats:
+    """One score a bin by which categories are sorted: (bin,), from (output, bin).
+
+    Of several outputs it is the direction in which their scores vary most, with the sign that
+    makes its largest score positive: the order of the classes plays no part.
+    """
+    if len(theta) == 1:
+        return np.asarray(theta[0])
+    weight = np.maximum(counts, 0.0) / max(float(np.maximum(counts, 0.0).sum()), 1e-12)
+    off = (theta - (theta @ weight)[:, None]).T * np.sqrt(weight)[:, None]  # (bin, output)
+    direction = np.linalg.eigh(off.T @ off)[1][:, -1]
+    found = direction @ theta
+    return np.asarray(found if found[np.argmax(np.abs(found))] >= 0 else -found)
+
+
 @dataclass(frozen=True, eq=False)
 class Spread:
     """Where a column's bins lie if it is cut by mass^power: places between 0 and 1, in order.
@@ -81,7 +96,9 @@ def overlap(chance: Floats, n_tables: int, depth: float) -> float:
     return min(1.0, 1.0 / float(np.sum(chance**2)) / (n_tables * depth))
 
 
-def line_factor(slope: float, curve: float, slope_noise: float, curve_noise: float) -> float:
+def line_factor(
+    slope: float, curve: float, slope_noise: float, curve_noise: float, least: float
+) -> float:
     """By how much the next steps should grow: 1 + what is left along the last one, less its noise.
 
     With slope = -sum g u and curve = sum h u^2, the best multiple of a step already taken is
@@ -89,7 +106,7 @@ def line_factor(slope: float, curve: float, slope_noise: float, curve_noise: flo
     """
     curve = max(curve, 2 * curve_noise)
     trust = curve**2 / (curve**2 + 4 * slope_noise**2 + 1e-12)
-    return min(max(1.0 + trust * slope / curve, 0.6), 1.6)
+    return min(max(1.0 + trust * slope / curve, least), 1.6)
 
 
 def cell_weights(
