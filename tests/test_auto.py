@@ -407,6 +407,19 @@ def test_two_classes_have_tables_only_where_the_rarer_one_carries_them() -> None
     assert rule_for(84_000, 10, 0.033, "binary", 0.5).table_share > 0.25
 
 
+def test_tables_have_fewer_cells_where_the_rarer_class_fills_fewer() -> None:
+    def cells(rate: float, mu: float, task: str = "binary") -> int:
+        rule = rule_for(36_000, 28, mu, task, rate)
+        assert rule.table_share > 0
+        return max(parts**size for size, parts in rule.shapes)
+
+    assert cells(0.5, 0.06) == 27  # S = 408: few tables, and small ones
+    assert cells(0.5, 0.15) == 64  # S = 1021
+    assert cells(0.5, 0.28) == 216  # S = 1905
+    assert cells(0.2, 0.28) == 64  # effective 1219
+    assert cells(0.2, 0.28, "regression") == 216  # measured with two classes only
+
+
 def test_early_rounds_are_forgotten_where_the_rarer_class_is_seen_well() -> None:
     def memory(rate: float | None, n_rows: float = 24_000, task: str = "binary") -> float:
         return rule_for(n_rows, 6, 0.037, task, rate).memory  # S = 363

@@ -18,6 +18,7 @@ LOW_NUMBERS = 60.0  # S below which a label that is a number is seen through noi
 LABEL_CELLS, FEW_LABEL_CELLS = 64, 8  # of its histogram: where little is seen, few and well paid
 FORGET = 150.0  # effective S from which on early rounds count less
 POOR, RICH = 300.0, 480.0  # effective S: below, tables cost more than they say; above, they pay
+PLENTY = 1500.0  # effective S that fills tables of up to 216 cells; below, 64 are enough
 HUGE, MANY_ROWS = 4000.0, 200_000  # S and rows that fill cells of 5^4 and 8^3
 
 
@@ -89,7 +90,7 @@ def rule_for(
         main_rounds=4 if tables else 6,
         table_rounds=9 if tables else 0,
         n_tables=16 if rich and not huge else 12,
-        shapes=_shapes(rich, huge),
+        shapes=_shapes(rich, huge, task == "binary" and effective < PLENTY),
         clip=(1.0 if s < LOW_NUMBERS else 1.5) if numbers else (0.7 if s >= HIGH else 0.5),
         eta=0.8 if s >= HIGH else 0.7,
         first_step=0.15 if s < HIGH else 0.3,
@@ -126,10 +127,15 @@ def _memory(s: float, effective: float, task: str) -> float:
     return 1.0 - 0.2 * min(max(math.log2(effective / FORGET), 0.0), 1.0)
 
 
-def _shapes(rich: bool, huge: bool) -> tuple[tuple[int, int], ...]:
-    """Columns and parts of each, by table: large cells where there are rows to fill them."""
+def _shapes(rich: bool, huge: bool, small: bool) -> tuple[tuple[int, int], ...]:
+    """Columns and parts of each, by table: more cells where there are rows to fill them.
+
+    A cell's rows must rise above its noise, so little signal is spread over few cells.
+    """
     if huge:
         return ((4, 5), (3, 8))
+    if small:
+        return ((3, 3), (2, 6), (4, 2), (3, 4)) if rich else ((3, 3), (4, 2))
     return ((3, 4), (2, 8), (4, 3), (3, 6)) if rich else ((3, 4), (4, 3))
 
 
