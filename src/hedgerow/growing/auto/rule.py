@@ -18,7 +18,7 @@ LOW_NUMBERS = 60.0  # S below which a label that is a number is seen through noi
 LABEL_CELLS, FEW_LABEL_CELLS = 64, 8  # of its histogram: where little is seen, few and well paid
 FORGET = 150.0  # effective S from which on early rounds count less
 POOR, RICH = 300.0, 480.0  # effective S: below, tables cost more than they say; above, they pay
-PLENTY = 1500.0  # effective S that fills tables of up to 216 cells; below, 64 are enough
+PLENTY = 1200.0  # effective S that fills tables of up to 216 cells; below, 64 are enough
 HUGE, MANY_ROWS = 4000.0, 200_000  # S and rows that fill cells of 5^4 and 8^3
 
 
