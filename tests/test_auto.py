@@ -460,6 +460,14 @@ def test_two_classes_have_tables_only_where_the_rarer_one_carries_them() -> None
     assert rule_for(84_000, 10, 0.033, "binary", (0.5, 0.5)).table_share > 0.25
 
 
+def test_a_column_alone_has_no_tables_and_their_part_of_the_budget() -> None:
+    many, one = (rule_for(100_000, 4, 0.3, "binary", (0.5, 0.5), n) for n in (2, 1))
+    assert many.table_rounds > 0
+    assert one.table_rounds == 0
+    assert one.main_share == many.main_share + many.table_share
+    assert rule_for(100_000, 1, 0.3, "regression").table_share == 0
+
+
 def test_several_classes_have_tables_only_where_they_carry_them() -> None:
     three, ten = [1 / 3] * 3, [0.1] * 10
     assert balance(three) * 800 > SEVERAL > balance(ten) * 1900
@@ -471,6 +479,19 @@ def test_several_classes_have_tables_only_where_they_carry_them() -> None:
     much = rule_for(400_000, 54, 0.25, "multiclass", three)
     assert much.table_share == pytest.approx(0.4)
     assert much.n_rounds == 16
+
+
+def test_tables_have_fewer_cells_where_the_rarer_class_fills_fewer() -> None:
+    def cells(rate: float, mu: float, task: str = "binary") -> int:
+        rule = rule_for(36_000, 28, mu, task, (1 - rate, rate))
+        assert rule.table_share > 0
+        return max(parts**size for size, parts in rule.shapes)
+
+    assert cells(0.5, 0.06) == 27  # S = 408: few tables, and small ones
+    assert cells(0.5, 0.15) == 64  # S = 1021
+    assert cells(0.5, 0.28) == 216  # S = 1905
+    assert cells(0.15, 0.28) == 64  # effective 971
+    assert cells(0.15, 0.28, "regression") == 216  # measured with two classes only
 
 
 def test_early_rounds_are_forgotten_where_the_rarer_class_is_seen_well() -> None:

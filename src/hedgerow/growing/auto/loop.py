@@ -70,7 +70,8 @@ def rule_of_plan(plan: Plan, schema: Schema) -> Rule | None:
     mu = mu_of_a_row(plan, schema, n_rows)
     classes = len(schema.label.classes)
     equal = [1 / classes] * classes if classes else None  # nothing is known of them yet
-    return rule_for(n_rows, len(schema.columns), mu, schema.label.task, equal)
+    free = len(schema.columns) - len(plan.settings.directions)
+    return rule_for(n_rows, len(schema.columns), mu, schema.label.task, equal, free)
 
 
 def grow(gate: Gate) -> Ensemble:

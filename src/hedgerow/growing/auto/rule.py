@@ -20,6 +20,7 @@ LABEL_CELLS, FEW_LABEL_CELLS = 64, 8  # of its histogram: where little is seen, 
 FORGET = 150.0  # effective S from which on early rounds count less
 POOR, RICH = 300.0, 480.0  # effective S: below, tables cost more than they say; above, they pay
 SEVERAL = 700.0  # the same for more than two classes, whose rows have more noise
+PLENTY = 1200.0  # effective S that fills tables of up to 216 cells; below, 64 are enough
 HUGE, MANY_ROWS = 4000.0, 200_000  # S and rows that fill cells of 5^4 and 8^3
 
 
@@ -76,9 +77,16 @@ def balance(rates: Sequence[float]) -> float:
 
 
 def rule_for(
-    n_rows: float, n_columns: int, mu: float, task: str, rates: Sequence[float] | None = None
+    n_rows: float,
+    n_columns: int,
+    mu: float,
+    task: str,
+    rates: Sequence[float] | None = None,
+    n_free: int | None = None,
 ) -> Rule:
     """Settings from a (noisy) row count, the number of columns, mu, the task and class shares.
+
+    `n_free` of the columns may be part of tables; by default all.
 
     >>> rule_for(30_000, 14, 0.04, "binary").n_bins
     14
@@ -87,7 +95,8 @@ def rule_for(
     effective = s if rates is None else balance(rates) * s
     numbers = task == "regression"
     cells = min(max(math.floor(0.8 * math.sqrt(s)), 6), 32)
-    tables = _table_share(s, effective, task)
+    alone = (n_columns if n_free is None else n_free) < 2  # no two columns to put together
+    tables = 0.0 if alone else _table_share(s, effective, task)
     rich = effective >= RICH and (tables > 0 or task != "multiclass")
     huge = rich and s >= HUGE and n_rows >= MANY_ROWS
     rule = Rule(
@@ -102,7 +111,7 @@ def rule_for(
         main_rounds=4 if tables and task != "multiclass" else 6,
         table_rounds=9 if tables else 0,
         n_tables=16 if rich and not huge else 12,
-        shapes=_shapes(rich, huge),
+        shapes=_shapes(rich, huge, task == "binary" and effective < PLENTY),
         clip=(1.0 if s < LOW_NUMBERS else 1.5) if numbers else (0.7 if s >= HIGH else 0.5),
         eta=0.8 if s >= HIGH else 0.7,
         first_step=0.15 if s < HIGH else 0.3,
@@ -139,10 +148,15 @@ def _memory(s: float, effective: float, task: str) -> float:
     return 1.0 - 0.2 * min(max(math.log2(effective / FORGET), 0.0), 1.0)
 
 
-def _shapes(rich: bool, huge: bool) -> tuple[tuple[int, int], ...]:
-    """Columns and parts of each, by table: large cells where there are rows to fill them."""
+def _shapes(rich: bool, huge: bool, small: bool) -> tuple[tuple[int, int], ...]:
+    """Columns and parts of each, by table: more cells where there are rows to fill them.
+
+    A cell's rows must rise above its noise, so little signal is spread over few cells.
+    """
     if huge:
         return ((4, 5), (3, 8))
+    if small:
+        return ((3, 3), (2, 6), (4, 2), (3, 4)) if rich else ((3, 3), (4, 2))
     return ((3, 4), (2, 8), (4, 3), (3, 6)) if rich else ((3, 4), (4, 3))
 
 

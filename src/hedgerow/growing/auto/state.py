@@ -64,7 +64,8 @@ class Run:
         """Fix the settings by the public rule."""
         plan, self.n_rows, self.rates = self.gate.plan, n_rows, rates
         mu = mu_of_a_row(plan, self.schema, n_rows)
-        self.rule = rule_for(n_rows, len(self.columns), mu, self.task, rates)
+        free = self.direction.count(0)
+        self.rule = rule_for(n_rows, len(self.columns), mu, self.task, rates, free)
         self.gate.expect(self.rule.n_rounds - bool(plan.settings.rows_hint))
 
     def release(self, query: SumQuery, share: float, name: str) -> Release | None:
