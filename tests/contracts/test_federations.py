@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from hedgerow.errors import SumFailed
 from hedgerow.federation import base
@@ -34,7 +35,12 @@ def test_every_engine_gives_the_same_exact_sum(engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_sum_that_forgets_a_party_is_found(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     right = base.add_modulo
-    monkeypatch.setattr(base, "add_modulo", lambda v: right(v[1:] if len(v) == 3 else v))
+
+    def forgetful(vectors: Iterable[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+        all_of_them = list(vectors)
+        return right(all_of_them[1:] if len(all_of_them) == 3 else all_of_them)
+
+    monkeypatch.setattr(base, "add_modulo", forgetful)
     with pytest.raises((AssertionError, SumFailed)):
         check_federation(ENGINES[engine], MIXED, ROWS)
 

@@ -7,7 +7,7 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -232,12 +232,16 @@ class Federation:
             self._presence.failed(lost, slot)
             raise PartiesLost(lost)
         receipts = {name: replies[name].signature for name in parties}
-        total, sources, n_rows = np.zeros(size_of(query) + 1, np.uint64), set[str](), 0
-        for name in parties:  # one after another: answers of many parties are not kept at once
-            answer = self._vector(name, replies.pop(name), message, query)
-            total = add_modulo([total, answer.vector])
-            sources.add(answer.source)
-            n_rows += answer.n_rows
+        sources, n_rows = set[str](), list[int]()
+
+        def vectors() -> Iterator[NDArray[np.uint64]]:
+            for name in parties:
+                answer = self._vector(name, replies.pop(name), message, query)
+                sources.add(answer.source)
+                n_rows.append(answer.n_rows)
+                yield answer.vector
+
+        total = add_modulo(vectors())
         self.rounds += 1
         if total[-1] != 0:
             raise SumFailed(
@@ -248,7 +252,7 @@ class Federation:
             total[:-1],
             parties,
             " and ".join(sorted(sources)),
-            n_rows,
+            sum(n_rows),
             receipts,
         )
 

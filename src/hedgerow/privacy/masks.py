@@ -8,7 +8,7 @@ asked something else, for another set or another attempt, uses an unrelated mask
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -124,9 +124,13 @@ def derived(secret: bytes, salt: bytes, info: bytes) -> bytes:
     return hmac.digest(hmac.digest(salt, secret, "sha256"), info + b"\x01", "sha256")
 
 
-def add_modulo(vectors: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    """The sum modulo 2**64; masks of a complete set cancel here and nowhere else."""
-    total = np.zeros_like(vectors[0])
-    for vector in vectors:
+def add_modulo(vectors: Iterable[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """The sum modulo 2**64; masks of a complete set cancel here and nowhere else.
+
+    Vectors are taken one after another: those of many parties need not be there at once.
+    """
+    rest = iter(vectors)
+    total = next(rest)
+    for vector in rest:
         total = total + vector
     return total
