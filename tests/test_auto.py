@@ -45,11 +45,11 @@ from hedgerow.growing.auto.start import (
 from hedgerow.growing.auto.tables import TAUS as TABLE_TAUS
 from hedgerow.growing.auto.tables import (
     Spread,
-    cell_weights,
     draw_columns,
     leading,
     line_factor,
     overlap,
+    weigh,
 )
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Tree
@@ -321,12 +321,30 @@ def test_a_shift_moves_the_cuts_of_a_table() -> None:
 
 def test_cell_weights_are_a_mean_over_tau_and_vanish_under_noise() -> None:
     g, h = np.array([40.0, -60.0, 5.0]), np.array([50.0, 80.0, 20.0])
-    weights, likely = cell_weights(g, h, 2.0, 1.0, np.zeros(TABLE_TAUS.size), 1.0)
+    flat, ends = np.zeros((1, TABLE_TAUS.size)), np.array([3])
+    weights, _, likely = weigh(g[None], h[None], ends, 2.0, 1.0, flat, 1.0)
     assert likely.sum() == pytest.approx(1.0)
     assert (np.sign(weights) == np.sign(g)).all()
     assert (np.abs(weights) < np.abs(g / h)).all()
-    drowned, _ = cell_weights(g, h, 2000.0, 1.0, np.zeros(TABLE_TAUS.size), 1.0)
+    full = 2.0**2 + h[:, None] + np.outer(h, TABLE_TAUS) ** 2  # (cell, tau)
+    plain = (likely[0, 0] * TABLE_TAUS**2 / full).sum(axis=1) * h * g
+    np.testing.assert_allclose(weights[0], plain)
+    drowned, _, _ = weigh(g[None], h[None], ends, 2000.0, 1.0, flat, 1.0)
     assert np.abs(drowned).max() < 1e-3
+
+
+def test_tables_and_outputs_are_weighed_each_by_itself() -> None:
+    rng = np.random.default_rng(8)
+    g, h = rng.normal(0, 30, (2, 7)), rng.uniform(1, 90, (2, 7))
+    log_tau, ends = rng.normal(0, 1, (2, TABLE_TAUS.size)), np.array([3, 7])
+    together = weigh(g, h, ends, 3.0, 0.4, log_tau, 2.0)
+    for k in range(2):
+        for table, part in enumerate((slice(0, 3), slice(3, 7))):
+            one, size = slice(k, k + 1), np.array([part.stop - part.start])
+            alone = weigh(g[one, part], h[one, part], size, 3.0, 0.4, log_tau[one], 2.0)
+            assert np.array_equal(alone[0], together[0][one, part])
+            assert np.array_equal(alone[1], together[1][one, part])
+            assert np.array_equal(alone[2][0, 0], together[2][k, table])
 
 
 def test_categories_are_sorted_alike_however_the_classes_are_ordered() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hedgerow.errors import FormatError
 from hedgerow.growing.auto.deviations import smooth_deviation
 from hedgerow.growing.auto.smoothing import smooth
-from hedgerow.growing.auto.tables import TAUS, cell_deviations, cell_weights
+from hedgerow.growing.auto.tables import TAUS, weigh
 from hedgerow.growing.leaves import (
     average_deviations,
     average_values,
@@ -185,7 +185,7 @@ def test_cells_of_tables_move_with_their_sums_as_stated() -> None:
     g, h = np.array([3.0, -8.0, 0.5]), np.array([40.0, 25.0, 0.1])
     one = np.full(TAUS.size, -np.inf)
     one[3] = 0.0  # one tau alone, so that weights do not move
-    found, likely = cell_weights(g, h, 4.0, 0.3, one, 2.0)
-    moved = cell_weights(g + 1e-6, h, 4.0, 0.3, one, 2.0)[0]
-    said = cell_deviations(h, 4.0, 0.3, likely, 2.0)
+    ends = np.array([3])
+    found, said, _ = weigh(g[None], h[None], ends, 4.0, 0.3, one[None], 2.0)
+    moved = weigh(g[None] + 1e-6, h[None], ends, 4.0, 0.3, one[None], 2.0)[0]
     np.testing.assert_allclose(said, 4.0 * (moved - found) / 1e-6, rtol=1e-5)

@@ -24,11 +24,10 @@ def cut_by_place(place: Any, order: Any, n_parts: int, shift: float, out: Any) -
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def cell_weights(
-    g: Any, h: Any, noise: float, share: float, taus: Any, log_tau: Any, floor: float,
-    weights: Any, likely: Any,
-) -> None:  # fmt: skip
-    """Weights of one table's cells, and how likely each tau is; see `growing.auto.tables`."""
+def _likely(
+    g: Any, h: Any, noise: float, taus: Any, log_tau: Any, floor: float, likely: Any
+) -> None:
+    """How likely each tau is by the cells of one table: (tau,)."""
     for t in range(taus.size):
         evidence, square = 0.0, taus[t] ** 2
         for i in range(g.size):
@@ -40,13 +39,26 @@ def cell_weights(
     for t in range(taus.size):
         likely[t] = math.exp(likely[t] - top)
     likely /= likely.sum()
-    for i in range(g.size):
-        held = max(h[i], floor)
-        weights[i] = 0.0
-        for t in range(taus.size):
-            square = taus[t] ** 2
-            mean = square * held * g[i] / (share * noise**2 + held + square * held**2)
-            weights[i] += likely[t] * mean
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def weigh(
+    g: Any, h: Any, ends: Any, noise: float, share: float, taus: Any, log_tau: Any, floor: float,
+    weights: Any, deviations: Any, likely: Any,
+) -> None:  # fmt: skip
+    """Weights of the cells of several tables and their noise; see `growing.auto.tables`."""
+    for k in range(g.shape[0]):
+        first = 0
+        for table in range(ends.size):
+            stop, chance = ends[table], likely[k, table]
+            _likely(g[k, first:stop], h[k, first:stop], noise, taus, log_tau[k], floor, chance)
+            for i in range(first, stop):
+                held, trust = max(h[k, i], floor), 0.0
+                for t in range(taus.size):
+                    square = taus[t] ** 2 * held
+                    trust += chance[t] * square / (share * noise**2 + held + square * held)
+                weights[k, i], deviations[k, i] = trust * g[k, i], trust * noise
+            first = stop
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from hedgerow import kernels
 from hedgerow.binning import ColumnGrid
 from hedgerow.model.tree import Structure, member_words
+from hedgerow.queries import n_bins_of
 from hedgerow.schema import Schema
 
 
@@ -50,16 +52,18 @@ def structure_of(
         np.array([member_words(schema.columns[parts.column]) for parts in columns], np.int64),
         np.cumsum([0, *sizes]),
         np.concatenate([parts.part for parts in columns]),
-        np.concatenate([_edges_behind(grid[parts.column], parts) for parts in columns]),
+        np.concatenate([_edges_behind(grid[parts.column], parts.cuts) for parts in columns]),
         np.array([_aside(grid[parts.column]) for parts in columns], np.float32),
     )
     return Structure(*found[:-1]), found[-1]
 
 
-def _edges_behind(grid: ColumnGrid, parts: Parts) -> NDArray[np.float32]:
+@lru_cache(maxsize=1024)  # a column's bins are the same in every table
+def _edges_behind(grid: ColumnGrid, cuts: tuple[int, ...]) -> NDArray[np.float32]:
     """The edge behind each bin of an ordered column; whatever where there is none: (bin,)."""
-    edges = np.zeros(len(parts.part), np.float32)
-    edges[: len(parts.cuts)] = grid.edges[list(parts.cuts)]
+    n_bins = n_bins_of(grid, cuts)
+    edges = np.zeros(n_bins, np.float32)
+    edges[: len(cuts)] = grid.edges[list(cuts)]
     return edges
 
 

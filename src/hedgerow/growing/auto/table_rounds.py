@@ -12,13 +12,12 @@ from hedgerow.growing.auto.state import Run
 from hedgerow.growing.auto.tables import (
     TAUS,
     Spread,
-    cell_deviations,
-    cell_weights,
     chances,
     draw_columns,
     leading,
     line_factor,
     overlap,
+    weigh,
 )
 from hedgerow.model.tree import Structure, Tree
 from hedgerow.privacy.reservation import Release
@@ -108,31 +107,16 @@ def _add_round(run: Run, query: LeafSums, release: Release, steps: _Steps, share
     log_tau = np.log(steps.votes / steps.votes.sum(axis=1, keepdims=True))
     ends = np.cumsum([table.n_leaves for table in query.structures])
     sums = values.reshape(bound.width, -1)  # (number, leaf of all tables)
-    weights, noises, rows = [], [], []
-    for part in np.split(sums, ends[:-1], axis=1):
-        g, h = -part[: bound.first] / run.spread, part[bound.first :]  # (output, leaf)
-        found, own, likely = _cells(g, h, noise, damping, floor, log_tau)
-        steps.votes += likely
-        weights.append(found)
-        noises.append(own)
-        rows.append(np.maximum(h.sum(axis=0), floor).astype(np.float32))
-    most = sum(float(np.abs(w).max()) for w in weights)
-    scale = run.spread * min(1.0, MOST_STEP / most if most > 0 else 1.0)
-    for table, found, own, cover in zip(query.structures, weights, noises, rows, strict=True):
-        cells, deviation = (np.ascontiguousarray(scale * p.T, np.float32) for p in (found, own))
-        tree = Tree(table, cells, deviation, cover)
+    g, h = -sums[: bound.first] / run.spread, sums[bound.first :]  # (output, leaf)
+    weights, noises, likely = weigh(g, h, ends, noise, damping, log_tau, floor)
+    steps.votes += likely.sum(axis=1)
+    first = np.append(0, ends[:-1])
+    most = damping * float(np.maximum.reduceat(np.abs(weights).max(axis=0), first).sum())
+    scale = run.spread * damping * min(1.0, MOST_STEP / most if most > 0 else 1.0)
+    cells, deviations = (np.ascontiguousarray(scale * p.T, np.float32) for p in (weights, noises))
+    covers = np.maximum(h.sum(axis=0), floor).astype(np.float32)
+    for table, begin, end in zip(query.structures, first, ends, strict=True):
+        tree = Tree(table, cells[begin:end], deviations[begin:end], covers[begin:end])
         run.tables.append(tree)
         run.gate.publish(tree)
     steps.last = len(query.structures)
-
-
-def _cells(
-    g: Floats, h: Floats, noise: float, damping: float, floor: float, log_tau: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """One table's weights and their deviations (output, leaf), and likely sizes (output, tau)."""
-    weights, noises, votes = np.empty_like(g), np.empty_like(g), np.empty_like(log_tau)
-    for k in range(len(g)):
-        found, votes[k] = cell_weights(g[k], h[k], noise, damping, log_tau[k], floor)
-        weights[k] = damping * found
-        noises[k] = damping * cell_deviations(h[k], noise, damping, votes[k], floor)
-    return weights, noises, votes

@@ -109,20 +109,17 @@ def line_factor(
     return min(max(1.0 + trust * slope / curve, least), 1.6)
 
 
-def cell_weights(
-    g: Floats, h: Floats, noise: float, share: float, log_tau: Floats, floor: float
-) -> tuple[Floats, Floats]:
-    """Weights of one table's cells, and how likely each tau is: empirical Bayes, averaged over tau.
+def weigh(
+    g: Floats, h: Floats, ends: Ints, noise: float, share: float, log_tau: Floats, floor: float
+) -> tuple[Floats, Floats, Floats]:
+    """Weights of the cells of several tables, their deviations, and how likely each tau is.
 
-    tau^2 H G / (share noise^2 + H + tau^2 H^2), with g the sums of -gradients of the cells.
+    Empirical Bayes, table by table, averaged over tau: tau^2 H G / (share noise^2 + H + tau^2 H^2),
+    with g the sums of -gradients of the cells, (output, cell of all tables), which end at `ends`;
+    deviations are those by the noise in g. The last is (output, table, tau).
     """
-    weights, likely = np.empty(g.size), np.empty(TAUS.size)
-    cells.cell_weights(g, h, noise, share, TAUS, log_tau, floor, weights, likely)
-    return weights, likely
-
-
-def cell_deviations(h: Floats, noise: float, share: float, likely: Floats, floor: float) -> Floats:
-    """Deviations of `cell_weights` by the noise in g, `likely` the weights of tau it returned."""
-    held = np.maximum(h, floor)
-    square = TAUS[:, None] ** 2 * held
-    return np.asarray(noise * (likely @ (square / (share * noise**2 + held + square * held))))
+    weights, deviations = np.empty_like(g), np.empty_like(g)
+    likely = np.empty((len(g), len(ends), TAUS.size))
+    found = (weights, deviations, likely)
+    cells.weigh(g, h, ends, noise, share, TAUS, log_tau, floor, *found)
+    return found
