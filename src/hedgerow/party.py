@@ -52,11 +52,6 @@ from hedgerow.wire import Ask, Message, Refusal
 log = logging.getLogger(__name__)
 
 
-# Parties of one process get the same messages: each is read once.
-_read = lru_cache(maxsize=4)(Message.from_bytes)
-_read_ask = lru_cache(maxsize=4)(Ask.from_body)
-
-
 @lru_cache(maxsize=4)
 def _read_plan(text: bytes) -> Plan:
     return Plan.from_dict(json.loads(text))
@@ -150,7 +145,7 @@ class Party:
         with self._lock:
             heard = asked = None  # what came, and what the pinned coordinator is known to have sent
             try:
-                heard = _read(message)
+                heard = wire.read_message(message)
                 asked = self._checked(heard)
                 self._recover()
                 reply = self._dispatch(asked)
@@ -311,7 +306,7 @@ class Party:
         return wire.plain("joined", {"run": run.plan.run})
 
     def _ask(self, message: Message) -> Message:
-        ask = _read_ask(message.body)
+        ask = wire.read_ask(message.body)
         run = self._run(ask.run)
         if not run.announcements:  # opened and never joined: nothing is reserved yet
             raise Refusal("unknown-run")

@@ -7,9 +7,10 @@ Trees travel beside an ask's body, because the body already names them by hash.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from hedgerow.queries.noise import Noise, noise_for
 from hedgerow.schema import Schema
 
 VERSION = 4
+T = TypeVar("T")
 # Everything a party may say instead of answering. None of it depends on a row.
 REFUSALS = {
     "bad-message": "the message was not readable",
@@ -208,6 +210,24 @@ class Message:
             if isinstance(error, FormatError):
                 raise
             raise FormatError("a message is not readable") from error
+
+
+class _Once(Generic[T]):
+    """What was read last. Parties of one process get the very same bytes, one after another."""
+
+    def __init__(self, read: Callable[[bytes], T]) -> None:
+        self._read = read
+        self._last: tuple[bytes, T] | None = None
+
+    def __call__(self, data: bytes) -> T:
+        last = self._last
+        if last is None or last[0] is not data:  # the same object, so that nothing is compared
+            last = self._last = (data, self._read(data))
+        return last[1]
+
+
+read_message = _Once(Message.from_bytes)
+read_ask = _Once(Ask.from_body)
 
 
 def plain(type_: str, values: dict[str, Any]) -> Message:

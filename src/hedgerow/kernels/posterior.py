@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+NEGLIGIBLE = 1e-9  # weight of a prior below which it is left out
+
 
 @njit(cache=True, nogil=True)
 def _tridiagonal(matrix: Any, mirrors: Any, scales: Any, beside: Any) -> None:
@@ -173,6 +175,8 @@ def _inverse(matrix: Any, beside: Any, mirrors: Any, scales: Any, times: Any, we
     n = len(matrix)
     whole, pivots, factors, out = np.zeros((n, n)), np.ones(n), np.zeros(n), np.empty(n)
     for t in range(times.size):
+        if weights[t] == 0.0:
+            continue
         for i in range(n):
             pivots[i] = 1.0 + times[t] * matrix[i, i]
             if i:
@@ -198,23 +202,31 @@ def _inverse(matrix: Any, beside: Any, mirrors: Any, scales: Any, times: Any, we
 def slope(kernels: Any, a: Any, level: Any, white: Any, taus: Any, prior: Any) -> Any:
     """The derivative of `mean` by `white`: (bin, bin).
 
-    Each prior's mean is linear in `white`, and the weights of the priors move with it.
+    Each prior's mean is linear in `white`, and the weights of the priors move with it. Most priors
+    have next to no weight, and then no part in it.
     """
     fits = [_solved(kernel, a, level, white, taus, prior) for kernel in kernels]
     weights, means = _weights(fits), np.zeros((len(kernels), a.size, taus.size))
     average, found = np.zeros(a.size), np.zeros((a.size, a.size))
+    weights = np.where(weights > NEGLIGIBLE, weights, 0.0)
     for k in range(len(kernels)):
+        if weights[k].sum() == 0.0:
+            continue
         back, _, _, _, mirrors, scales = fits[k]
         _turn_back(back, mirrors, scales)
         _add_product(kernels[k], a, back * taus**2, means[k])
         for t in range(taus.size):
             average += weights[k, t] * means[k, :, t]
     for k in range(len(kernels)):
+        if weights[k].sum() == 0.0:
+            continue
         back, _, matrix, beside, mirrors, scales = fits[k]
         linear = _inverse(matrix, beside, mirrors, scales, taus**2, weights[k] * taus**2)
         _add_product(kernels[k], a, linear, found)
         for i in range(a.size):
             for t in range(taus.size):  # the log evidence of a prior has the derivative -back
+                if weights[k, t] == 0.0:
+                    continue
                 moved = weights[k, t] * (means[k, i, t] - average[i])
                 for j in range(a.size):
                     found[i, j] -= moved * back[j, t]
