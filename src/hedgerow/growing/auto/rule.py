@@ -15,7 +15,7 @@ COUNT_SHARE = 0.01  # of mu^2, for the noisy row count
 NOTHING = 15.0  # S below which columns of noise add up to more than any signal
 MANY_COLUMNS = 125
 LOW, MIDDLE, HIGH = 40.0, 400.0, 1000.0  # S: noise rules below, hardly matters above
-LOW_NUMBERS = 60.0  # S below which a label that is a number is seen through noise
+LOW_NUMBERS = 100.0  # S below which a label that is a number is seen through noise
 LABEL_CELLS, FEW_LABEL_CELLS = 64, 8  # of its histogram: where little is seen, few and well paid
 FORGET = 150.0  # effective S from which on early rounds count less
 POOR, RICH = 300.0, 480.0  # effective S: below, tables cost more than they say; above, they pay
@@ -112,7 +112,7 @@ def rule_for(
         table_rounds=9 if tables else 0,
         n_tables=16 if rich and not huge else 12,
         shapes=_shapes(rich, huge, task == "binary" and effective < PLENTY),
-        clip=(1.0 if s < LOW_NUMBERS else 1.5) if numbers else (0.7 if s >= HIGH else 0.5),
+        clip=(1.0 if s < LOW_NUMBERS else 1.25) if numbers else (0.7 if s >= HIGH else 0.5),
         eta=0.8 if s >= HIGH else 0.7,
         first_step=0.15 if s < HIGH else 0.3,
         memory=_memory(s, effective, task),
