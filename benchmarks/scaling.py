@@ -28,7 +28,7 @@ from speed.repeating import Figures, Found, Kept, best, repeated, stoppable
 from speed.report import Requirement, screen, show_requirements
 from speed.tables import write_parquet
 
-COLUMNS = 28
+COLUMNS, SHARED = 28, 1_000_000  # rows that parties share
 BYTES_A_CELL, BYTES_A_ROW, FIXED_MB = 1.5, 24, 150.0
 
 
@@ -45,7 +45,8 @@ class Cell:
     @property
     def name(self) -> str:
         if self.axis == "parties":
-            return f"{self.parties} parties, trust {self.trust}"
+            many = "" if self.n_rows == SHARED else f", {self.n_rows:,} rows"
+            return f"{self.parties} parties, trust {self.trust}{many}"
         return f"{self.n_rows:,} x {self.n_columns:,}"
 
     @property
@@ -61,7 +62,7 @@ class Cell:
 
 def cells_of(options: argparse.Namespace) -> list[Cell]:
     rows = [10**k for k in range(4, 9) if 10**k <= options.most_rows]
-    columns, at_rows, shared = (10, 30, 100, 300, 1000), 100_000, 1_000_000
+    columns, at_rows, shared = (10, 30, 100, 300, 1000), 100_000, SHARED
     parties = {"coordinator": (1, 3, 20, 200), "parties": (3, 20)}
     if options.quick:
         rows, columns, at_rows, shared = [10_000, 100_000, 200_000], (10, 30, 100), 20_000, 50_000
@@ -69,6 +70,8 @@ def cells_of(options: argparse.Namespace) -> list[Cell]:
     found = [Cell("rows", n) for n in rows]
     found += [Cell("columns", at_rows, n) for n in columns]
     found += [Cell("parties", shared, COLUMNS, n, t) for t, ns in parties.items() for n in ns]
+    if rows[-1] > SHARED:
+        found += [Cell("parties", rows[-1], COLUMNS, n) for n in (1, 200)]
     return [cell for cell in found if cell.axis in options.axes]
 
 
@@ -123,12 +126,13 @@ def requirements(cells: list[Cell], found: Found) -> list[Requirement]:
     for axis, goal in (("rows", 1.1), ("columns", 1.15)):
         values = (exponent(cells, found, axis, what) for what in ("wall", "cpu"))
         lines.append(Requirement(f"exponent of time in {axis}", goal, *values))
-    alone, many = Cell("parties", 0).name, Cell("parties", 0, parties=200).name
-    ratios: list[float | None] = [None, None]
-    if found.get(alone) and found.get(many):
-        ratios = [best(found[many], w) / best(found[alone], w) for w in ("wall", "cpu")]
-    what = "200 parties over one party on the same rows, trust coordinator"
-    lines.append(Requirement(what, 1.5, *ratios))
+    for n_rows in sorted({SHARED, *(c.n_rows for c in cells if c.axis == "parties")}):
+        alone, many = (Cell("parties", n_rows, parties=n).name for n in (1, 200))
+        ratios: list[float | None] = [None, None]
+        if found.get(alone) and found.get(many):
+            ratios = [best(found[many], w) / best(found[alone], w) for w in ("wall", "cpu")]
+        what = f"200 parties over one party on the same {n_rows:,} rows, trust coordinator"
+        lines.append(Requirement(what, 1.5, *ratios))
     worst = max(f["above_mb"] / f["bound_mb"] for figures in found.values() for f in figures)
     what = "memory above the imports over its bound, worst cell"
     lines.append(Requirement(what, 1.0, memory=worst))
