@@ -14,6 +14,7 @@ import scipy.sparse
 from hedgerow import PrivateBoostingClassifier
 from hedgerow.binning import base_grid
 from hedgerow.errors import TableError
+from hedgerow.inputs import _told_apart
 from hedgerow.schema import Categorical, Column, Label, Numeric, Ordinal, Schema
 from hedgerow.tables import encode_table, rows_of
 from tests.test_tables import COLUMNS, SCHEMA, same
@@ -115,3 +116,12 @@ def test_unusual_tables_train_and_predict(name: str, candidates: str) -> None:
     assert np.isfinite(shares).all()
     if name.startswith(("a constant", "a column")):  # rows that cannot be told apart
         assert np.array_equal(shares, np.tile(shares[:1], (80, 1)))
+
+
+def test_labels_of_many_rows_are_told_apart() -> None:
+    names = np.array([f"{k}-{'x' * 38}" for k in range(9)])
+    index = np.arange(450_000) % 9  # 18 MB of text
+    found, places = _told_apart(names[index])
+    assert found == sorted(names.tolist())
+    assert np.array_equal(np.array(found)[places[:100]], names[index[:100]])
+    assert np.array_equal(np.bincount(places), np.bincount(index))

@@ -112,7 +112,8 @@ def _told_apart(labels: NDArray[Any]) -> tuple[list[str], NDArray[Any]]:
     """Distinct labels in order, and which of them each row has; without sorting all rows."""
     import pyarrow as pa
 
-    found = pa.array(labels.astype(str, copy=False)).dictionary_encode()
+    # Not pa.string(), of which more than 16 MB come in several pieces.
+    found = pa.array(labels.astype(str, copy=False), pa.large_string()).dictionary_encode()
     texts: list[str] = found.dictionary.to_pylist()
     names = sorted(texts)
     place = {name: i for i, name in enumerate(names)}

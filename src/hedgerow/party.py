@@ -11,7 +11,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,15 +21,13 @@ from hedgerow import wire
 from hedgerow.errors import (
     BudgetExceeded,
     HedgerowError,
-    LedgerError,
     LedgerWriteFailed,
-    PlanError,
-    SlotSpent,
     TableError,
 )
 from hedgerow.exchange import MemoryShelf, ProgramFactory, Shelf
 from hedgerow.failpoints import fail_point
-from hedgerow.limits import Approvals, Event, Limits, least_parties
+from hedgerow.limits import Approvals, Event, Limits
+from hedgerow.opened import OpenedRun, check_agreed
 from hedgerow.packing import canonical_json
 from hedgerow.persons import rows_per_person
 from hedgerow.privacy import mechanisms
@@ -41,7 +39,7 @@ from hedgerow.privacy.peers import Peers
 from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.refusals import Refusals
 from hedgerow.privacy.reservation import Reservation
-from hedgerow.queries import size_of, step_trees
+from hedgerow.queries import step_trees
 from hedgerow.queries.noise import priced_for
 from hedgerow.schema import Schema
 from hedgerow.scores import Holding, RunningScores
@@ -55,18 +53,6 @@ log = logging.getLogger(__name__)
 @lru_cache(maxsize=4)
 def _read_plan(text: bytes) -> Plan:
     return Plan.from_dict(json.loads(text))
-
-
-@dataclass
-class _Run:
-    """What a party remembers of a run while its process lives."""
-
-    plan: Plan
-    reservation: Reservation
-    announcements: dict[str, Announcement] = field(default_factory=dict)
-    joined: str = ""  # hash of these announcements
-    number: int = 0  # openings so far; a join must name the newest
-    nonce: str = ""  # of the newest opening
 
 
 class Party:
@@ -117,7 +103,7 @@ class Party:
         self._keys, self._coins = MaskKeys(), coins or self.identity.secret
         self._boot = len(self._ledger.lines(name, "boot")) + 1
         self._ledger.append(name, "boot", values={"boot": self._boot})
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, OpenedRun] = {}
         kept = shelf if shelf is not None else MemoryShelf()
         mine = (self._ledger, self._keys, programs or {}, self._limits, kept)
         self._talks = Talks(name, schema, self.identity, *mine)
@@ -217,12 +203,7 @@ class Party:
         plan = _read_plan(canonical_json(values.get("plan", {})))
         if roster is None or values.get("roster") != roster.hash:
             raise Refusal("other-roster")
-        if plan.schema_hash != self.schema.hash or plan.unit != self.schema.unit.text:
-            raise Refusal("other-schema")
-        asked = plan.privacy
-        agreed = (roster.trust, roster.colluding, roster.minimum)
-        if (asked.trust, asked.colluding, asked.minimum_parties) != agreed:
-            raise Refusal("other-roster")
+        check_agreed(plan, roster, self.schema)
         if self._rows is not None and self._rows.columns is not None:
             raise Refusal("some-columns")
         limits = self._limits
@@ -239,11 +220,11 @@ class Party:
             raise Refusal("other-plan") from error
         self._check_approved(plan)
         nonce, known = str(values.get("nonce")), self._runs.get(plan.run)
-        run = known or _Run(plan, reservation)
+        run = known or OpenedRun(plan, reservation)
         if run.plan.hash != plan.hash:
             # Nothing is reserved for the older one, or the reservation would have refused this.
             # What is checked and what is charged must be one plan: nothing of the older one stays.
-            run = _Run(plan, reservation, number=run.number)
+            run = OpenedRun(plan, reservation, number=run.number)
         if not run.number or run.nonce != nonce:  # else the same message came again
             run = replace(run, reservation=reservation, number=run.number + 1, nonce=nonce)
         self._runs[plan.run] = run
@@ -275,7 +256,7 @@ class Party:
             raise Refusal("not-approved")
         self._ledger.append(self.name, "approve", plan.run, values={"hash": plan.hash})
 
-    def _announcement(self, run: _Run, roster: Roster) -> Announcement:
+    def _announcement(self, run: OpenedRun, roster: Roster) -> Announcement:
         hashes = (run.plan.hash, self.schema.hash, roster.hash)
         return Announcement(self.name, self._boot, run.number, self._keys.public, *hashes)
 
@@ -317,7 +298,7 @@ class Party:
             reply = Message("answer", sealed)
         return reply
 
-    def _stored_or_new(self, ask: Ask, run: _Run, message: Message) -> Message:
+    def _stored_or_new(self, ask: Ask, run: OpenedRun, message: Message) -> Message:
         charged = run.reservation.charged(ask.slot, ask.attempt)
         if charged and (stored := self._answered(ask, charged, message.hash)) is not None:
             return stored
@@ -328,7 +309,7 @@ class Party:
             return wire.plain("need-trees", {"length": scores.ref.length})
         exact = run.plan.privacy.trust == "coordinator"
         if not charged:
-            self._charge(ask, run, message.hash)  # on disk before anything is computed
+            run.charge(ask, message.hash)  # on disk before anything is computed
         elif not exact:
             # Charged, and it failed: whether it would again is not free.
             raise Refusal("old-attempt")
@@ -343,43 +324,17 @@ class Party:
         self._tell(Event("answered", ask.run, ask.slot, ask.query.kind, *price, plan=run.plan))
         return reply
 
-    def _run(self, name: Any) -> _Run:
+    def _run(self, name: Any) -> OpenedRun:
         if not isinstance(name, str) or name not in self._runs:
             raise Refusal("unknown-run")
         return self._runs[name]
 
-    def _check(self, ask: Ask, run: _Run) -> None:
+    def _check(self, ask: Ask, run: OpenedRun) -> None:
         """Everything that must hold before a charge: plan, set, noise, recomputed here."""
-        plan, roster = run.plan, self.roster
-        assert roster is not None
-        if not 0 <= ask.slot < plan.n_slots or not 1 <= ask.attempt <= 2**31:
-            raise Refusal("not-in-plan")
-        ask.check(self.schema)
-        slot = plan.slot(ask.slot, ask.query.kind, ask.noise.mu)
-        if slot is None or size_of(ask.query) > slot.coordinates:
-            raise Refusal("not-in-plan")
-        if plan.measures and not self._is_of_the_plan(ask, plan):
-            raise Refusal("not-in-plan")
-        if not ask.is_ordered or self.name not in ask.names:
-            raise Refusal("unknown-party")
-        if not ask.is_within(roster):
-            raise Refusal("unknown-party")
-        self._limits.check_set(ask.parties, roster)
+        assert self.roster is not None
+        run.check(ask, self.name, self.roster, self.schema)
+        self._limits.check_set(ask.parties, self.roster)
         self._keys.agree(ask.reply_to)  # a key that is no key is refused before any charge
-        if not ask.has_noise_of(slot.mu, plan, self.schema):
-            raise Refusal("too-little-noise")
-        if ask.colluding != roster.colluding:  # shares are drawn by it
-            raise Refusal("too-little-noise")
-        if plan.privacy.trust == "parties":
-            if len(ask.parties) < least_parties(roster):
-                raise Refusal("too-few-parties")
-            if ask.joined != run.joined or not set(ask.parties) <= set(run.announcements):
-                raise Refusal("bad-announcement")
-
-    def _is_of_the_plan(self, ask: Ask, plan: Plan) -> bool:
-        """Whether an evaluation asks about the model that its plan names: a person approved it."""
-        averaged = getattr(ask.query, "averaged", None)
-        return ask.query.ensemble.is_of(plan.settings.warm_start, self.schema, averaged)
 
     def _answered(self, ask: Ask, charged: Line, request: str) -> Message | None:
         """A context is answered by one message ever; asking again gives the same bytes, free."""
@@ -390,22 +345,7 @@ class Party:
                 return Message("answer", line.arrays["body"].tobytes())
         return None
 
-    def _charge(self, ask: Ask, run: _Run, request: str) -> None:
-        try:
-            numbers, priced = size_of(ask.query), priced_for(ask.query, run.plan, ask.noise.part)
-            run.reservation.charge(
-                ask.slot, request, ask.attempt, ask.noise.mu, numbers, ask.query.kind, priced
-            )
-        except LedgerWriteFailed:
-            raise  # a full disk is not a used attempt
-        except PlanError as error:
-            raise Refusal("not-in-plan") from error
-        except SlotSpent as error:
-            raise Refusal("no-attempts-left") from error
-        except LedgerError as error:
-            raise Refusal("old-attempt") from error
-
-    def _coins_for(self, ask: Ask, run: _Run) -> Coins | None:
+    def _coins_for(self, ask: Ask, run: OpenedRun) -> Coins | None:
         """What takes rows into the slot's sample, where the plan samples.
 
         Rate and round come from the plan that was reserved, never from the question.
@@ -419,7 +359,7 @@ class Party:
         reserved = self._ledger.lines(self.name, "reserve", ask.run)[0].hash
         return Coins.of(self._coins(), (self.name, run.plan.hash, reserved), draw)
 
-    def _answer(self, ask: Ask, run: _Run, request: str) -> Message:
+    def _answer(self, ask: Ask, run: OpenedRun, request: str) -> Message:
         """Exact sums, then this party's noise and mask. The last number is a zero check."""
         coins = self._coins_for(ask, run)
         exact = self._scores.exact(ask.query, ask.noise.bits, coins)

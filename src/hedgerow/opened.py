@@ -1,0 +1,87 @@
+"""A run that a party has opened: its plan, the others' keys, and what its questions must be.
+
+Nothing here trusts the coordinator: slot, set and noise of a question are compared with the plan
+and the pinned roster, and every refusal comes before a charge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hedgerow.errors import LedgerError, LedgerWriteFailed, PlanError, SlotSpent
+from hedgerow.limits import least_parties
+from hedgerow.privacy.identity import Announcement, Roster
+from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.reservation import Reservation
+from hedgerow.queries import size_of
+from hedgerow.queries.noise import priced_for
+from hedgerow.schema import Schema
+from hedgerow.wire import Ask, Refusal
+
+
+def check_agreed(plan: Plan, roster: Roster, schema: Schema) -> None:
+    """Refuse a plan that was made for another schema, or another trust than the pinned one."""
+    if plan.schema_hash != schema.hash or plan.unit != schema.unit.text:
+        raise Refusal("other-schema")
+    asked = plan.privacy
+    agreed = (roster.trust, roster.colluding, roster.minimum)
+    if (asked.trust, asked.colluding, asked.minimum_parties) != agreed:
+        raise Refusal("other-roster")
+
+
+@dataclass
+class OpenedRun:
+    """What a party remembers of a run while its process lives."""
+
+    plan: Plan
+    reservation: Reservation
+    announcements: dict[str, Announcement] = field(default_factory=dict)
+    joined: str = ""  # hash of these announcements
+    number: int = 0  # openings so far; a join must name the newest
+    nonce: str = ""  # of the newest opening
+
+    def check(self, ask: Ask, party: str, roster: Roster, schema: Schema) -> None:
+        """Refuse a question that the plan does not have, or of another set, or of other noise."""
+        plan = self.plan
+        if not 0 <= ask.slot < plan.n_slots or not 1 <= ask.attempt <= 2**31:
+            raise Refusal("not-in-plan")
+        ask.check(schema)
+        slot = plan.slot(ask.slot, ask.query.kind, ask.noise.mu)
+        if slot is None or size_of(ask.query) > slot.coordinates:
+            raise Refusal("not-in-plan")
+        if plan.measures and not self._is_of_the_plan(ask, schema):
+            raise Refusal("not-in-plan")
+        if not ask.is_ordered or party not in ask.names:
+            raise Refusal("unknown-party")
+        if not ask.is_within(roster):
+            raise Refusal("unknown-party")
+        if not ask.has_noise_of(slot.mu, plan, schema):
+            raise Refusal("too-little-noise")
+        if ask.colluding != roster.colluding:  # shares are drawn by it
+            raise Refusal("too-little-noise")
+        if plan.privacy.trust == "parties":
+            if len(ask.parties) < least_parties(roster):
+                raise Refusal("too-few-parties")
+            if ask.joined != self.joined or not set(ask.parties) <= set(self.announcements):
+                raise Refusal("bad-announcement")
+
+    def _is_of_the_plan(self, ask: Ask, schema: Schema) -> bool:
+        """Whether an evaluation asks about the model that its plan names: a person approved it."""
+        averaged = getattr(ask.query, "averaged", None)
+        return ask.query.ensemble.is_of(self.plan.settings.warm_start, schema, averaged)
+
+    def charge(self, ask: Ask, request: str) -> None:
+        """Charge an attempt, or refuse it; on disk when this returns."""
+        try:
+            numbers, priced = size_of(ask.query), priced_for(ask.query, self.plan, ask.noise.part)
+            self.reservation.charge(
+                ask.slot, request, ask.attempt, ask.noise.mu, numbers, ask.query.kind, priced
+            )
+        except LedgerWriteFailed:
+            raise  # a full disk is not a used attempt
+        except PlanError as error:
+            raise Refusal("not-in-plan") from error
+        except SlotSpent as error:
+            raise Refusal("no-attempts-left") from error
+        except LedgerError as error:
+            raise Refusal("old-attempt") from error
