@@ -23,6 +23,7 @@ from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.verify import verify
 from hedgerow.testing import noise_off
 from tests.dask.conftest import Started
+from tests.slow import slow
 
 PROMISE = ("--epsilon", "1", "--delta", "1e-6", "--seed", "5")
 
@@ -66,7 +67,7 @@ def test_a_folder_trains_over_tls(started: Started, folder: Path, tmp_path: Path
         assert {one.owner for one in verify(ledger)} == {"all", "coordinator"}
 
 
-@pytest.mark.skipif("HEDGEROW_SLOW" not in os.environ, reason="set HEDGEROW_SLOW=1")
+@slow
 def test_ctrl_c_on_a_cluster_of_its_own_loses_nothing(
     started: Started, folder: Path, tmp_path: Path
 ) -> None:

@@ -36,11 +36,9 @@ from hedgerow.tables import Rows, rows_of
 from hedgerow.testing import check_federation, noise_off
 from tests.conftest import MIXED, Table, mixed_rows, mixed_table, promise, split_rows
 from tests.dask.conftest import write_files
+from tests.slow import slow
 
 FEW = ("auto", "private-tree", "dp-xgboost")  # the others ask nothing new of a cluster
-slow = pytest.mark.skipif(
-    "HEDGEROW_SLOW" not in os.environ, reason="set HEDGEROW_SLOW=1 for more on a cluster"
-)
 SETTINGS: dict[str, dict[str, Any]] = {
     "auto": {},
     "private-tree": {"max_depth": 3},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import time
@@ -194,7 +193,7 @@ def test_four_houses_train_one_model_and_their_ledgers_agree(
     assert [entry["state"] for entry in listed] == ["finished"]
 
 
-@pytest.mark.skipif("HEDGEROW_SLOW" not in os.environ, reason="slow; set HEDGEROW_SLOW to run it")
+@slow
 def test_three_kills_in_a_running_federation_cost_no_release_and_no_book(
     houses: Houses, tmp_path: Path
 ) -> None:
@@ -230,7 +229,7 @@ def wait_for_progress(houses: Houses, process: subprocess.Popen[str]) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.skipif("HEDGEROW_SLOW" not in os.environ, reason="slow; set HEDGEROW_SLOW to run it")
+@slow
 def test_two_parties_lost_stop_a_run_and_one_of_them_back_lets_it_go_on(
     houses: Houses, tmp_path: Path
 ) -> None:
