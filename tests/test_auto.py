@@ -1,4 +1,4 @@
-"""The default method's parts, one by one: cells to bins, smoothing, tables, step trees."""
+"""The default method's parts, one by one: cells to bins, tables, step trees, rule, intercept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
-from scipy.linalg import null_space
 
 from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor
 from hedgerow.binning import base_grid
@@ -21,19 +20,11 @@ from hedgerow.gate import Gate
 from hedgerow.growing.auto import rule_for
 from hedgerow.growing.auto.bins import Bins, bins_of, cell_cuts, equal_mass
 from hedgerow.growing.auto.calibration import SCORE_EDGES, recalibrate
+from hedgerow.growing.auto.designs import plain
+from hedgerow.growing.auto.evidence import said_by_numbers
 from hedgerow.growing.auto.mains import INTERCEPT_STEP, _Average
 from hedgerow.growing.auto.parts import Parts, structure_of
 from hedgerow.growing.auto.rule import SEVERAL, balance
-from hedgerow.growing.auto.smoothing import (
-    ROUGH,
-    TAUS,
-    column_weights,
-    directed,
-    kernels_of,
-    smooth,
-    smoothed,
-    smoothed_levels,
-)
 from hedgerow.growing.auto.start import (
     Known,
     centre_and_spread,
@@ -178,119 +169,6 @@ def test_bins_of_noise_alone_still_are_bins() -> None:
     cuts = cell_cuts(GRID[1], 12)
     bins = bins_of(GRID[1], cuts, np.full(len(cuts) + 2, -5.0), 10.0, 8, True)
     assert bins.n_bins == len(bins.cuts) + 2 >= 2
-
-
-# Smoothing
-
-
-def brute_force(
-    z: NDArray[np.float64], noise: NDArray[np.float64], h: NDArray[np.float64], kernels: Any
-) -> NDArray[np.float64]:
-    """The same posterior mean by plain Gaussian algebra on contrasts, which know no level.
-
-    tau = 0 is one prior, whatever the kernel.
-    """
-    means, logs = [], []
-    contrasts = null_space(h[None, :]).T  # (bins - 1, bin): z plus a multiple of h is the same
-    for k, kernel in enumerate(kernels):
-        for tau in TAUS[min(k, 1) :]:
-            prior = np.diag(h) @ (tau**2 * kernel)
-            cov = contrasts @ (prior @ np.diag(h) + np.diag(noise)) @ contrasts.T
-            sign, logdet = np.linalg.slogdet(cov)
-            solved = np.linalg.solve(cov, contrasts @ z)
-            assert sign > 0
-            means.append(solved @ contrasts @ prior)
-            logs.append(-0.5 * (logdet + (contrasts @ z) @ solved))
-    weights = np.exp(np.array(logs) - max(logs))
-    mean = weights @ np.array(means) / weights.sum()
-    return np.asarray(mean - mean @ h / h.sum())
-
-
-@pytest.mark.parametrize("n_bins", [2, 3, 4, 9, 21])
-@pytest.mark.parametrize("ordered", [True, False])
-def test_smoothing_is_the_posterior_mean(n_bins: int, ordered: bool) -> None:
-    rng = np.random.default_rng(n_bins)
-    z, h = rng.normal(0, 30, n_bins), rng.uniform(1, 200, n_bins)
-    noise = rng.uniform(10, 400, n_bins)
-    expected = brute_force(z, noise, h, kernels_of(n_bins, ordered))
-    assert np.allclose(smooth(z, noise, h, ordered), expected, rtol=1e-8, atol=1e-10)
-    if not ordered or n_bins <= 3:
-        assert np.allclose(smoothed(z, noise, h, kernels_of(n_bins, ordered)), expected)
-        assert np.allclose(smoothed_levels(z, noise, h), expected)
-
-
-def test_noise_is_smoothed_away_and_a_strong_signal_is_kept() -> None:
-    rng = np.random.default_rng(1)
-    h, noise = np.full(12, 100.0), np.full(12, 900.0)
-    quiet = [np.abs(smooth(rng.normal(0, 30, 12), noise, h, True)).max() for _ in range(50)]
-    assert np.median(quiet) < 0.05
-    truth = np.linspace(-1, 1, 12)
-    loud = smooth(1000 * truth, noise, np.full(12, 1000.0), True)
-    assert np.allclose(loud, truth, atol=0.1)
-
-
-def test_a_smooth_curve_is_found_better_than_by_rough_kernels_alone() -> None:
-    rng = np.random.default_rng(3)
-    truth, h = np.append(np.sin(np.arange(20) / 4), 0.0), np.full(21, 100.0)
-    truth = truth - truth.mean()
-    rough = kernels_of(21, True)[: len(ROUGH)]
-    off = np.zeros(2)
-    for _ in range(40):
-        z = h * truth + rng.normal(0, 30, 21)
-        found = smooth(z, np.full(21, 900.0), h, True), smoothed(z, np.full(21, 900.0), h, rough)
-        off += [float(np.sum((scores - truth)[:-1] ** 2)) for scores in found]
-    assert off[0] < 0.9 * off[1]
-
-
-@pytest.mark.parametrize("ordered", [True, False])
-def test_the_level_of_a_column_says_nothing_and_scores_have_none(ordered: bool) -> None:
-    rng = np.random.default_rng(5)
-    z, h, noise = rng.normal(0, 90, 11), rng.uniform(10, 200, 11), rng.uniform(10, 400, 11)
-    scores = smooth(z, noise, h, ordered)
-    assert scores @ h == pytest.approx(0.0, abs=1e-9)
-    assert np.allclose(smooth(z + 0.7 * h, noise, h, ordered), scores, atol=1e-9)
-    assert np.abs(scores).max() > 0.1
-
-
-@pytest.mark.parametrize("ordered", [True, False])
-def test_a_bin_with_nearly_all_rows_does_not_hide_the_others(ordered: bool) -> None:
-    h = np.array([4000.0, *[50.0] * 7])
-    truth = np.array([0.0, 0.0, 0.0, 0.0, 2.0, 2.0, 0.0, 0.0])
-    truth = truth - truth @ h / h.sum()
-    scores = smooth(h * truth, np.full(8, 40.0**2), h, ordered)
-    assert scores[4:6].min() > 0.3  # a prior around 0, the heavy bin's too, gives about 0.1
-
-
-@settings(deadline=None)
-@given(
-    arrays(np.float64, 9, elements=st.floats(-5, 5)),
-    arrays(np.float64, 9, elements=st.floats(0.1, 100)),
-    st.sampled_from([1, -1]),
-)
-def test_a_direction_is_kept_and_missing_values_are_left_alone(
-    scores: NDArray[np.float64], h: NDArray[np.float64], sign: int
-) -> None:
-    found = directed(scores, h, sign)
-    assert (sign * np.diff(found[:-1]) >= -1e-12).all()
-    assert found[-1] == scores[-1]
-    assert np.allclose(directed(found, h, sign), found)
-    assert np.array_equal(directed(scores, h, 0), scores)
-
-
-@settings(deadline=None)
-@given(st.lists(st.integers(2, 8), min_size=1, max_size=6), st.integers(0, 2**31))
-def test_column_weights_are_a_unit_vector_without_zeros(sizes: list[int], seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    theta = [rng.normal(0, rng.choice([0.0, 1.0]), n) for n in sizes]
-    weights = column_weights(theta, [rng.uniform(0.1, 9, n) for n in sizes], 0.3)
-    assert np.sum(weights**2) == pytest.approx(1.0)
-    assert weights.min() >= math.sqrt(0.3 / len(sizes)) - 1e-12
-
-
-def test_a_column_of_many_bins_has_less_noise_in_each() -> None:
-    theta = [np.tile([1.0, -1.0], n) for n in (1, 8)]  # as important as each other
-    weights = column_weights(theta, [np.full(2, 8.0), np.ones(16)], 0.6)
-    assert weights[1] > 1.2 * weights[0]
 
 
 # Tables
@@ -546,7 +424,8 @@ def intercept_after(task: str, said: list[float], noises: list[float]) -> float:
     rows = [np.array([[20.0, 30.0]]), np.array([[10.0, 40.0]])]
     run = SimpleNamespace(
         task=task, spread=2.0, bins=bins, theta=[np.zeros((1, 2))] * 2, level=0.0,
-        rule=rule_for(3000, 2, 0.01, task),
+        rule=rule_for(3000, 2, 0.01, task), loss=SimpleNamespace(n_outputs=1),
+        grid=[SimpleNamespace(ordered=True)] * 2,
     )  # fmt: skip
     run.shift = lambda by: setattr(run, "level", run.level + float(by[0]))
 
@@ -557,7 +436,7 @@ def intercept_after(task: str, said: list[float], noises: list[float]) -> float:
     average = _Average(run)  # type: ignore[arg-type]
     for noise in noises[1:]:
         said = said[1:]
-        average.add(sums(), np.full(2, noise))
+        average.add([said_by_numbers(s, plain(2, True), noise) for s in sums()])
     return float(run.level)
 
 

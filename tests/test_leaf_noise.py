@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 from hedgerow.errors import FormatError
-from hedgerow.growing.auto.deviations import smooth_deviation
-from hedgerow.growing.auto.smoothing import smooth
 from hedgerow.growing.auto.tables import TAUS, weigh
 from hedgerow.growing.leaves import (
     average_deviations,
@@ -160,25 +158,6 @@ def test_the_start_has_the_noise_of_its_counts(loss: Loss) -> None:
     if loss.n_outputs > 1:  # scores are told beside the largest one
         seen, said = seen[1:], np.hypot(said[1:], said[0])
     np.testing.assert_allclose(said, seen, rtol=0.05)
-
-
-@pytest.mark.parametrize("ordered", [True, False])
-@pytest.mark.parametrize("caution", [0.0, 3.0])
-def test_smoothing_moves_with_its_sums_as_stated(ordered: bool, caution: float) -> None:
-    rng = np.random.default_rng(4)
-    hessian = rng.uniform(20, 80, 9)
-    noise = rng.uniform(50, 90, 9)
-    z = hessian * np.linspace(-0.4, 0.5, 9) + rng.normal(0, 8, 9)
-    variance = rng.uniform(30, 60, 9)
-    slopes = []
-    for k in range(9):
-        step = 1e-5 * np.eye(9)[k]
-        up, down = (smooth(z + s * step, noise, hessian, ordered, caution) for s in (1, -1))
-        slopes.append((up - down) / 2e-5)
-    expected = np.sqrt(np.array(slopes).T ** 2 @ variance)
-    said = smooth_deviation(z, noise, hessian, ordered, caution, variance)
-    np.testing.assert_allclose(said, expected, rtol=1e-5)
-    assert said.min() > 0
 
 
 def test_cells_of_tables_move_with_their_sums_as_stated() -> None:

@@ -22,7 +22,17 @@ from hedgerow.errors import FormatError
 MAX_HEADER = 1 << 26
 _DTYPES = {
     name: np.dtype(name).newbyteorder("<")
-    for name in ("uint8", "uint16", "uint32", "uint64", "int32", "int64", "float32", "float64")
+    for name in (
+        "int8",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "int32",
+        "int64",
+        "float32",
+        "float64",
+    )
 }
 
 _NAMES = {np.dtype(name).newbyteorder(order): name for name in _DTYPES for order in ("<", ">")}

@@ -39,6 +39,8 @@ from hedgerow.queries import (
     SumQuery,
     query_bytes,
 )
+from hedgerow.queries.mixes import MOST as MOST_MIXES
+from hedgerow.queries.mixes import WIDEST as WIDEST_MIX
 from hedgerow.queries.noise import Noise
 from hedgerow.queries.stand_ins import (
     CHOICES,
@@ -245,14 +247,16 @@ class _Sizes:
 
         A cell of a table is two numbers, and two nodes of a tree that travels twice: in the
         question and then with its values. A bin is one number, and two nodes (three where missing
-        values need their own) of a tree that travels once.
+        values need their own) of a tree that travels once. Questions about all columns may have
+        mixes; no plan asks more than ten of them.
         """
         bare = self.answer(Slot("later", "later", rest.mu, 0), name)
         label = LabelSums(len(self._schema.label.classes))
         question = self.question(Slot("later", label.kind, rest.mu, 2), 99, _Asked(99_999, 99_999))
         tree = 3 * (21 + 8 * self._words) + 4 * self._n_outputs
-        columns = 64 * len(self._schema.columns)
-        received = rest.slots * (question + 4096 + columns) + rest.coordinates * tree
+        n_columns = len(self._schema.columns)
+        received = rest.slots * (question + 4096 + 64 * n_columns) + rest.coordinates * tree
+        received += min(rest.slots, 10) * min(n_columns, MOST_MIXES) * WIDEST_MIX**2
         return rest.slots * bare + 8 * rest.coordinates, received
 
     def _bins(self, *sorts: type[Numeric] | type[Ordinal]) -> dict[int, int]:

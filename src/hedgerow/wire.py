@@ -25,7 +25,7 @@ from hedgerow.queries import SumQuery, query_bytes, query_from_bytes
 from hedgerow.queries.noise import Noise, noise_for
 from hedgerow.schema import Schema
 
-VERSION = 4
+VERSION = 5
 T = TypeVar("T")
 # Everything a party may say instead of answering. None of it depends on a row.
 REFUSALS = {

@@ -38,6 +38,7 @@ from hedgerow.queries import (
 )
 from hedgerow.queries.gradients import Gradients
 from hedgerow.queries.leaf_averages import LEAF_RULES
+from hedgerow.queries.mixes import LARGEST, PLAIN, WIDEST
 from hedgerow.queries.split_choices import UTILITIES
 from hedgerow.queries.tree_nodes import NO_COLUMN, Asked
 from hedgerow.rng import stream
@@ -119,10 +120,21 @@ def column_sums(schema: Schema) -> list[ColumnSums]:
         chosen = tuple(cuts[j] for j in columns)
         return ColumnSums(columns, chosen, bins, weights, loss, NO_TREES, update, clip)
 
+    def mixed(columns: tuple[int, ...], update: str, clip: float) -> ColumnSums:
+        """The same with a mix for every column that may have one, its bins of different lengths."""
+        query, rng, mixes, of = over(columns, update, clip), stream(7, "mixes"), [], []
+        for n in query.n_bins:
+            of.append(len(mixes) if n <= WIDEST else PLAIN)
+            if n <= WIDEST:
+                mixes.append(rng.integers(-LARGEST, LARGEST + 1, (n, n)).astype(np.int8))
+        return replace(query, mixes=tuple(mixes), mixed=tuple(of))
+
     everything = tuple(range(len(schema.columns)))
     return [
         *(over((2,), "slope", clip) for clip in CLIPS),
         *(over((2,), "newton", clip) for clip in CLIPS[1:3]),
+        *(mixed(everything, update, 0.5) for update in ("slope", "newton")),
+        *(mixed(everything[::-1], update, math.inf) for update in ("slope", "averaging")),
         over((0,), "slope", math.inf),
         over((1, 4), "gradient", 0.3),
         over((0, 3), "count", math.inf),

@@ -80,19 +80,43 @@ def _solve(matrix: Any, beside: Any, times: float, vector: Any, out: Any) -> Any
 
 
 @njit(cache=True, nogil=True)
-def _projected(kernel: Any, a: Any, level: Any) -> Any:
-    """a K a (element by element) with the direction `level` taken out on both sides."""
-    n = a.size
-    matrix, along, both = np.empty((n, n)), np.zeros(n), 0.0
+def _root(precision: Any) -> Any:
+    """The lower triangle L with L L' = precision (Cholesky)."""
+    n = len(precision)
+    root = np.zeros((n, n))
     for i in range(n):
-        for j in range(n):
-            matrix[i, j] = a[i] * kernel[i, j] * a[j]
-            along[i] += matrix[i, j] * level[j]
-        both += level[i] * along[i]
+        for j in range(i + 1):
+            left = precision[i, j]
+            for k in range(j):
+                left -= root[i, k] * root[j, k]
+            root[i, j] = math.sqrt(max(left, 1e-300)) if i == j else left / root[j, j]
+    return root
+
+
+@njit(cache=True, nogil=True)
+def _white(root: Any, moment: Any) -> Any:
+    """L^-1 moment: numbers with noise of variance 1."""
+    white = moment.copy()
+    for i in range(white.size):
+        for k in range(i):
+            white[i] -= root[i, k] * white[k]
+        white[i] /= root[i, i]
+    return white
+
+
+@njit(cache=True, nogil=True)
+def _design(root: Any, hessian: Any) -> Any:
+    """L' H (I - 1 s'), s the shares of H: what those numbers are of scores: (number, bin)."""
+    n, whole = hessian.size, hessian.sum()
+    design = np.zeros((n, n))
     for i in range(n):
+        level = 0.0
+        for j in range(i, n):
+            design[i, j] = root[j, i] * hessian[j]
+            level += design[i, j]
         for j in range(n):
-            matrix[i, j] += both * level[i] * level[j] - level[i] * along[j] - along[i] * level[j]
-    return matrix
+            design[i, j] -= level * hessian[j] / whole
+    return design
 
 
 @njit(cache=True, nogil=True)
@@ -111,67 +135,81 @@ def _turn_back(vectors: Any, mirrors: Any, scales: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _add_product(kernel: Any, a: Any, other: Any, out: Any) -> None:
-    """Add the product of K, a (as a diagonal) and another matrix (bin, any): (bin, any)."""
-    for i in range(a.size):
-        for k in range(a.size):
-            factor = kernel[i, k] * a[k]
-            for j in range(out.shape[1]):
-                out[i, j] += factor * other[k, j]
+def _solve_all(
+    kernels: Any, design: Any, white: Any, taus: Any, prior: Any,
+    matrices: Any, besides: Any, mirrors: Any, scales: Any, backs: Any,
+) -> Any:  # fmt: skip
+    """How likely each kernel and tau is, (kernel, tau), and (I + tau^2 M)^-1 white in `backs`.
 
-
-@njit(cache=True, nogil=True)
-def _solved(kernel: Any, a: Any, level: Any, white: Any, taus: Any, prior: Any) -> Any:
-    """(I + tau^2 M)^-1 white (bin, tau), M = a K a projected, and the log evidence of every tau.
-
-    Behind them M itself: the diagonals of a matrix T, and the mirrors that turn it into M. They
-    have yet to turn the former back.
+    M = design K design'. It is left as the diagonals of a matrix T and the mirrors that turn T
+    into M, which have yet to turn `backs` (kernel, number, tau) back.
     """
-    n = a.size
-    matrix = _projected(kernel, a, level)
-    mirrors, scales, beside = np.zeros((n, n)), np.zeros(n), np.zeros(n)
-    _tridiagonal(matrix, mirrors, scales, beside)
-    turned, back, logs = white.copy(), np.empty((n, taus.size)), np.empty(taus.size)
-    for m in range(n - 2):
-        _mirror(turned, mirrors[m], scales[m], m + 1)
-    for t in range(taus.size):
-        logs[t] = prior[t] - 0.5 * _solve(matrix, beside, taus[t] ** 2, turned, back[:, t])
-    return back, logs, matrix, beside, mirrors, scales
-
-
-@njit(cache=True, nogil=True)
-def _weights(fits: Any) -> Any:
-    """How likely each kernel and tau is: (kernel, tau)."""
-    logs = np.empty((len(fits), fits[0][1].size))
-    for k in range(len(fits)):
-        logs[k] = fits[k][1]
-    found = np.exp(logs - logs.max())
-    return found / found.sum()
-
-
-@njit(cache=True, nogil=True)
-def mean(kernels: Any, a: Any, level: Any, white: Any, taus: Any, prior: Any) -> Any:
-    """The mean of theta ~ N(0, tau^2 K), averaged over kernels and taus by their evidence: (bin,).
-
-    `white` = a theta + noise of variance 1, without its part along `level`, about which it says
-    nothing; `prior` are log weights of the taus.
-    """
-    fits = [_solved(kernel, a, level, white, taus, prior) for kernel in kernels]
-    weights, found = _weights(fits), np.zeros((a.size, 1))
+    logs, turned_design = np.empty((len(kernels), taus.size)), design.T.copy()
     for k in range(len(kernels)):
-        back, _, _, _, mirrors, scales = fits[k]
-        drawn = np.zeros((a.size, 1))
-        for i in range(a.size):
+        matrices[k] = np.dot(np.dot(design, kernels[k]), turned_design)
+        _tridiagonal(matrices[k], mirrors[k], scales[k], besides[k])
+        turned = white.copy()
+        for m in range(white.size - 2):
+            _mirror(turned, mirrors[k, m], scales[k, m], m + 1)
+        for t in range(taus.size):
+            solved = _solve(matrices[k], besides[k], taus[t] ** 2, turned, backs[k, :, t])
+            logs[k, t] = prior[t] - 0.5 * solved
+    most, total = logs[0, 0], 0.0
+    for k in range(len(kernels)):
+        for t in range(taus.size):
+            most = max(most, logs[k, t])
+    for k in range(len(kernels)):
+        for t in range(taus.size):
+            logs[k, t] = math.exp(logs[k, t] - most)
+            total += logs[k, t]
+    return logs / total
+
+
+@njit(cache=True, nogil=True)
+def _take_level(scores: Any, hessian: Any) -> None:
+    """Less their mean, weighted by Hessians, in place: (bin, any)."""
+    whole = hessian.sum()
+    for j in range(scores.shape[1]):
+        level = 0.0
+        for i in range(hessian.size):
+            level += scores[i, j] * hessian[i] / whole
+        for i in range(hessian.size):
+            scores[i, j] -= level
+
+
+@njit(cache=True, nogil=True)
+def mean(kernels: Any, precision: Any, moment: Any, hessian: Any, taus: Any, prior: Any) -> Any:
+    """The mean of scores theta ~ N(0, tau^2 K) less their level, averaged by evidence: (bin,).
+
+    `moment` is precision times a noisy H theta; `prior` are log weights of the taus.
+    """
+    n, size = hessian.size, len(kernels)
+    root = _root(precision)
+    design, white = _design(root, hessian), _white(root, moment)
+    matrices, mirrors = np.empty((size, n, n)), np.zeros((size, n, n))
+    besides, scales, backs = (
+        np.zeros((size, n)),
+        np.zeros((size, n)),
+        np.empty((size, n, taus.size)),
+    )
+    weights = _solve_all(
+        kernels, design, white, taus, prior, matrices, besides, mirrors, scales, backs
+    )
+    found, back = np.zeros((n, 1)), design.T.copy()
+    for k in range(size):
+        drawn = np.zeros((n, 1))
+        for i in range(n):
             for t in range(taus.size):
-                drawn[i, 0] += weights[k, t] * taus[t] ** 2 * back[i, t]
-        _turn_back(drawn, mirrors, scales)
-        _add_product(kernels[k], a, drawn, found)
+                drawn[i, 0] += weights[k, t] * taus[t] ** 2 * backs[k, i, t]
+        _turn_back(drawn, mirrors[k], scales[k])
+        found += np.dot(kernels[k], np.dot(back, drawn))
+    _take_level(found, hessian)
     return found[:, 0]
 
 
 @njit(cache=True, nogil=True)
 def _inverse(matrix: Any, beside: Any, mirrors: Any, scales: Any, times: Any, weights: Any) -> Any:
-    """The sum of weights times (I + times M)^-1, for M as `_solved` leaves it: (bin, bin)."""
+    """The sum of weights times (I + times M)^-1, for M as `_solve_all` leaves it: (bin, bin)."""
     n = len(matrix)
     whole, pivots, factors, out = np.zeros((n, n)), np.ones(n), np.zeros(n), np.empty(n)
     for t in range(times.size):
@@ -199,35 +237,60 @@ def _inverse(matrix: Any, beside: Any, mirrors: Any, scales: Any, times: Any, we
 
 
 @njit(cache=True, nogil=True)
-def slope(kernels: Any, a: Any, level: Any, white: Any, taus: Any, prior: Any) -> Any:
-    """The derivative of `mean` by `white`: (bin, bin).
+def _unwhiten(slopes: Any, root: Any) -> None:
+    """Slopes by white numbers to slopes by the moment, in place: (bin, number)."""
+    n = len(root)
+    for row in range(len(slopes)):
+        for i in range(n - 1, -1, -1):
+            for k in range(i + 1, n):
+                slopes[row, i] -= slopes[row, k] * root[k, i]
+            slopes[row, i] /= root[i, i]
 
-    Each prior's mean is linear in `white`, and the weights of the priors move with it. Most priors
-    have next to no weight, and then no part in it.
+
+@njit(cache=True, nogil=True)
+def slope(kernels: Any, precision: Any, moment: Any, hessian: Any, taus: Any, prior: Any) -> Any:
+    """The derivative of `mean` by `moment`: (bin, bin).
+
+    Each prior's mean is linear in the moment, and the weights of the priors move with it. Most
+    priors have next to no weight, and then no part in it.
     """
-    fits = [_solved(kernel, a, level, white, taus, prior) for kernel in kernels]
-    weights, means = _weights(fits), np.zeros((len(kernels), a.size, taus.size))
-    average, found = np.zeros(a.size), np.zeros((a.size, a.size))
-    weights = np.where(weights > NEGLIGIBLE, weights, 0.0)
-    for k in range(len(kernels)):
-        if weights[k].sum() == 0.0:
-            continue
-        back, _, _, _, mirrors, scales = fits[k]
-        _turn_back(back, mirrors, scales)
-        _add_product(kernels[k], a, back * taus**2, means[k])
+    n, size = hessian.size, len(kernels)
+    root = _root(precision)
+    design, white = _design(root, hessian), _white(root, moment)
+    matrices, mirrors = np.empty((size, n, n)), np.zeros((size, n, n))
+    besides, scales, backs = (
+        np.zeros((size, n)),
+        np.zeros((size, n)),
+        np.empty((size, n, taus.size)),
+    )
+    weights = _solve_all(
+        kernels, design, white, taus, prior, matrices, besides, mirrors, scales, backs
+    )
+    means, average, back = np.zeros((size, n, taus.size)), np.zeros(n), design.T.copy()
+    found, sizes = np.zeros((n, n)), np.empty(taus.size)
+    for k in range(size):
         for t in range(taus.size):
-            average += weights[k, t] * means[k, :, t]
-    for k in range(len(kernels)):
+            if weights[k, t] <= NEGLIGIBLE:
+                weights[k, t] = 0.0
         if weights[k].sum() == 0.0:
             continue
-        back, _, matrix, beside, mirrors, scales = fits[k]
-        linear = _inverse(matrix, beside, mirrors, scales, taus**2, weights[k] * taus**2)
-        _add_product(kernels[k], a, linear, found)
-        for i in range(a.size):
+        _turn_back(backs[k], mirrors[k], scales[k])
+        means[k] = np.dot(kernels[k], np.dot(back, backs[k] * taus**2))
+        for i in range(n):
+            for t in range(taus.size):
+                average[i] += weights[k, t] * means[k, i, t]
+    for k in range(size):
+        if weights[k].sum() == 0.0:
+            continue
+        for t in range(taus.size):
+            sizes[t] = weights[k, t] * taus[t] ** 2
+        linear = _inverse(matrices[k], besides[k], mirrors[k], scales[k], taus**2, sizes)
+        found += np.dot(kernels[k], np.dot(back, linear))
+        for i in range(n):
             for t in range(taus.size):  # the log evidence of a prior has the derivative -back
-                if weights[k, t] == 0.0:
-                    continue
                 moved = weights[k, t] * (means[k, i, t] - average[i])
-                for j in range(a.size):
-                    found[i, j] -= moved * back[j, t]
+                for j in range(n):
+                    found[i, j] -= moved * backs[k, j, t]
+    _unwhiten(found, root)
+    _take_level(found, hessian)
     return found

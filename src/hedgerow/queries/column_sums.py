@@ -22,18 +22,22 @@ from hedgerow.queries.base import (
     clip_steps,
 )
 from hedgerow.queries.cuts import bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
+from hedgerow.queries.mixes import PLAIN, Mix, check_mixes, lengths, pack_mixes, unpack_mixes
 from hedgerow.schema import Schema
 from hedgerow.tables import Rows
 
 MAX_WEIGHT = 1e3  # weights lie between 1/1000 and 1000; beyond, a column would be no question
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ColumnSums:
     """For each column a block (number, bin), the last bin that of missing values.
 
     `cuts` are indices into the edges of an ordered column's base grid; every category is a bin of
     its own, so categorical columns have none. A column of weight w gets noise of 1/w.
+
+    A column may be `mixed`: its numbers are then the products of one of the `mixes` and its sums by
+    bin, as many as there are bins.
     """
 
     columns: tuple[int, ...]
@@ -44,6 +48,8 @@ class ColumnSums:
     ensemble: EnsembleRef
     update: str = "slope"
     clip: float = math.inf
+    mixes: tuple[Mix, ...] = ()
+    mixed: tuple[int, ...] = ()  # the mix of each column, or PLAIN; empty: all are plain
     kind: ClassVar[str] = "column-sums"
 
     @cached_property
@@ -53,19 +59,36 @@ class ColumnSums:
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
         bound, blocks = self.bound, []
-        for n, w in zip(self.n_bins, self.weights, strict=True):
+        for n, weight, (_, long) in zip(self.n_bins, self.weights, self._lengths, strict=True):
+            w = weight / long
             blocks.append(Block(n * bound.first, 1 / w))
             if bound.second:
                 blocks.append(Block(n * bound.second, 1 / (w * bound.second_scale)))
         return tuple(blocks)
 
+    @cached_property
+    def _mixed(self) -> tuple[int, ...]:
+        return self.mixed or (PLAIN,) * len(self.columns)
+
+    @cached_property
+    def _lengths(self) -> list[tuple[float, float]]:
+        """How long (l1, l2) one unit in a bin of each column can become."""
+        of_mix = [lengths(mix) for mix in self.mixes]
+        return [(1.0, 1.0) if m == PLAIN else of_mix[m] for m in self._mixed]
+
     @property
     def sensitivity(self) -> Sensitivity:
         # A row lies in exactly one bin of every column and adds its numbers there, bounded by the
-        # loss; in units of the column's noise they count w-fold.
+        # loss. If the column is mixed by A, the row adds g A_b, with g its number and A_b the
+        # column of A that belongs to its bin b: at most |g| times the longest A_b in l2, and as
+        # much in l1 as A_b is long there. Blocks are counted in units of that l2 length over w, so
+        # a column counts w-fold, and in l1 by the ratio of the two lengths more. With several
+        # numbers (gradients, Hessians) each is mixed by the same A: their squares, and their
+        # absolute values, add up before A_b multiplies them.
         weights = self.weights
         l2 = math.sqrt(math.fsum(w * w for w in weights)) * self.bound.l2
-        return Sensitivity(l1=math.fsum(weights) * self.bound.l1, l2=l2)
+        l1 = [w * far / long for w, (far, long) in zip(weights, self._lengths, strict=True)]
+        return Sensitivity(l1=math.fsum(l1) * self.bound.l1, l2=l2)
 
     def check(self, schema: Schema) -> None:
         grid = base_grid(schema)
@@ -75,6 +98,8 @@ class ColumnSums:
         n_bins = tuple(n_bins_of(grid[j], c) for j, c in zip(self.columns, self.cuts, strict=True))
         if self.n_bins != n_bins or len(self.weights) != len(n_bins):
             raise FormatError("column sums do not have the lengths they state")
+        if self.mixes or self.mixed:
+            check_mixes(self.mixes, self.mixed, n_bins)
         check_clip(self.clip)
         # One by one: neither max nor min sees a weight that is no number.
         if not all(1 / MAX_WEIGHT <= weight <= MAX_WEIGHT for weight in self.weights):
@@ -90,21 +115,29 @@ class ColumnSums:
             UPDATES[self.update], clip_steps(self.clip, bits), self.bound.width,
             code_places(grid)[list(self.columns)], bins, int(ends[-1]),
         )  # fmt: skip
-        if len(total) == 1:  # one number a bin lies in this order already
+        if len(total) == 1 and not self.mixes:  # one number a bin lies in this order already
             return total.ravel()
-        return np.concatenate([part.ravel() for part in np.split(total, ends[:-1], axis=1)])
+        parts = np.split(total, ends[:-1], axis=1)  # (number, bin) a column
+        whole = [mix.T.astype(np.int64) for mix in self.mixes]  # wraps around as all sums do
+        parts = [p if m == PLAIN else p @ whole[m] for p, m in zip(parts, self._mixed, strict=True)]
+        return np.concatenate([part.ravel() for part in parts])
 
     def split(self, values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        """Released values as one array (number, bin) a column."""
+        """Released values as one array (number, bin) a column.
+
+        Those of a mixed column are products with its mix, divided by the length of its longest bin.
+        """
         width = self.bound.width
         ends = np.cumsum([width * n for n in self.n_bins])
-        return [part.reshape(width, -1) for part in np.split(values, ends[:-1])]
+        parts = [part.reshape(width, -1) for part in np.split(values, ends[:-1])]
+        return [p / long for p, (_, long) in zip(parts, self._lengths, strict=True)]
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays: dict[str, NDArray[Any]] = {
             **pack_cuts(self.columns, self.cuts),
             "n_bins": np.array(self.n_bins, np.int32),
             "weights": np.array(self.weights, np.float64),
+            **pack_mixes(self.mixes, self._mixed),
         }
         values: dict[str, Any] = {
             "loss": self.loss,
@@ -117,6 +150,7 @@ class ColumnSums:
     @staticmethod
     def from_parts(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ColumnSums:
         columns, cuts = unpack_cuts(arrays, "column sums")
+        n_bins = tuple(int(n) for n in arrays["n_bins"])
         length, hash_ = values["ensemble"]
         if values["update"] not in UPDATES:
             raise FormatError(f"unknown update {values['update']!r}")
@@ -124,10 +158,11 @@ class ColumnSums:
         return ColumnSums(
             columns,
             cuts,
-            tuple(int(n) for n in arrays["n_bins"]),
+            n_bins,
             tuple(float(w) for w in arrays["weights"]),
             values["loss"],
             EnsembleRef(int(length), str(hash_)),
             values["update"],
             math.inf if values["clip"] is None else float(values["clip"]),
+            *unpack_mixes(arrays, n_bins),
         )

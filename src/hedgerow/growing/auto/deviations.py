@@ -9,44 +9,35 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.growing.auto.smoothing import TAUS, kernels_of, prior
+from hedgerow.growing.auto.evidence import Evidence
+from hedgerow.growing.auto.priors import TAUS, kernels_of, prior
 from hedgerow.kernels import posterior
 
 Floats = NDArray[np.float64]
 
 
-def smooth_deviation(
-    z: Floats, noise: Floats, hessian: Floats, ordered: bool, caution: float, variance: Floats
-) -> Floats:
-    """Deviations (bin,) of `smooth`, if the noise in z is independent, with `variance` (bin,).
+def smooth_deviation(evidence: Evidence, hessian: Floats, ordered: bool, caution: float) -> Floats:
+    """Deviations (bin,) of `smooth` by the noise that the evidence has.
 
-    `noise` is what the smoothing takes for that variance, which is more where early rounds are
-    trusted less than their noise alone would allow.
+    That is less than its precision takes it for where early rounds are trusted less than their
+    noise alone would allow.
     """
-    if not ordered or len(z) <= 3:
-        return _levels_deviation(z, noise, hessian, caution, variance)
-    return _curve_deviation(z, noise, hessian, kernels_of(len(z), True), caution, variance)
-
-
-def _curve_deviation(
-    z: Floats, noise: Floats, hessian: Floats, kernels: Floats, caution: float,
-    variance: Floats,
-) -> Floats:  # fmt: skip
-    root = 1.0 / np.sqrt(noise)
-    a = hessian * root
-    level = a / np.linalg.norm(a)
-    white = z * root
-    white = white - level * (level @ white)
-    moved = posterior.slope(kernels, a, level, white, TAUS, prior(caution, len(kernels)))
-    moved = (moved - np.outer(moved @ level, level)) * root  # d score / d z: (bin, bin)
-    moved -= hessian @ moved / hessian.sum()
-    return np.asarray(np.sqrt(moved**2 @ variance))
+    if evidence.precision.ndim == 1:
+        noise = 1 / evidence.precision
+        variance = noise**2 * evidence.variance
+        return _levels_deviation(noise * evidence.moment, noise, hessian, caution, variance)
+    kernels = kernels_of(hessian.size, ordered)
+    weights = prior(caution, len(kernels))
+    moved = posterior.slope(
+        kernels, evidence.precision, evidence.moment, hessian, TAUS, weights
+    )  # d score / d moment: (bin, bin)
+    return np.asarray(np.sqrt(np.maximum(np.sum(moved @ evidence.variance * moved, axis=1), 0.0)))
 
 
 def _levels_deviation(
     z: Floats, noise: Floats, hessian: Floats, caution: float, variance: Floats
 ) -> Floats:
-    """The same for exchangeable bins: a diagonal and a few vectors, no matrix of bins."""
+    """For `smoothed_levels`: a diagonal and a few vectors, no matrix of bins."""
     square = hessian**2 / noise
     spread = TAUS[:, None] ** 2 * square + 1.0  # (tau, bin)
     trust = square / spread

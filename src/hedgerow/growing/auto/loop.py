@@ -54,7 +54,7 @@ def later(schema: Schema, settings: Settings) -> Later:
     for grid in base_grid(schema):
         n = n_bins_of(grid, cell_cuts(grid, MOST_CELLS))
         cells, bins = cells + n, bins + (min(n, MOST_BINS) if grid.ordered else n)
-    numbers = cells * max(2, classes) + 6 * bins * outputs + LABEL_CELLS + 4 * max(2, classes) + 64
+    numbers = cells * max(2, classes) + 10 * bins * outputs + LABEL_CELLS + 4 * max(2, classes) + 64
     numbers += 9 * (outputs * MOST_TABLE_NUMBERS + 2)
     kinds = (ColumnSums.kind, LabelSums.kind, LeafSums.kind, ScoreCounts.kind)
     share = 1.0 - (0.0 if settings.rows_hint else COUNT_SHARE)

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.growing.auto.designs import (
+    GUESS,
+    LEAST,
+    Design,
+    design_for,
+    is_wide,
+    level_share,
+    plain,
+)
 from hedgerow.growing.auto.deviations import smooth_deviation
-from hedgerow.growing.auto.smoothing import centred, column_weights, directed, smooth
+from hedgerow.growing.auto.evidence import (
+    Evidence,
+    Said,
+    nothing,
+    pooled,
+    said_by_bins,
+    said_by_numbers,
+)
+from hedgerow.growing.auto.smoothing import column_weights, directed, importance, smooth
 from hedgerow.growing.auto.state import Run
+from hedgerow.queries.mixes import MOST, PLAIN, Mix
 
 Floats = NDArray[np.float64]
 INTERCEPT_STEP = 0.7
@@ -17,69 +37,78 @@ OVERLAP = 1.5
 
 
 class _Average:
-    """What the rounds say of every column's H theta: mean and precision (output, bin)."""
+    """What the first counts and all rounds say of every column's H theta: (column, output)."""
 
     def __init__(self, run: Run) -> None:
         known, self._run = run.known, run
-        weight = run.rule.start_weight
-        self.precision = [weight / (known.z_noise[:, None] * b.n_cells) for b in run.bins]
-        self.mean = [np.zeros_like(z) for z in known.z]
-        self.variance = [known.z_noise[:, None] * b.n_cells for b in run.bins]  # of the mean
+        outputs = range(run.loss.n_outputs)
+        wide = [is_wide(b.n_bins, grid.ordered) for b, grid in zip(run.bins, run.grid, strict=True)]
+        self.columns = [
+            [nothing(b.n_bins, w) for _ in outputs] for b, w in zip(run.bins, wide, strict=True)
+        ]
         self.empty = not bool(np.isfinite(known.z_noise).all())
         self.level = 0.0  # precision of the intercept of numbers
         if not self.empty:
-            noise = np.repeat(known.z_noise[:, None], len(run.bins), axis=1)
-            self.mean, shift = self._centred(known.z, noise)
+            said = [
+                [said_by_bins(z[k], known.z_noise[k] * b.n_cells, w) for k in outputs]
+                for z, b, w in zip(known.z, run.bins, wide, strict=True)
+            ]
+            start, total, variance = self._pooled(said)
+            trusted = [[one.times(run.rule.start_weight) for one in of] for of in start]
+            self.columns = trusted
             if run.task == "regression":
-                self._shift(
-                    shift, [n * b.n_cells.sum() for n, b in zip(noise[0], run.bins, strict=True)]
-                )
+                self._shift(total, variance)
 
-    def add(self, sums: list[Floats], noise: Floats) -> None:
-        """One round's sums (output, bin) at the scores now; the intercept follows at once."""
+    def add(self, said: list[list[Said]]) -> None:
+        """One round's answers at the scores now; the intercept follows at once."""
         run = self._run
-        moved, shift = self._centred(sums, np.repeat(noise[None, :], len(sums[0]), axis=0))
-        for j, fresh in enumerate(moved):
-            z = fresh + run.known.hessians[j] * run.theta[j] / run.spread
-            old, new = run.rule.memory * self.precision[j], 1.0 / noise[j]
-            self.mean[j] = (old * self.mean[j] + new * z) / (old + new)
-            known = np.where(old > 0, self.variance[j], 0.0)
-            self.variance[j] = (old**2 * known + new**2 * noise[j]) / (old + new) ** 2
-            self.precision[j] = old + new
+        fresh, total, variance = self._pooled(said)
+        for j, of in enumerate(fresh):
+            at = run.known.hessians[j] * run.theta[j] / run.spread  # (output, bin)
+            self.columns[j] = [
+                old.times(run.rule.memory).plus(new.moved(here))
+                for old, new, here in zip(self.columns[j], of, at, strict=True)
+            ]
         self.empty = False
-        self._shift(shift, [n * b.n_bins for n, b in zip(noise, run.bins, strict=True)])
+        self._shift(total, variance)
 
-    def _shift(self, by: Floats, noise: list[float]) -> None:
+    def _pooled(self, said: list[list[Said]]) -> tuple[list[list[Evidence]], Floats, Floats]:
+        """`pooled` for every output: evidence (column, output), totals and their variances."""
+        outputs = range(self._run.loss.n_outputs)
+        hessians = self._run.known.hessians
+        found = [pooled([of[k] for of in said], [h[k] for h in hessians]) for k in outputs]
+        columns = [[found[k][0][j] for k in outputs] for j in range(len(said))]
+        return columns, np.array([f[1] for f in found]), np.array([f[2] for f in found])
+
+    def _shift(self, total: Floats, variance: Floats) -> None:
         """Move the intercept; that of numbers to the average of what all rounds say of it.
 
-        `noise` are the variances of the columns' totals. With classes the intercept must follow
-        the scores as they spread out, so only the last rounds count.
+        With classes the intercept must follow the scores as they spread out, so only the last
+        rounds count.
         """
         run, part = self._run, INTERCEPT_STEP
+        rows = np.mean([h.sum(axis=1) for h in run.known.hessians], axis=0)  # (output,)
         if run.task == "regression":
-            rows = float(np.mean([h.sum() for h in run.known.hessians]))
-            fresh = rows**2 * float(np.sum(1.0 / np.array(noise)))
+            fresh = float(rows[0] ** 2 / variance[0])
             self.level += fresh
             part = fresh / self.level
-        run.shift(part * run.spread * by)
+        run.shift(part * run.spread * total / rows)
 
     def target(self) -> list[Floats]:
         """Where the scores should be: the smoothed average, in units of the label."""
         run, caution = self._run, self._run.rule.caution
         if self.empty:
             return [np.zeros_like(t) for t in run.theta]
-        columns = zip(
-            self.mean, self.precision, run.known.hessians, run.grid, run.direction, strict=True
-        )
+        columns = zip(self.columns, run.known.hessians, run.grid, run.direction, strict=True)
         return [
             run.spread
             * np.stack(
                 [
-                    directed(smooth(z, 1 / p, h, grid.ordered, caution), h, sign)
-                    for z, p, h in zip(mean, precision, hessians, strict=True)
+                    directed(smooth(one, h, grid.ordered, caution), h, sign)
+                    for one, h in zip(of, hessians, strict=True)
                 ]
             )
-            for mean, precision, hessians, grid, sign in columns
+            for of, hessians, grid, sign in columns
         ]
 
     def deviations(self) -> list[Floats] | None:
@@ -92,30 +121,18 @@ class _Average:
         run, caution = self._run, self._run.rule.caution
         if self.empty:
             return None
-        columns = zip(
-            self.mean, self.precision, self.variance, run.known.hessians, run.grid, strict=True
-        )
+        columns = zip(self.columns, run.known.hessians, run.grid, strict=True)
         return [
             OVERLAP
             * run.spread
             * np.stack(
                 [
-                    smooth_deviation(z, 1 / p, h, grid.ordered, caution, v)
-                    for z, p, v, h in zip(mean, precision, variance, hessians, strict=True)
+                    smooth_deviation(one, h, grid.ordered, caution)
+                    for one, h in zip(of, hessians, strict=True)
                 ]
             )
-            for mean, precision, variance, hessians, grid in columns
+            for of, hessians, grid in columns
         ]
-
-    def _centred(self, sums: list[Floats], noise: Floats) -> tuple[list[Floats], Floats]:
-        """`centred` for every output; noise is (output, column)."""
-        moved, shift = [np.zeros_like(s) for s in sums], np.zeros(len(noise))
-        for k in range(len(noise)):
-            hessians = [h[k] for h in self._run.known.hessians]
-            of_output, shift[k] = centred([s[k] for s in sums], noise[k], hessians)
-            for j, one in enumerate(of_output):
-                moved[j][k] = one
-        return moved, shift
 
 
 def main_rounds(run: Run) -> None:
@@ -128,14 +145,15 @@ def main_rounds(run: Run) -> None:
     for number in range(rule.main_rounds):
         run.move(step)
         weights = _weights(run, target)
-        query = run.question(cuts, "slope", weights, rule.clip * run.spread)
+        designs = _designs(run, weights, target)
+        query = run.question(cuts, "slope", weights, rule.clip * run.spread, *_mixes(designs))
         release = run.release(query, share, f"main effects {number + 1}")
         if release is None:
             step = [np.zeros_like(t) for t in run.theta]
             continue
-        noise = (release.unit / weights / run.spread) ** 2  # (column,) variance of a sum
-        sums = [-part / run.spread for part in query.split(release.values)]
-        average.add(sums, noise)
+        noise = (release.unit / weights / run.spread) ** 2  # (column,) variance of a number
+        numbers = [-part / run.spread for part in query.split(release.values)]
+        average.add([said_by_numbers(*of) for of in zip(numbers, designs, noise, strict=True)])
         target = average.target()
         step = [rule.eta * (t - now) for t, now in zip(target, run.theta, strict=True)]
     run.move(step)
@@ -146,3 +164,32 @@ def _weights(run: Run, target: list[Floats]) -> Floats:
     """Columns that matter to any output get less noise."""
     hessians = [h.ravel() for h in run.known.hessians]
     return column_weights([t.ravel() for t in target], hessians, run.rule.uniform)
+
+
+def _designs(run: Run, weights: Floats, target: list[Floats]) -> list[Design]:
+    """How each column is asked, by how far its effect rises above the noise of all rounds."""
+    hessians, level = run.known.hessians, level_share(len(run.bins))
+    bound = run.loss.bound("slope", run.rule.clip * run.spread)
+    noise = bound.l2 / (run.mu * math.sqrt(run.rule.main_share) * weights) / run.spread  # (column,)
+    seen = importance([t.ravel() / run.spread for t in target], [h.ravel() for h in hessians])
+    found = []
+    for j, bins in enumerate(run.bins):
+        size = LEAST + math.sqrt(max(float(seen[j]), 0.0)) if np.any(target[j]) else GUESS
+        rows = float(hessians[j].sum(axis=1).mean()) / bins.n_bins
+        strength = rows * size / float(noise[j])
+        found.append(design_for(bins.n_bins, run.grid[j].ordered, strength, level))
+    return found
+
+
+def _mixes(designs: list[Design]) -> tuple[tuple[Mix, ...], tuple[int, ...]]:
+    """Designs as a question names them, each mix once. Those beyond `MOST` are asked plainly."""
+    mixes: dict[int, Mix] = {}
+    for j, design in enumerate(designs):
+        if design.mix is not None and id(design.mix) not in mixes:
+            if len(mixes) == MOST:
+                designs[j] = plain(design.n_bins, ordered=True)
+                continue
+            mixes[id(design.mix)] = design.mix
+    places = {key: place for place, key in enumerate(mixes)}
+    mixed = tuple(PLAIN if d.mix is None else places[id(d.mix)] for d in designs)
+    return tuple(mixes.values()), mixed

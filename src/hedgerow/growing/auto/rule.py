@@ -89,12 +89,13 @@ def rule_for(
     `n_free` of the columns may be part of tables; by default all.
 
     >>> rule_for(30_000, 14, 0.04, "binary").n_bins
-    14
+    21
     """
     s = max(n_rows, 1.0) * mu / math.sqrt(n_columns)
     effective = s if rates is None else balance(rates) * s
     numbers = task == "regression"
-    cells = min(max(math.floor(0.8 * math.sqrt(s)), 6), 32)
+    least = 6 if numbers and s < LOW else 8
+    cells = min(max(math.floor(1.2 * math.sqrt(s)), least), 32)
     alone = (n_columns if n_free is None else n_free) < 2  # no two columns to put together
     tables = 0.0 if alone else _table_share(s, effective, task)
     rich = effective >= RICH and (tables > 0 or task != "multiclass")
@@ -108,13 +109,13 @@ def rule_for(
         start_share=0.30 if s < 100 else 0.15,
         table_share=tables,
         final_share=0.02,
-        main_rounds=4 if tables and task != "multiclass" else 6,
+        main_rounds=_main_rounds(effective, task, tables > 0),
         table_rounds=9 if tables else 0,
         n_tables=16 if rich and not huge else 12,
         shapes=_shapes(rich, huge, task == "binary" and effective < PLENTY),
         clip=(1.0 if s < LOW_NUMBERS else 1.25) if numbers else (0.7 if s >= HIGH else 0.5),
         eta=0.8 if s >= HIGH else 0.7,
-        first_step=0.15 if s < HIGH else 0.3,
+        first_step=0.3,
         memory=_memory(s, effective, task),
         start_weight=1.0 if s < LOW else 0.5,
         floor=2.0 if s < LOW else 1.0,
@@ -146,6 +147,16 @@ def _memory(s: float, effective: float, task: str) -> float:
     if task != "binary":
         return 1.0 if s < MIDDLE else 0.8
     return 1.0 - 0.2 * min(max(math.log2(effective / FORGET), 0.0), 1.0)
+
+
+def _main_rounds(effective: float, task: str, tables: bool) -> int:
+    """Few where tables follow; many where early rounds are forgotten, because the last ones count.
+
+    With more noise than that all rounds count the same, and more of them change nothing.
+    """
+    if tables and task != "multiclass":
+        return 4
+    return 10 if task == "binary" and effective >= FORGET else 6
 
 
 def _shapes(rich: bool, huge: bool, small: bool) -> tuple[tuple[int, int], ...]:
@@ -180,7 +191,7 @@ def reasons(rule: Rule) -> list[tuple[str, str, str]]:
     label = f"{rule.label_cells} cells for {rule.label_share:g}" if rule.label_share else "classes"
     return [
         ("S", f"{rule.strength:.0f}", "rows times mu over the root of the columns"),
-        ("bins", str(rule.n_bins), "more signal carries more bins; below 6 a shape is lost, "
+        ("bins", str(rule.n_bins), "more signal carries more bins; below 8 a shape is lost, "
          "above 32 nothing is won"),
         ("first cells", str(2 * rule.n_cells), "the grid under the bins; fewer cells, less noise"),
         ("shares", shares, "counts, main effects, tables"),

@@ -21,6 +21,7 @@ from hedgerow.model.tree import Structure, Tree, single_leaf
 from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.reservation import Release
 from hedgerow.queries import ColumnSums, SumQuery, n_bins_of
+from hedgerow.queries.mixes import Mix
 from hedgerow.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -40,6 +41,7 @@ class Run:
     gate: Gate
     rule: Rule = field(init=False)
     n_rows: float = field(init=False)  # noisy or public
+    mu: float = field(init=False)  # of one row, for all later questions
     rates: Sequence[float] | None = field(init=False)  # shares of the classes, noisy, if known
     known: Known = field(init=False)
     bins: list[Bins] = field(init=False)
@@ -63,7 +65,7 @@ class Run:
     def settle(self, n_rows: float, rates: Sequence[float] | None) -> None:
         """Fix the settings by the public rule."""
         plan, self.n_rows, self.rates = self.gate.plan, n_rows, rates
-        mu = mu_of_a_row(plan, self.schema, n_rows)
+        self.mu = mu = mu_of_a_row(plan, self.schema, n_rows)
         free = self.direction.count(0)
         self.rule = rule_for(n_rows, len(self.columns), mu, self.task, rates, free)
         self.gate.expect(self.rule.n_rounds - bool(plan.settings.rows_hint))
@@ -83,13 +85,15 @@ class Run:
         update: str,
         weights: Floats | None = None,
         clip: float = math.inf,
+        mixes: tuple[Mix, ...] = (),
+        mixed: tuple[int, ...] = (),
     ) -> ColumnSums:
-        """Sums by bin of every column."""
+        """Sums by bin of every column, some of them mixed."""
         n_bins = tuple(n_bins_of(grid, c) for c, grid in zip(cuts, self.grid, strict=True))
         equal = np.ones(len(self.columns)) if weights is None else weights
         return ColumnSums(
             self.columns, tuple(cuts), n_bins, tuple(float(w) for w in equal),
-            self.loss.name, self.gate.ensemble, update, clip,
+            self.loss.name, self.gate.ensemble, update, clip, mixes, mixed,
         )  # fmt: skip
 
     def move(self, step: list[Floats]) -> None:
