@@ -26,6 +26,7 @@ from hedgerow.queries.noise import Noise, noise_for
 from hedgerow.schema import Schema
 
 VERSION = 4
+SIGNED = 128  # letters of a signature
 T = TypeVar("T")
 # Everything a party may say instead of answering. None of it depends on a row.
 REFUSALS = {
@@ -250,12 +251,6 @@ def about(message: Message) -> tuple[str, int]:
     except FormatError:
         return "", -1
     return (run if isinstance(run, str) else ""), (slot if isinstance(slot, int) else -1)
-
-
-def answer(party: str, source: str, total: NDArray[np.uint64], n_rows: int = 0) -> Message:
-    """A party's answer, before it is sealed for the coordinator."""
-    values = {"party": party, "source": source, "rows": n_rows}
-    return Message("answer", pack(values, {"total": total}))
 
 
 def refusal(word: str) -> Message:
