@@ -6,31 +6,24 @@ and the pinned roster, and every refusal comes before a charge.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from hedgerow.errors import LedgerError, LedgerWriteFailed, PlanError, SlotSpent
 from hedgerow.limits import least_parties
-from hedgerow.packing import canonical_json
 from hedgerow.privacy.identity import Announcement, Roster
 from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.reservation import Reservation
 from hedgerow.queries import size_of
 from hedgerow.queries.noise import priced_for
 from hedgerow.schema import Schema
-from hedgerow.wire import Ask, Refusal
+from hedgerow.wire import Ask, Once, Refusal
 
 
-def read_plan(values: Any) -> Plan:
-    """The plan of an opening; parties of one process get the same, which is read once."""
-    return _plan_of(canonical_json(values))
-
-
-@lru_cache(maxsize=4)
-def _plan_of(text: bytes) -> Plan:
-    return Plan.from_dict(json.loads(text))
+@Once
+def read_plan(values: dict[str, Any]) -> Plan:
+    """The plan of an opening."""
+    return Plan.from_dict(values)
 
 
 def check_agreed(plan: Plan, roster: Roster, schema: Schema) -> None:

@@ -368,8 +368,7 @@ class Party:
 
     def _answer(self, ask: Ask, run: OpenedRun, request: str, exact: NDArray[np.int64]) -> Answer:
         """Exact sums, then this party's noise and mask. The last number is a zero check."""
-        total = np.zeros(len(exact) + 1, np.uint64)
-        total[:-1] = exact.view(np.uint64)
+        total = np.append(exact.view(np.uint64), np.uint64(0))
         trust, source = run.plan.privacy.trust, "none"
         if trust != "coordinator":
             blocks = [block.size for block in ask.query.blocks]
