@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ import pytest
 from hedgerow.federation.base import Reply
 from hedgerow.federation.local import LocalEngine, local_federation
 from hedgerow.gate import Gate
+from hedgerow.kernels.threads import use_threads
 from hedgerow.packing import pack, packed_size
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.identity import Identity
 from hedgerow.privacy.ledger import Ledger
+from hedgerow.scores import RunningScores
 from hedgerow.settings import Privacy
-from hedgerow.spoken import Answer, Spoken
+from hedgerow.spoken import Answer, Spoken, Steps, finished
 from hedgerow.testing import noise_off
 from hedgerow.wire import Message
 from tests.attacks.rig import SCHEMA, Posted, some_rows
@@ -43,9 +46,9 @@ class Watched(LocalEngine):
         return replies
 
 
-def trained(trust: str, carrier: type[Any]) -> tuple[Any, Any, Any]:
+def trained(trust: str, carrier: type[Any], ledger: Ledger | None = None) -> tuple[Any, Any, Any]:
     tables = {name: some_rows(40 + 5 * i, i) for i, name in enumerate(("a", "bb", "party-3"))}
-    federation = local_federation(tables, SCHEMA, trust=trust)
+    federation = local_federation(tables, SCHEMA, ledger, trust=trust)
     assert isinstance(federation.engine, LocalEngine)
     engine = federation.engine = carrier(federation.engine)
     privacy = Privacy(5.0, 1e-6, trust)  # type: ignore[arg-type]
@@ -88,3 +91,70 @@ def test_what_travels_is_sealed_and_signed_by_the_party() -> None:
         assert (message.type, message.request) == (said.type, said.request)
         if isinstance(said.reply, Answer):
             assert said.reply.body not in message.body
+
+
+def walker(name: str, log: list[str], work: Callable[[int], Any], steps: int = 2) -> Steps:
+    """Steps of a made-up party that works so often, and says what came of it."""
+    came = []
+    try:
+        for number in range(steps):
+            try:
+                came.append((yield partial(work, number)))
+            except ValueError as error:
+                came.append(f"caught {error}")
+            log.append(f"{name}{number}")
+    finally:
+        log.append(f"{name} ends")
+    return Spoken(Message("plain", repr(came).encode()), "", Identity(), bytes)
+
+
+def test_every_step_is_done_by_all_parties_before_the_next() -> None:
+    log: list[str] = []
+    parties = [walker(name, log, lambda n: n * 10, 3 if name == "b" else 2) for name in "abc"]
+    said = finished(parties)
+    assert [one.reply.body for one in said] == [b"[0, 10]", b"[0, 10, 20]", b"[0, 10]"]
+    assert log == ["a0", "b0", "c0", "a1", "a ends", "b1", "c1", "c ends", "b2", "b ends"]
+
+
+@pytest.mark.parametrize("who", [0, 2])  # the first computes alone
+def test_what_fails_at_one_party_is_its_own_affair(who: int) -> None:
+    def failing(number: int) -> int:
+        raise ValueError(f"planted {number}")
+
+    log: list[str] = []
+    works = [failing if i == who else (lambda n: n) for i in range(4)]
+    said = finished([walker(str(i), log, work) for i, work in enumerate(works)])
+    bodies = [one.reply.body for one in said]
+    assert bodies.pop(who) == b"['caught planted 0', 'caught planted 1']"
+    assert bodies == [b"[0, 1]"] * 3
+
+
+def test_an_interrupted_round_lets_go_of_every_party() -> None:
+    def interrupted(number: int) -> None:
+        raise KeyboardInterrupt
+
+    log: list[str] = []
+    parties = [walker("a", log, int), walker("b", log, interrupted), walker("c", log, int)]
+    with pytest.raises(KeyboardInterrupt):
+        finished(parties)
+    assert sorted(log) == ["a ends", "b ends", "c ends"]
+
+
+def test_no_party_computes_a_sum_before_it_has_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, seen = Ledger.in_memory(), list[int]()
+    exact = RunningScores.exact
+
+    def watched(self: RunningScores, *given: Any) -> Any:
+        seen.append(ledger.last()[0])  # of this thread: others wait for the round's transaction
+        return exact(self, *given)
+
+    monkeypatch.setattr(RunningScores, "exact", watched)
+    before = use_threads(1)
+    try:
+        trained("coordinator", Watched, ledger)
+    finally:
+        use_threads(before)
+    charged = [line.seq for line in ledger.lines(kind="charge")]
+    assert len(charged) == len(seen)
+    for first in range(0, len(seen), 3):  # three parties: all have charged before the first sum
+        assert min(seen[first : first + 3]) >= max(charged[first : first + 3])
