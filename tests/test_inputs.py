@@ -14,9 +14,10 @@ import scipy.sparse
 from hedgerow import PrivateBoostingClassifier
 from hedgerow.binning import base_grid
 from hedgerow.errors import TableError
-from hedgerow.inputs import _told_apart
+from hedgerow.inputs import _told_apart, split_rows
 from hedgerow.schema import Categorical, Column, Label, Numeric, Ordinal, Schema
-from hedgerow.tables import encode_table, rows_of
+from hedgerow.tables import Rows, encode_table, rows_of
+from tests.conftest import mixed_rows, mixed_table
 from tests.test_tables import COLUMNS, SCHEMA, same
 
 
@@ -125,3 +126,27 @@ def test_labels_of_many_rows_are_told_apart() -> None:
     assert found == sorted(names.tolist())
     assert np.array_equal(np.array(found)[places[:100]], names[index[:100]])
     assert np.array_equal(np.bincount(places), np.bincount(index))
+
+
+@pytest.mark.parametrize("n_parties", [1, 3, 40])
+def test_rows_split_among_parties_are_those_taken_for_each(n_parties: int) -> None:
+    rows = mixed_rows(mixed_table(200, seed=2))
+    rows = Rows(rows.codes, rows.target, np.arange(200), rows.schema, ids=tuple("x" * 200))
+    labels = np.random.default_rng(1).integers(0, n_parties, 200).astype(str)
+    assert rows.codes.wide.size
+    parts = split_rows(rows, labels)
+    assert list(parts) == sorted(set(labels))
+    for name, part in parts.items():
+        taken = rows.take(np.flatnonzero(labels == name))
+        for mine, other in (
+            (part.codes.narrow, taken.codes.narrow),
+            (part.codes.wide, taken.codes.wide),
+            (part.target, taken.target),
+            (part.persons, taken.persons),
+        ):
+            assert mine is not None
+            assert other is not None
+            assert mine.flags.c_contiguous
+            np.testing.assert_array_equal(mine, other)
+            assert mine.dtype == other.dtype
+        assert (part.ids, part.schema) == (taken.ids, taken.schema)

@@ -105,16 +105,19 @@ def split_rows(rows: Rows, parties: Any) -> dict[str, Rows]:
     names, index = _told_apart(labels)
     order = np.argsort(index, kind="stable")  # rows of one party together, in their order
     places = np.split(order, np.cumsum(np.bincount(index))[:-1])
-    return {name: rows.take(place) for name, place in zip(names, places, strict=True)}
+    return dict(zip(names, rows.split(places), strict=True))
 
 
 def _told_apart(labels: NDArray[Any]) -> tuple[list[str], NDArray[Any]]:
     """Distinct labels in order, and which of them each row has; without sorting all rows."""
     import pyarrow as pa
 
-    # Not pa.string(), of which more than 16 MB come in several pieces.
-    found = pa.array(labels.astype(str, copy=False), pa.large_string()).dictionary_encode()
-    texts: list[str] = found.dictionary.to_pylist()
+    # As bytes of one length, which they are already: nothing is made of each label.
+    flat = np.ascontiguousarray(labels.astype(str, copy=False))
+    width = pa.binary(flat.dtype.itemsize)
+    packed = pa.Array.from_buffers(width, flat.size, [None, pa.py_buffer(flat)])
+    found = packed.dictionary_encode()
+    texts: list[str] = np.frombuffer(b"".join(found.dictionary.to_pylist()), flat.dtype).tolist()
     names = sorted(texts)
     place = {name: i for i, name in enumerate(names)}
     small = np.uint16 if len(names) <= 1 << 16 else np.int64  # the former are sorted by digits

@@ -7,6 +7,7 @@ and the pinned roster, and every refusal comes before a charge.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from hedgerow.errors import LedgerError, LedgerWriteFailed, PlanError, SlotSpent
 from hedgerow.limits import least_parties
@@ -16,7 +17,13 @@ from hedgerow.privacy.reservation import Reservation
 from hedgerow.queries import size_of
 from hedgerow.queries.noise import priced_for
 from hedgerow.schema import Schema
-from hedgerow.wire import Ask, Refusal
+from hedgerow.wire import Ask, Once, Refusal
+
+
+@Once
+def read_plan(values: dict[str, Any]) -> Plan:
+    """The plan of an opening."""
+    return Plan.from_dict(values)
 
 
 def check_agreed(plan: Plan, roster: Roster, schema: Schema) -> None:

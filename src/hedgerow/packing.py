@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from hedgerow.errors import FormatError
 
 MAX_HEADER = 1 << 26
+Shape = tuple[int, ...]
 _DTYPES = {
     name: np.dtype(name).newbyteorder("<")
     for name in (
@@ -53,6 +54,16 @@ def pack(values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]] | None = 
     # Written piece by piece, as `canonical_json` would: much is packed, and most of it is arrays.
     header = f'{{"arrays":[{",".join(table)}],"values":{text}}}'.encode()
     return b"".join([struct.pack("<I", len(header)), header, *chunks])
+
+
+def packed_size(values: Mapping[str, Any], arrays: Mapping[str, tuple[str, Shape]]) -> int:
+    """How many bytes `pack` would make of values and of arrays of these dtypes and shapes."""
+    empty = {name: np.zeros(0, _DTYPES[kind]) for name, (kind, _) in arrays.items()}
+    more = sum(
+        len(",".join(map(str, shape))) - len("0") + math.prod(shape) * _DTYPES[kind].itemsize
+        for kind, shape in arrays.values()
+    )
+    return len(pack(values, empty)) + more
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

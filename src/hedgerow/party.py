@@ -6,16 +6,16 @@ coordinator: every bound, set and price is recomputed before a charge is made.
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hedgerow import wire
 from hedgerow.errors import (
@@ -27,8 +27,7 @@ from hedgerow.errors import (
 from hedgerow.exchange import MemoryShelf, ProgramFactory, Shelf
 from hedgerow.failpoints import fail_point
 from hedgerow.limits import Approvals, Event, Limits
-from hedgerow.opened import OpenedRun, check_agreed
-from hedgerow.packing import canonical_json
+from hedgerow.opened import OpenedRun, check_agreed, read_plan
 from hedgerow.persons import rows_per_person
 from hedgerow.privacy import mechanisms
 from hedgerow.privacy.coins import Coins
@@ -43,16 +42,12 @@ from hedgerow.queries import step_trees
 from hedgerow.queries.noise import priced_for
 from hedgerow.schema import Schema
 from hedgerow.scores import Holding, RunningScores
+from hedgerow.spoken import Answer, Replying, Spoken, Steps, finished
 from hedgerow.tables import Rows
 from hedgerow.talks import Talks
 from hedgerow.wire import Ask, Message, Refusal
 
 log = logging.getLogger(__name__)
-
-
-@lru_cache(maxsize=4)
-def _read_plan(text: bytes) -> Plan:
-    return Plan.from_dict(json.loads(text))
 
 
 class Party:
@@ -127,18 +122,32 @@ class Party:
             self._closed = True
 
     def handle(self, message: bytes) -> bytes:
-        """Answer one message. A refusal uses a fixed vocabulary and says nothing about rows."""
+        """Answer one message with what may travel: sealed and signed."""
+        return finished([self.hear(message)])[0].message.to_bytes()
+
+    def hear(self, message: bytes) -> Steps:
+        """Answer one message, step by step; see `Steps`.
+
+        A refusal uses a fixed vocabulary and says nothing about rows.
+        """
         with self._lock:
+            reply: Message | Answer
             heard = asked = None  # what came, and what the pinned coordinator is known to have sent
             try:
                 heard = wire.read_message(message)
                 asked = self._checked(heard)
                 self._recover()
-                reply = self._dispatch(asked)
+                reply = yield from self._dispatch(asked)
             except Exception as error:  # whatever went wrong, nothing about it may leave
                 reply = self._refuse(error, asked)
-            reply = Message(reply.type, reply.body, request=heard.hash if heard is not None else "")
-            return reply.signed(self.identity).to_bytes()
+            request = heard.hash if heard is not None else ""
+            return Spoken(reply, request, self.identity, partial(self._sealed, heard))
+
+    def _sealed(self, asked: Message | None, answer: bytes) -> bytes:
+        """An answer for nobody but the coordinator: under some trusts it is exact."""
+        assert asked is not None
+        reply_to = wire.read_ask(asked.body).reply_to
+        return self._keys.seal(reply_to, asked.hash, self.name, answer)
 
     def _checked(self, message: Message) -> Message:
         if self._closed:
@@ -149,9 +158,9 @@ class Party:
             raise Refusal("bad-signature")
         return message
 
-    def _dispatch(self, message: Message) -> Message:
+    def _dispatch(self, message: Message) -> Replying:
         if message.type == "ask":
-            return self._ask(message)
+            return (yield from self._ask(message))
         if message.type == "letters":
             return self._talks.step(message)
         handlers = {"ready": self._ready, "open": self._open, "join": self._join}
@@ -200,7 +209,7 @@ class Party:
     def _open(self, values: dict[str, Any]) -> Message:
         """Check plan, schema, roster and budget, and announce this process's key."""
         roster = self.roster
-        plan = _read_plan(canonical_json(values.get("plan", {})))
+        plan = read_plan(values.get("plan", {}))
         if roster is None or values.get("roster") != roster.hash:
             raise Refusal("other-roster")
         check_agreed(plan, roster, self.schema)
@@ -286,24 +295,20 @@ class Party:
             self._tell(Event("reserved", run.plan.run, plan=run.plan))
         return wire.plain("joined", {"run": run.plan.run})
 
-    def _ask(self, message: Message) -> Message:
+    def _ask(self, message: Message) -> Replying:
         ask = wire.read_ask(message.body)
         run = self._run(ask.run)
         if not run.announcements:  # opened and never joined: nothing is reserved yet
             raise Refusal("unknown-run")
         self._check(ask, run)
-        reply = self._stored_or_new(ask, run, message)
-        if reply.type == "answer":  # for nobody but the coordinator: under some trusts it is exact
-            sealed = self._keys.seal(ask.reply_to, message.hash, self.name, reply.body)
-            reply = Message("answer", sealed)
-        return reply
+        return (yield from self._stored_or_new(ask, run, message))
 
-    def _stored_or_new(self, ask: Ask, run: OpenedRun, message: Message) -> Message:
+    def _stored_or_new(self, ask: Ask, run: OpenedRun, message: Message) -> Replying:
         charged = run.reservation.charged(ask.slot, ask.attempt)
         if charged and (stored := self._answered(ask, charged, message.hash)) is not None:
             return stored
         wanted, scores, step = ask.query.ensemble, self._scores, step_trees(ask.query)
-        if not scores.sync(wanted, message.trees_from, message.trees, step):
+        if not (yield partial(scores.sync, wanted, message.trees_from, message.trees, step)):
             if message.trees_from == 0 and len(message.trees) >= wanted.length:
                 raise Refusal("bad-message")  # complete trees that are not the ones named
             return wire.plain("need-trees", {"length": scores.ref.length})
@@ -313,7 +318,9 @@ class Party:
         elif not exact:
             # Charged, and it failed: whether it would again is not free.
             raise Refusal("old-attempt")
-        reply = self._answer(ask, run, message.hash)
+        coins = self._coins_for(ask, run)
+        exact_sums = yield partial(scores.exact, ask.query, ask.noise.bits, coins)
+        reply = self._answer(ask, run, message.hash, exact_sums)
         fail_point("answer")
         if not exact:
             body = {"body": np.frombuffer(reply.body, np.uint8)}
@@ -336,13 +343,13 @@ class Party:
         self._limits.check_set(ask.parties, self.roster)
         self._keys.agree(ask.reply_to)  # a key that is no key is refused before any charge
 
-    def _answered(self, ask: Ask, charged: Line, request: str) -> Message | None:
+    def _answered(self, ask: Ask, charged: Line, request: str) -> Answer | None:
         """A context is answered by one message ever; asking again gives the same bytes, free."""
         if charged.values["request"] != request:
             raise Refusal("answered-differently")
         for line in self._ledger.lines(self.name, "answer", ask.run, ask.slot):
             if line.attempt == ask.attempt:
-                return Message("answer", line.arrays["body"].tobytes())
+                return Answer.from_body(line.arrays["body"].tobytes())
         return None
 
     def _coins_for(self, ask: Ask, run: OpenedRun) -> Coins | None:
@@ -359,12 +366,9 @@ class Party:
         reserved = self._ledger.lines(self.name, "reserve", ask.run)[0].hash
         return Coins.of(self._coins(), (self.name, run.plan.hash, reserved), draw)
 
-    def _answer(self, ask: Ask, run: OpenedRun, request: str) -> Message:
+    def _answer(self, ask: Ask, run: OpenedRun, request: str, exact: NDArray[np.int64]) -> Answer:
         """Exact sums, then this party's noise and mask. The last number is a zero check."""
-        coins = self._coins_for(ask, run)
-        exact = self._scores.exact(ask.query, ask.noise.bits, coins)
-        total = np.zeros(len(exact) + 1, np.uint64)
-        total[:-1] = exact.view(np.uint64)
+        total = np.append(exact.view(np.uint64), np.uint64(0))
         trust, source = run.plan.privacy.trust, "none"
         if trust != "coordinator":
             blocks = [block.size for block in ask.query.blocks]
@@ -383,7 +387,7 @@ class Party:
             total = total + self._keys.mask(self.name, context, run.announcements, len(total))
         # Row counts are public under `nobody` and never leave under the other trusts.
         n_rows = self._scores.n_rows if trust == "nobody" else 0
-        return wire.answer(self.name, source, total, n_rows)
+        return Answer(self.name, source, total, n_rows)
 
 
 def _word_of(error: Exception) -> str:

@@ -37,13 +37,21 @@ class Rows:
     def n_rows(self) -> int:
         return self.codes.n_rows
 
+    def split(self, places: Sequence[NDArray[Any]]) -> list[Rows]:
+        """The rows at each of several sets of positions: `take` of all of them, in less time."""
+        parts = zip(places, self.codes.split(places), strict=True)
+        return [self._with(codes, index) for index, codes in parts]
+
     def take(self, index: NDArray[Any]) -> Rows:
+        return self._with(self.codes.take(index), index)
+
+    def _with(self, codes: Codes, index: NDArray[Any]) -> Rows:
         target = self.target[index] if self.target.size else self.target
         persons = None if self.persons is None else self.persons[index]
         ids = None
         if self.ids is not None:
             ids = tuple(np.array(self.ids, object)[index].tolist())
-        return Rows(self.codes.take(index), target, persons, self.schema, self.columns, ids)
+        return Rows(codes, target, persons, self.schema, self.columns, ids)
 
 
 def rows_of(

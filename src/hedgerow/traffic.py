@@ -54,6 +54,7 @@ from hedgerow.queries.stand_ins import (
     tree_stand_in,
 )
 from hedgerow.schema import Categorical, Numeric, Ordinal, Schema
+from hedgerow.spoken import Answer
 from hedgerow.wire import Ask, Message
 
 OPENING_ROUNDS = 2  # open and join
@@ -238,7 +239,7 @@ class _Sizes:
         source = "none" if trust == "coordinator" else "secure"
         rows = _ROWS if trust == "nobody" else 0
         empty = {"total": np.zeros(0, np.uint64)}
-        body = wire.answer(name, source, empty["total"], rows).body
+        body = Answer(name, source, empty["total"], rows).body
         # One number more than was asked checks the masks.
         return _sealed("answer", SEAL_BYTES + len(body) + _growth(empty, {"total": (numbers + 1,)}))
 

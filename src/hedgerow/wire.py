@@ -26,6 +26,8 @@ from hedgerow.queries.noise import Noise, noise_for
 from hedgerow.schema import Schema
 
 VERSION = 5
+SIGNED = 128  # letters of a signature
+S = TypeVar("S")
 T = TypeVar("T")
 # Everything a party may say instead of answering. None of it depends on a row.
 REFUSALS = {
@@ -212,22 +214,22 @@ class Message:
             raise FormatError("a message is not readable") from error
 
 
-class _Once(Generic[T]):
-    """What was read last. Parties of one process get the very same bytes, one after another."""
+class Once(Generic[S, T]):
+    """What was read last. Parties of one process get the very same data, one after another."""
 
-    def __init__(self, read: Callable[[bytes], T]) -> None:
+    def __init__(self, read: Callable[[S], T]) -> None:
         self._read = read
-        self._last: tuple[bytes, T] | None = None
+        self._last: tuple[S, T] | None = None
 
-    def __call__(self, data: bytes) -> T:
+    def __call__(self, data: S) -> T:
         last = self._last
         if last is None or last[0] is not data:  # the same object, so that nothing is compared
             last = self._last = (data, self._read(data))
         return last[1]
 
 
-read_message = _Once(Message.from_bytes)
-read_ask = _Once(Ask.from_body)
+read_message = Once(Message.from_bytes)
+read_ask = Once(Ask.from_body)
 
 
 def plain(type_: str, values: dict[str, Any]) -> Message:
@@ -250,12 +252,6 @@ def about(message: Message) -> tuple[str, int]:
     except FormatError:
         return "", -1
     return (run if isinstance(run, str) else ""), (slot if isinstance(slot, int) else -1)
-
-
-def answer(party: str, source: str, total: NDArray[np.uint64], n_rows: int = 0) -> Message:
-    """A party's answer, before it is sealed for the coordinator."""
-    values = {"party": party, "source": source, "rows": n_rows}
-    return Message("answer", pack(values, {"total": total}))
 
 
 def refusal(word: str) -> Message:

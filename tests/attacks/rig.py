@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from secrets import token_hex
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from hedgerow import wire
+from hedgerow.federation.engine import Reply
+from hedgerow.federation.local import LocalEngine
 from hedgerow.limits import Limits
 from hedgerow.party import Party
 from hedgerow.presets import plan_for
@@ -31,6 +34,17 @@ def some_rows(n: int, seed: int) -> Rows:
     rng = np.random.default_rng(seed)
     table = {"age": rng.uniform(0, 100, n), "dose": rng.uniform(0, 1, n)}
     return rows_of(table, SCHEMA, (table["age"] > 50).astype(int))
+
+
+class Posted(LocalEngine):
+    """A local engine whose parties' words travel as bytes, as between houses."""
+
+    def __init__(self, inner: LocalEngine) -> None:
+        super().__init__(inner.parties, inner._ledger)
+
+    def ask(self, names: Sequence[str], message: bytes, timeout_seconds: float) -> dict[str, Reply]:
+        replies = super().ask(names, message, timeout_seconds)
+        return {name: Reply(reply.body, reply.problem) for name, reply in replies.items()}
 
 
 class Rig:

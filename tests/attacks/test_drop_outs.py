@@ -22,14 +22,14 @@ from hedgerow.queries import step_trees
 from hedgerow.settings import Privacy
 from hedgerow.testing import noise_off
 from hedgerow.wire import Ask, Message
-from tests.attacks.rig import SCHEMA, some_rows
+from tests.attacks.rig import SCHEMA, Posted, some_rows
 
 
-class Flaky(LocalEngine):
+class Flaky(Posted):
     """A local engine in which chosen parties do not answer for a while."""
 
     def __init__(self, inner: LocalEngine) -> None:
-        super().__init__(inner.parties, inner._ledger)
+        super().__init__(inner)
         self.gone: set[str] = set()
         self.asks = 0
         self.lose: dict[int, set[str]] = {}  # number of the ask -> who is gone from then on
@@ -143,11 +143,11 @@ def test_a_restarted_party_rejoins_with_a_new_key_and_rebuilds_its_scores() -> N
     books(ledger, engine._ledger)
 
 
-class Forgetful(LocalEngine):
+class Forgetful(Posted):
     """A local engine in which a party forgets its scores before every question about trees."""
 
     def __init__(self, inner: LocalEngine, forgets: bool) -> None:
-        super().__init__(inner.parties, inner._ledger)
+        super().__init__(inner)
         self.forgets = forgets
         self.steps = self.behind = 0  # questions about a step, and replies that ask for trees
 

@@ -23,15 +23,15 @@ from hedgerow.privacy.verify import verify
 from hedgerow.queries import NO_TREES, LabelSums, LeafSums
 from hedgerow.testing import noise_off
 from hedgerow.wire import Message
-from tests.attacks.rig import Rig, word
+from tests.attacks.rig import Posted, Rig, word
 from tests.attacks.test_drop_outs import make
 
 
-class Hostile(LocalEngine):
+class Hostile(Posted):
     """Sees every message and reply, and may put others in their place."""
 
     def __init__(self, inner: LocalEngine) -> None:
-        super().__init__(inner.parties, inner._ledger)
+        super().__init__(inner)
         self.seen: dict[tuple[str, str], bytes] = {}  # (party, type of message) -> first reply
         self.instead: dict[tuple[str, str], tuple[str, str]] = {}
 
@@ -83,7 +83,7 @@ def test_answers_of_two_parties_cannot_be_swapped() -> None:
     verify(shared)
 
 
-class Failing(LocalEngine):
+class Failing(Posted):
     """One party answers probes and joins, and never a question."""
 
     def ask(self, names: Sequence[str], message: bytes, timeout_seconds: float) -> dict[str, Reply]:
@@ -97,7 +97,7 @@ class Failing(LocalEngine):
 def test_a_party_that_fails_again_and_again_does_not_burn_the_plan(n_parties: int) -> None:
     own = Ledger.in_memory()
     federation, engine, plan = make(n_parties, spare=3)
-    federation.engine = Failing(engine.parties, engine._ledger)
+    federation.engine = Failing(engine)
     gate = Gate(federation, plan, own)
     if n_parties == 3:
         with pytest.raises(SumFailed, match="party-1 failed twice in this run"):
@@ -161,7 +161,7 @@ def test_a_key_that_is_no_key_is_refused_before_any_charge() -> None:
     assert rig.ledgers["a"].lines(kind="charge") == []
 
 
-class Leaving(LocalEngine):
+class Leaving(Posted):
     """A party is lost between accepting the plan and joining."""
 
     left = False
@@ -176,7 +176,7 @@ class Leaving(LocalEngine):
 def test_no_party_reserves_a_run_that_the_coordinator_has_not_reserved() -> None:
     own = Ledger.in_memory()
     federation, engine, plan = make(3)
-    leaving = Leaving(engine.parties, engine._ledger)
+    leaving = Leaving(engine)
     federation.engine = leaving
     with pytest.raises(SumFailed):
         grow(Gate(federation, plan, own))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hedgerow.federation.local import LocalEngine
 from hedgerow.packing import unpack
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.masks import MaskKeys
@@ -18,6 +19,7 @@ from hedgerow.queries.noise import noise_for
 from hedgerow.settings import Privacy, Settings
 from hedgerow.tables import Rows
 from hedgerow.testing import noise_off
+from tests.attacks.rig import Posted
 from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table
 from tests.statistical.measures import looks_uniform
 
@@ -35,6 +37,8 @@ def messages_of(rows: Rows, attempts: Sequence[int] = (1,)) -> dict[int, NDArray
     parts = {"a": rows, "b": FEW, "c": MANY.take(np.arange(50))}
     federation = federation_of(parts, MIXED, privacy, Ledger.in_memory())
     heard: list[NDArray[np.uint64]] = []
+    assert isinstance(federation.engine, LocalEngine)
+    federation.engine = Posted(federation.engine)  # so that answers travel
     keys = federation._keys
     unseal = keys.unseal
 

@@ -22,13 +22,13 @@ from hedgerow.federation.post import Post
 from hedgerow.federation.presence import Presence
 from hedgerow.limits import least_parties
 from hedgerow.model.tree import Tree
-from hedgerow.packing import unpack
 from hedgerow.privacy.identity import Announcement, Identity, Roster, digest_of
 from hedgerow.privacy.masks import MaskKeys, add_modulo
 from hedgerow.privacy.plan import Plan
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, size_of
 from hedgerow.queries.noise import Noise
 from hedgerow.schema import Schema
+from hedgerow.spoken import Answer, Said, Spoken
 from hedgerow.wire import REFUSALS, Ask, Message
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class Total:
     parties: tuple[str, ...]
     source: str
     n_rows: int  # summed over the parties; 0 unless counts are public (trust `nobody`)
-    receipts: dict[str, str]  # each party's signature over its answer
+    receipts: dict[str, str]  # each party's signature over its answer, unless that is exact
 
 
 class Federation:
@@ -207,7 +207,7 @@ class Federation:
             return
         probe = wire.plain("ready", {"run": plan.run})
         replies = self._send(asked, probe, "ready", _PROBE_SECONDS)
-        ready = {n: wire.values_of(r) for n, r in replies.items() if r.type == "ready"}
+        ready = {n: r.values for n, r in replies.items() if r.type == "ready"}
         presence.probed(ready, apart)
         if back := presence.returning(ready, slot, self._least()):
             opened = self._opened_by(tuple(sorted({*presence.active, *back})))
@@ -231,15 +231,17 @@ class Federation:
         if lost:
             self._presence.failed(lost, slot)
             raise PartiesLost(lost)
-        receipts = {name: replies[name].signature for name in parties}
+        # Nothing of an exact answer is kept, its signature neither.
+        kept = () if plan.privacy.trust == "coordinator" else parties
+        receipts = {name: replies[name].signature for name in kept}
         sources, n_rows = set[str](), list[int]()
 
         def vectors() -> Iterator[NDArray[np.uint64]]:
             for name in parties:
-                answer = self._vector(name, replies.pop(name), message, query)
+                answer = self._answer(name, replies.pop(name), message, query)
                 sources.add(answer.source)
                 n_rows.append(answer.n_rows)
-                yield answer.vector
+                yield answer.total
 
         total = add_modulo(vectors())
         self.rounds += 1
@@ -274,7 +276,7 @@ class Federation:
         self._raise_refusals(replies)
         opened = {}
         for name, reply in replies.items():
-            announced = Announcement.from_dict(wire.values_of(reply).get("announcement", {}))
+            announced = Announcement.from_dict(reply.values.get("announcement", {}))
             if announced.name == name:
                 opened[name] = announced
         return opened
@@ -290,7 +292,7 @@ class Federation:
 
     def _send_with_trees(
         self, names: tuple[str, ...], message: Message, ensemble: EnsembleRef
-    ) -> dict[str, Message]:
+    ) -> dict[str, Said]:
         known = 0
         if ensemble.length:
             known = min((self._known.get(name, 0) for name in names), default=0)
@@ -312,48 +314,43 @@ class Federation:
 
     def _send(
         self, names: Sequence[str], message: Message, wanted: str, seconds: float | None = None
-    ) -> dict[str, Message]:
+    ) -> dict[str, Said]:
         """Send one signed message to some parties; keep replies that are theirs, and to this."""
         seconds = seconds or self.timeout_seconds
         return self._post.send(dict.fromkeys(names, message), wanted, seconds)
 
-    def _raise_refusals(self, replies: dict[str, Message]) -> None:
+    def _raise_refusals(self, replies: dict[str, Said]) -> None:
         for name, reply in replies.items():
             if word := _word(reply):
                 raise RefusedBy(name, word)
 
-    def _vector(self, name: str, reply: Message, message: Message, query: SumQuery) -> _Answer:
-        try:
-            key = self._presence.announcements[name].key
-            values, arrays = unpack(self._keys.unseal(key, message.hash, name, reply.body))
-        except (FormatError, KeyError):
-            values, arrays = {}, {}
-        total, source, rows = arrays.get("total"), values.get("source"), values.get("rows")
+    def _answer(self, name: str, reply: Said, message: Message, query: SumQuery) -> Answer:
+        answer = self._opened_answer(name, reply, message)
         if (
-            reply.type != "answer"
-            or values.get("party") != name
-            or total is None
-            or total.dtype != np.uint64
-            or total.shape != (size_of(query) + 1,)
-            or not isinstance(source, str)
-            or not _SOURCE.fullmatch(source)
-            or type(rows) is not int
-            or not 0 <= rows < 2**48
+            answer is None
+            or answer.party != name
+            or answer.total.shape != (size_of(query) + 1,)
+            or not _SOURCE.fullmatch(answer.source)
+            or not 0 <= answer.n_rows < 2**48
         ):
             raise SumFailed(f"{name} answered another question. The attempt stays charged.")
-        return _Answer(total, source, rows)
+        return answer
+
+    def _opened_answer(self, name: str, reply: Said, message: Message) -> Answer | None:
+        if reply.type != "answer":
+            return None
+        if isinstance(reply, Spoken):  # handed over in this process: never sealed
+            return reply.reply if isinstance(reply.reply, Answer) else None
+        try:
+            key = self._presence.announcements[name].key
+            return Answer.from_body(self._keys.unseal(key, message.hash, name, reply.body))
+        except (FormatError, KeyError):
+            return None
 
 
-@dataclass(frozen=True, eq=False)
-class _Answer:
-    vector: NDArray[np.uint64]
-    source: str
-    n_rows: int
-
-
-def _word(reply: Message) -> str:
+def _word(reply: Said) -> str:
     """Of a refusal: a word of the vocabulary, whatever the party wrote."""
     if reply.type != "refusal":
         return ""
-    word = wire.values_of(reply).get("word")
+    word = reply.values.get("word")
     return word if isinstance(word, str) and word in REFUSALS else "failed"

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from hedgerow.spoken import Spoken
 
-@dataclass(frozen=True)
+
 class Reply:
-    """What an engine brings back from one party: bytes, or the reason there are none."""
+    """What an engine brings back from one party: bytes, or the reason there are none.
 
-    body: bytes | None
-    problem: str = ""
+    An engine inside one process hands over what was `said`, and bytes are made if somebody looks.
+    """
+
+    def __init__(self, body: bytes | None, problem: str = "", said: Spoken | None = None) -> None:
+        self._body, self.problem, self.said = body, problem, said
+
+    @property
+    def body(self) -> bytes | None:
+        return self._body if self.said is None else self.said.message.to_bytes()
 
 
 class Engine(Protocol):

@@ -17,6 +17,7 @@ from hedgerow.packing import pack, unpack
 from hedgerow.privacy.identity import Announcement
 from hedgerow.privacy.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.masks import MaskKeys
+from hedgerow.spoken import Said
 from hedgerow.wire import REFUSALS, Message
 
 
@@ -80,7 +81,7 @@ class Conversation:
         }  # fmt: skip
         opened = self._ask(dict.fromkeys(names, wire.plain("agree", values)), "opened")
         for name, reply in opened.items():
-            announced = Announcement.from_dict(wire.values_of(reply).get("announcement", {}))
+            announced = Announcement.from_dict(reply.values.get("announcement", {}))
             if announced.name != name:
                 raise ExchangeFailed(f"{name} announced another party's key; nothing was shown")
             self._announced[name] = announced
@@ -123,11 +124,11 @@ class Conversation:
     def _report(self, writer: str, message: Message, sealed: bytes) -> bytes:
         return self._keys.unseal(self._announced[writer].key, message.hash, writer, sealed)
 
-    def _ask(self, messages: Mapping[str, Message], wanted: str) -> dict[str, Message]:
+    def _ask(self, messages: Mapping[str, Message], wanted: str) -> dict[str, Said]:
         replies = self._post.send(messages, wanted, self._seconds)
         for name, reply in replies.items():
             if reply.type == "refusal":
-                word = wire.values_of(reply).get("word")
+                word = reply.values.get("word")
                 raise RefusedBy(name, word if word in REFUSALS else "failed")
         if missing := [name for name in messages if name not in replies]:
             raise ExchangeFailed(

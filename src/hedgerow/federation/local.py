@@ -1,8 +1,12 @@
-"""The local engine: parties in this process, asked one after another with the real messages."""
+"""The local engine: parties in this process, asked one after another with the real messages.
+
+What they say is handed over as it is; sealing it would hide nothing from anybody.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -15,11 +19,15 @@ from hedgerow.privacy.identity import Identity, Roster, check_names
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.schema import Schema
 from hedgerow.scores import Holding
+from hedgerow.spoken import finished
 from hedgerow.tables import Rows
 
 
 class LocalEngine:
-    """Carries messages by calling the parties. The kernels use all cores, so no threads here."""
+    """Carries messages by calling the parties.
+
+    What they compute over rows they compute at the same time; all else they do one after another.
+    """
 
     simulated = True
 
@@ -32,11 +40,10 @@ class LocalEngine:
         return tuple(sorted(self.parties))
 
     def ask(self, names: Sequence[str], message: bytes, timeout_seconds: float) -> dict[str, Reply]:
-        if self._ledger is None:
-            return {name: Reply(self.parties[name].handle(message)) for name in names}
         # Parties that share one ledger file commit once a round, before any reply is seen.
-        with self._ledger.transaction():
-            return {name: Reply(self.parties[name].handle(message)) for name in names}
+        with nullcontext() if self._ledger is None else self._ledger.transaction():
+            said = finished([self.parties[name].hear(message) for name in names])
+        return {name: Reply(None, said=one) for name, one in zip(names, said, strict=True)}
 
 
 def local_federation(

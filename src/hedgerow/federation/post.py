@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from hedgerow.errors import FormatError
 from hedgerow.federation.engine import Engine, Reply
 from hedgerow.privacy.identity import Identity, Roster
+from hedgerow.spoken import Said
 from hedgerow.wire import Message
 
 log = logging.getLogger(__name__)
@@ -23,35 +24,43 @@ class Post:
         self.exchanges = 0  # messages with their replies
         self.received, self.sent = Counter[str](), Counter[str]()  # bytes of each party
 
-    def send(
-        self, messages: Mapping[str, Message], wanted: str, seconds: float
-    ) -> dict[str, Message]:
+    def send(self, messages: Mapping[str, Message], wanted: str, seconds: float) -> dict[str, Said]:
         """Send each party its message; those that are the same object are signed once."""
         signed = {id(m): m.signed(self._identity).to_bytes() for m in set(messages.values())}
         data = {name: signed[id(message)] for name, message in messages.items()}
         self.exchanges += 1
         self.received.update({name: len(one) for name, one in data.items()})
-        replies: dict[str, Message] = {}
+        replies: dict[str, Said] = {}
         came = self._asked(data, seconds)
         for name in list(came):
-            reply = came.pop(name)  # what was read is let go: many parties have many answers
-            if reply.body is None:
-                log.warning("no answer from %s: %s", name, reply.problem)
-                continue
-            self.sent[name] += len(reply.body)
-            try:
-                read = Message.from_bytes(reply.body)
-            except FormatError:
-                log.warning("unreadable answer from %s", name)
-                continue
-            if not read.is_signed_by(self.roster.keys[name]):
-                log.warning("answer from %s is not signed with its pinned key", name)
+            # What was read is let go: many parties have many answers.
+            read = self._read(name, came.pop(name))
+            if read is None:
                 continue
             if read.request != messages[name].hash or read.type not in (wanted, *_ALWAYS):
                 log.warning("a reply from %s belongs to another message", name)
                 continue
             replies[name] = read
         return replies
+
+    def _read(self, name: str, reply: Reply) -> Said | None:
+        """What a party said, if it came and is its own."""
+        if reply.said is not None:  # by a party of this process: there was no way to travel
+            self.sent[name] += reply.said.size
+            return reply.said
+        if reply.body is None:
+            log.warning("no answer from %s: %s", name, reply.problem)
+            return None
+        self.sent[name] += len(reply.body)
+        try:
+            read = Message.from_bytes(reply.body)
+        except FormatError:
+            log.warning("unreadable answer from %s", name)
+            return None
+        if not read.is_signed_by(self.roster.keys[name]):
+            log.warning("answer from %s is not signed with its pinned key", name)
+            return None
+        return read
 
     def _asked(self, data: Mapping[str, bytes], seconds: float) -> dict[str, Reply]:
         groups: dict[bytes, list[str]] = {}

@@ -80,7 +80,7 @@ def _leaves_of(feature: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def _columns_of(feature: Any, most: int) -> Any:
-    """The distinct columns of a tree in order; none if there are more than `most`."""
+    """The distinct columns of a tree in order, and how many: 0 if there are more than `most`."""
     found, n = np.empty(most, np.int32), 0
     for node in range(feature.size):
         column = feature[node]
@@ -90,12 +90,12 @@ def _columns_of(feature: Any, most: int) -> Any:
         if column < 0 or (at < n and found[at] == column):
             continue
         if n == most:
-            return found[:0]
+            return found, 0
         for k in range(n, at, -1):
             found[k] = found[k - 1]
         found[at] = column
         n += 1
-    return found[:n]
+    return found, n
 
 
 @njit(cache=True, nogil=True)
@@ -149,26 +149,31 @@ def as_table(
     Instead of a number of columns NO_TABLE, or NO_EDGE with the column of a split that is no edge.
     """
     n, none = feature.size, np.zeros(0, np.int32)
-    columns = _columns_of(feature, most_columns)
-    if columns.size == 0 or n > MOST_NODES:
+    found, n_columns = _columns_of(feature, most_columns)
+    if n_columns == 0 or n > MOST_NODES:
         return NO_TABLE, none, none, none
-    place, low = np.full(n, -1, np.int64), np.zeros(n, np.int64)
+    place, low = np.zeros(n, np.int64), np.zeros(n, np.int64)
     for node in range(n):
         if feature[node] >= 0:
-            place[node] = np.searchsorted(columns, feature[node])
+            while found[place[node]] != feature[node]:
+                place[node] += 1
             low[node] = _first_right(node, feature, threshold, edges, edge_start, categorical)
             if low[node] == NO_EDGE:
-                return NO_EDGE, feature[node : node + 1].copy(), none, none
-    sizes, counts = np.empty(columns.size + 1, np.int32), np.empty(columns.size, np.int64)
+                return NO_EDGE, _alone(feature[node]), none, none
+    columns = np.empty(n_columns + 1, np.int32)
+    for k in range(n_columns):
+        columns[k] = found[k]
+    columns[n_columns] = -1
+    sizes, counts = np.empty(n_columns + 1, np.int32), np.empty(n_columns, np.int64)
     total: Any = np.int64(0)
     whole: Any = np.int64(1)
-    for k in range(columns.size):
+    for k in range(n_columns):
         sizes[k] = n_cells[columns[k]] + 1
         total += sizes[k]
     adds, of_part = np.empty(total, np.int32), np.empty(total, np.int64)  # of_part: a code of it
-    starts = np.empty(columns.size, np.int64)
+    starts = np.empty(n_columns, np.int64)
     total = np.int64(0)
-    for k in range(columns.size):
+    for k in range(n_columns):
         column, starts[k] = columns[k], total
         part, counts[k] = _told_apart(
             column, feature, missing_left, member_start, members, low, categorical[column],
@@ -181,25 +186,33 @@ def as_table(
             adds[total + code] = part[code] * whole
         whole *= counts[k]
         total += part.size
-    sizes[columns.size] = whole
+    sizes[n_columns] = whole
     after = np.empty(total + whole, np.int32)
-    after[:total] = adds
+    for at in range(total):
+        after[at] = adds[at]
     leaf = _leaves_of(feature)
     for cell in range(whole):
         here: Any = np.int64(0)
         while feature[here] >= 0:
-            at: Any = place[here]
+            own: Any = place[here]
             rest: Any = np.int64(cell)
-            for k in range(at):
+            for k in range(own):
                 rest = rest // counts[k]
-            column, code = feature[here], of_part[starts[at] + rest % counts[at]]
+            column, code = feature[here], of_part[starts[own] + rest % counts[own]]
             goes_right = _goes_right(
                 here, code, low[here], categorical[column], n_cells[column], missing_left,
                 member_start, members,
             )  # fmt: skip
             here = np.int64(right[here] if goes_right else left[here])
         after[total + cell] = leaf[here]
-    return columns.size, np.append(columns, np.int32(-1)), sizes, after
+    return n_columns, columns, sizes, after
+
+
+@njit(cache=True, nogil=True)
+def _alone(number: int) -> Any:
+    found = np.empty(1, np.int32)
+    found[0] = number
+    return found
 
 
 @njit(cache=True, nogil=True)
@@ -225,7 +238,7 @@ def as_walk(
         widest = max(widest, n_cells[feature[node]] + 1)
         low[node] = _first_right(node, feature, threshold, edges, edge_start, categorical)
         if low[node] == NO_EDGE:
-            return NO_EDGE, feature[node : node + 1].copy(), feature[:0].copy(), nothing
+            return NO_EDGE, _alone(feature[node]), np.zeros(0, np.int32), nothing
     sizes, after, begin = np.empty(n_inner, np.int32), np.empty(total, np.int32), np.int64(0)
     blends = 2 <= n_inner <= most_blended and widest <= MOST_CODES and n - n_inner <= MOST_CODES
     nodes = np.empty((most_blended if blends else 0, 5), np.int32)
@@ -246,26 +259,30 @@ def as_walk(
         begin += size
         if blends:
             first[number[node]] = n_nodes
-            n_nodes = _add_stretches(goes[:size], column, to_left, to_right, nodes, n_nodes)
+            n_nodes = _add_stretches(goes, size, column, to_left, to_right, nodes, n_nodes)
             blends = n_nodes <= most_blended
     if not blends:
         return _equal_depth(feature, left, right), sizes, after, nothing
+    blended = np.empty((n_nodes, 5), np.int32)
     for at in range(n_nodes):
-        for side in (3, 4):
-            if nodes[at, side] >= most_blended:  # an inner node, named by its number
-                nodes[at, side] = first[nodes[at, side] - most_blended]
-    return _equal_depth(feature, left, right), sizes, after, nodes[:n_nodes].copy()
+        for side in range(5):
+            to = nodes[at, side]
+            # An inner node is named by its number.
+            blended[at, side] = first[to - most_blended] if side > 2 and to >= most_blended else to
+    return _equal_depth(feature, left, right), sizes, after, blended
 
 
 @njit(cache=True, nogil=True)
-def _add_stretches(goes: Any, column: int, to_left: int, to_right: int, nodes: Any, at: int) -> Any:
+def _add_stretches(
+    goes: Any, size: int, column: int, to_left: int, to_right: int, nodes: Any, at: int
+) -> Any:
     """Write one split as nodes for blending from `at` on; where the next ones begin.
 
     A node says of one stretch of codes where it leads, and where all others do. Stretches are those
     that go right or, if these are fewer, those that stay. Inner nodes are named by their number
     plus the room in `nodes`. If there is too little room, nothing is written behind it.
     """
-    room, last = len(nodes), goes.size - 1
+    room, last = len(nodes), size - 1
     changes = 0
     for code in range(last):
         changes += goes[code] != goes[code + 1]

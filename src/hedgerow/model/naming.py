@@ -5,11 +5,14 @@ Whoever is told a chain, such as a party that is asked about it, can tell which 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from hedgerow.packing import digest
 
 NO_TREES_YET = digest("hedgerow ensemble 1")
 
 
+@lru_cache(maxsize=64)  # a coordinator and the parties of its process name the same trees
 def longer(chain: str, tree: bytes) -> str:
     """The hash of a chain with one more tree."""
     return digest(chain, tree)

@@ -130,7 +130,7 @@ def add_modulo(vectors: Iterable[NDArray[np.uint64]]) -> NDArray[np.uint64]:
     Vectors are taken one after another: those of many parties need not be there at once.
     """
     rest = iter(vectors)
-    total = next(rest)
+    total = next(rest).copy()
     for vector in rest:
-        total = total + vector
+        total += vector
     return total

@@ -248,6 +248,11 @@ class Plan:
             "rounds": len(self.slots),
         }
 
+    @cached_property
+    def table(self) -> dict[str, Any]:
+        """`to_dict`, made once for many parties; not to be written to."""
+        return self.to_dict()
+
     def to_dict(self) -> dict[str, Any]:
         slots: list[dict[str, Any]] = []
         for slot in self.slots:

@@ -93,7 +93,7 @@ class Reservation:
         plan = self.plan
         values: dict[str, Any] = {
             "hash": plan.hash, "mu": plan.mu, "coordinates": plan.coordinates,
-            "epsilon": plan.epsilon, "delta": plan.privacy.delta, "plan": plan.to_dict(),
+            "epsilon": plan.epsilon, "delta": plan.privacy.delta, "plan": plan.table,
             "unit": unit_of(plan),
         }  # fmt: skip
         if plan.branches is not None:

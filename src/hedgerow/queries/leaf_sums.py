@@ -125,7 +125,8 @@ class LeafSums:
         kernel = (bits, loss_named(self.loss).code, UPDATES[self.update], clip, self.bound.width)
         if not self.step_trees:
             return routes.leaf_sums(rows.codes, scores, rows.target, *kernel).ravel()
-        now, before = (np.ascontiguousarray(part) for part in np.hsplit(scores, 2))
+        half = scores.shape[1] // 2
+        now, before = np.ascontiguousarray(scores[:, :half]), np.ascontiguousarray(scores[:, half:])
         total = routes.leaf_sums(rows.codes, now, rows.target, *kernel).ravel()
         step = kernels.step_sums(now, before, self.step_scale, rows.target, *kernel[:4])
         return np.concatenate([total, step])

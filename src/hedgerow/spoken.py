@@ -1,0 +1,172 @@
+"""What a party says to a message: an answer or plain words, and how either is made to travel.
+
+Sealing, signing and packing wait until somebody wants the bytes: inside one process nobody does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.errors import FormatError
+from hedgerow.kernels.threads import over_items
+from hedgerow.packing import pack, packed_size, unpack
+from hedgerow.privacy.identity import Identity
+from hedgerow.privacy.masks import SEAL_BYTES
+from hedgerow.wire import SIGNED, VERSION, Message
+
+
+class Said(Protocol):
+    """A reply as the coordinator reads it, whether it travelled or was handed over."""
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def request(self) -> str:
+        """The hash of the message that it answers."""
+        ...
+
+    @property
+    def body(self) -> bytes:
+        """Of an answer: sealed."""
+        ...
+
+    @property
+    def signature(self) -> str: ...
+
+    @property
+    def values(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A party's contribution to a sum, before it is sealed for the coordinator."""
+
+    party: str
+    source: str  # of its noise
+    total: NDArray[np.uint64]
+    n_rows: int = 0
+    type: ClassVar[str] = "answer"
+
+    @cached_property
+    def body(self) -> bytes:
+        values = {"party": self.party, "source": self.source, "rows": self.n_rows}
+        return pack(values, {"total": self.total})
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body when it is sealed; it is not made for that."""
+        # Names have no character that JSON writes as several.
+        return _unnamed(self.source, self.n_rows, self.total.shape) + len(self.party) + SEAL_BYTES
+
+    @staticmethod
+    def from_body(body: bytes) -> Answer:
+        values, arrays = unpack(body)
+        party, source, n_rows = (values.get(name) for name in ("party", "source", "rows"))
+        total = arrays.get("total")
+        if total is None or not isinstance(party, str) or not isinstance(source, str):
+            raise FormatError("an answer is not readable")
+        if total.dtype != np.uint64 or type(n_rows) is not int:
+            raise FormatError("an answer is not readable")
+        return Answer(party, source, total, n_rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Spoken:
+    """A reply in the process of the party that gave it."""
+
+    reply: Message | Answer
+    request: str  # the hash of the message that it answers
+    identity: Identity
+    seal: Callable[[bytes], bytes]  # an answer, for nobody but the coordinator
+
+    @property
+    def type(self) -> str:
+        return self.reply.type
+
+    @cached_property
+    def message(self) -> Message:
+        """What travels: sealed if it is an answer, and signed."""
+        reply = self.reply
+        body = self.seal(reply.body) if isinstance(reply, Answer) else reply.body
+        return Message(self.type, body, request=self.request).signed(self.identity)
+
+    @property
+    def body(self) -> bytes:
+        return self.message.body
+
+    @property
+    def signature(self) -> str:
+        return self.message.signature
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return self.reply.values if isinstance(self.reply, Message) else self.message.values
+
+    @property
+    def size(self) -> int:
+        """Bytes that would travel; they are not made for that."""
+        inside = self.reply.size if isinstance(self.reply, Answer) else len(self.reply.body)
+        return _enveloped(self.type, bool(self.request), inside)
+
+
+# A party's way to a reply. It yields what it computes over its rows and takes what came of that;
+# all else, its ledger too, it does itself. So parties of one process can compute at the same time.
+Work = Callable[[], Any]
+Steps = Generator[Work, Any, Spoken]
+Replying = Generator[Work, Any, Message | Answer]
+
+
+def finished(parties: Sequence[Steps]) -> list[Spoken]:
+    """What all parties say; each step of theirs is done by all of them before the next."""
+    found: dict[int, Spoken] = {}
+    came: dict[int, _Outcome] = dict.fromkeys(range(len(parties)), (None, None))
+    try:
+        while came:
+            wanted: dict[int, Work] = {}
+            for i, (value, error) in came.items():
+                try:
+                    steps = parties[i]
+                    wanted[i] = steps.send(value) if error is None else steps.throw(error)
+                except StopIteration as done:
+                    found[i] = done.value
+            # The first alone: others find what it has made ready of the question they share.
+            works = list(wanted.values())
+            outcomes = [*map(_outcome, works[:1]), *over_items(_outcome, works[1:])]
+            came = dict(zip(wanted, outcomes, strict=True))
+    finally:
+        for steps in parties:
+            steps.close()  # one that was interrupted lets go of its party
+    return [found[i] for i in range(len(parties))]
+
+
+_Outcome = tuple[Any, Exception | None]
+
+
+def _outcome(work: Work) -> _Outcome:
+    try:
+        return work(), None
+    except Exception as error:  # the party's own affair: it gets it back
+        return None, error
+
+
+@lru_cache(maxsize=64)
+def _unnamed(source: str, n_rows: int, shape: tuple[int, ...]) -> int:
+    values = {"party": "", "source": source, "rows": n_rows}
+    return packed_size(values, {"total": ("uint64", shape)})
+
+
+@lru_cache(maxsize=64)
+def _enveloped(type_: str, answers: bool, inside: int) -> int:
+    request, signature = "0" * 64 if answers else "", "0" * SIGNED
+    values = {
+        "version": VERSION, "type": type_, "signature": signature, "trees_from": 0,
+        "request": request,
+    }  # fmt: skip
+    return packed_size(values, {"body": ("uint8", (inside,))})
