@@ -184,7 +184,7 @@ def _entries(results: Results, dataset: str) -> list[dict[str, Any]]:
         entry: dict[str, Any] = {"dataset": dataset, "method": method, "epsilon": epsilon}
         entry["seeds"] = list(next(iter(found.values())))
         entry |= {name: [round(v, 6) for v in by.values()] for name, by in found.items()}
-        for fact in ("delta", "n_train", "seconds", "rounds", "bytes_per_party"):
+        for fact in ("delta", "n_train", "draws", "seconds", "rounds", "bytes_per_party"):
             if fact in cells[0]:
                 entry[fact] = [cell[fact] for cell in cells]
         entries.append(entry)

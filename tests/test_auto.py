@@ -22,14 +22,16 @@ from hedgerow.growing.auto.bins import Bins, bins_of, cell_cuts, equal_mass
 from hedgerow.growing.auto.calibration import SCORE_EDGES, recalibrate
 from hedgerow.growing.auto.designs import plain
 from hedgerow.growing.auto.evidence import said_by_numbers
-from hedgerow.growing.auto.mains import INTERCEPT_STEP, _Average
+from hedgerow.growing.auto.mains import INTERCEPT_STEP, MOST_SHIFT, _Average
 from hedgerow.growing.auto.parts import Parts, structure_of
 from hedgerow.growing.auto.rule import SEVERAL, balance
 from hedgerow.growing.auto.start import (
+    Counted,
     Known,
     centre_and_spread,
     chord,
     class_rates,
+    counted_by_columns,
     even_counts,
     known_classes,
 )
@@ -292,11 +294,25 @@ def test_a_chord_leads_from_the_base_rate_to_the_rate() -> None:
 def test_rates_are_shares_whatever_the_noise() -> None:
     rng = np.random.default_rng(0)
     cells = [rng.normal(0, 50, (3, n)) for n in (4, 9)]
-    rates = class_rates(cells)
+    rates = class_rates(counted_by_columns(cells, 3.0))
     assert rates.sum() == pytest.approx(1.0)
     assert rates.min() > 0
     exact = [np.array([[30.0, 10.0], [5.0, 5.0]]), np.array([[20.0, 20.0, 0.0], [4.0, 3.0, 3.0]])]
-    assert class_rates(exact) == pytest.approx([0.8, 0.2])
+    assert class_rates(counted_by_columns(exact, 0.0)) == pytest.approx([0.8, 0.2])
+
+
+def test_the_first_count_steadies_the_shares_of_a_rare_class() -> None:
+    """Where the cells of all columns say that nobody is of a class, the first question knows."""
+    rng = np.random.default_rng(6)
+    first = Counted(np.array([930.0, 70.0]), 20.0**2)
+    alone, together = [], []
+    for _ in range(200):
+        cells = [np.outer([930, 70], np.full(30, 1 / 30)) + rng.normal(0, 16, (2, 30))] * 2
+        by_columns = counted_by_columns(cells, 16.0 * math.sqrt(2))
+        alone.append(class_rates(by_columns)[1])
+        together.append(class_rates([*by_columns, first])[1])
+    assert np.min(alone) < 0.006
+    assert np.min(together) > 0.05
 
 
 def test_centre_and_spread_of_a_label() -> None:
@@ -446,9 +462,13 @@ def test_the_intercept_of_numbers_is_the_average_of_all_rounds_by_precision() ->
     assert intercept_after("regression", said, noises) == pytest.approx(expected)
 
 
+def test_the_intercept_of_classes_makes_no_large_step() -> None:
+    assert intercept_after("binary", [0.0, 900.0], [4.0, 1.0]) == pytest.approx(2 * MOST_SHIFT)
+
+
 def test_the_intercept_of_classes_follows_the_last_rounds() -> None:
-    expected = INTERCEPT_STEP * -1.0 + (1 - INTERCEPT_STEP) * INTERCEPT_STEP * 5.0
-    found = intercept_after("binary", [3.0, 5.0, -1.0], [4.0, 1.0, 2.0])
+    expected = INTERCEPT_STEP * -0.3 + (1 - INTERCEPT_STEP) * INTERCEPT_STEP * 1.2
+    found = intercept_after("binary", [3.0, 1.2, -0.3], [4.0, 1.0, 2.0])
     assert found == pytest.approx(expected)
 
 

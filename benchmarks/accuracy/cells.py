@@ -21,7 +21,7 @@ import numba
 
 import hedgerow
 from accuracy.data import SBDT, load, main_measure, sbdt_line, split_of
-from accuracy.methods import AUTO, CONSTANT, EBM, NOT_PRIVATE, THREE, XGBOOST, measure
+from accuracy.methods import AUTO, CONSTANT, DRAWS, EBM, NOT_PRIVATE, THREE, XGBOOST, measure
 
 SOURCE = Path(hedgerow.__file__).parent
 # DP-EBM takes minutes a fit on the largest table; these cells stand for it unless --full-ebm.
@@ -98,7 +98,7 @@ def source_of(method: str) -> str:
         return "constant"
     folder = SOURCE / "growing"
     if method in (AUTO, THREE):
-        return code_hash(sorted((folder / "auto").glob("**/*.py")))
+        return f"{code_hash(sorted((folder / 'auto').glob('**/*.py')))} x {DRAWS}"
     others = sorted(set(folder.glob("**/*.py")) - set((folder / "auto").glob("**/*.py")))
     return code_hash(others)
 

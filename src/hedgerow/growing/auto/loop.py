@@ -17,8 +17,10 @@ from hedgerow.growing.auto.calibration import SCORE_EDGES, recalibrate
 from hedgerow.growing.auto.mains import main_rounds
 from hedgerow.growing.auto.rule import COUNT_SHARE, LABEL_CELLS, MOST_ROUNDS, Rule, rule_for
 from hedgerow.growing.auto.start import (
+    Counted,
     centre_and_spread,
     class_rates,
+    counted_by_columns,
     even_counts,
     known_classes,
     known_numbers,
@@ -115,14 +117,18 @@ def _count(run: Run) -> tuple[float, Sequence[float] | None]:
     if hint:
         return float(hint), None
     try:
-        values = run.gate.release(LabelSums(len(classes)), name="row count").values
+        release = run.gate.release(LabelSums(len(classes)), name="row count")
     except SlotSpent:
         return 1.0, None
+    values = release.values
     n_rows = max(float(values.sum() if classes else values[0]), 1.0)
+    if not classes:
+        return n_rows, None
+    run.counted = Counted(values, max(release.unit, 1e-9) ** 2)
     if len(classes) == 2:
         rate = min(max(float(values[1]) / n_rows, 0.02), 0.98)
         return n_rows, (1 - rate, rate)
-    return n_rows, class_rates([values[:, None]]).tolist() if classes else None
+    return n_rows, class_rates([run.counted]).tolist()
 
 
 def _learn_label(run: Run) -> None:
@@ -150,8 +156,12 @@ def _learn_counts(run: Run) -> None:
         noise, cells = release.unit, query.split(release.values)
     else:  # lost: the row count, spread evenly, makes bins; nothing is known about the label
         noise, cells = 0.0, even_counts(query.n_bins, run.n_rows, run.rates, classes)
+    rates = np.zeros(0)
+    if classes:
+        first = [run.counted] if run.counted is not None and release is not None else []
+        rates = class_rates([*counted_by_columns(cells, noise), *first])
     if classes and run.gate.plan.settings.rows_hint:  # no count has told the classes' shares yet
-        run.settle(float(run.gate.plan.settings.rows_hint), class_rates(cells).tolist())
+        run.settle(float(run.gate.plan.settings.rows_hint), rates.tolist())
         rule = run.rule
     counts = [of.sum(axis=0) if classes else of[1] for of in cells]
     of_count = noise * math.sqrt(classes) if classes else noise / query.bound.second_scale
@@ -160,7 +170,6 @@ def _learn_counts(run: Run) -> None:
         for grid, c, of in zip(run.grid, cuts, counts, strict=True)
     ]
     if classes:
-        rates = class_rates(cells)
         steep = classes > 2 and rule.table_rounds > 0
         run.known = known_classes(cells, run.bins, rates, noise, rule.floor, steep)
         start = np.array([math.log(rates[1] / rates[0])]) if classes == 2 else np.log(rates)

@@ -31,6 +31,7 @@ from hedgerow.queries.mixes import MOST, PLAIN, Mix
 
 Floats = NDArray[np.float64]
 INTERCEPT_STEP = 0.7
+MOST_SHIFT = 1.0  # of the intercept in a round, in log-odds
 # Bands from a column's own noise held the noise-free shape in 83 to 93 % of the cells on the tables
 # of benchmarks/bands.py; half as wide again, in 90 to 98 %.
 OVERLAP = 1.5
@@ -84,7 +85,8 @@ class _Average:
         """Move the intercept; that of numbers to the average of what all rounds say of it.
 
         With classes the intercept must follow the scores as they spread out, so only the last
-        rounds count.
+        rounds count; by no more than `MOST_SHIFT` at once, because denominators may be far off
+        where a class is rare, and steps that overshoot grow.
         """
         run, part = self._run, INTERCEPT_STEP
         rows = np.mean([h.sum(axis=1) for h in run.known.hessians], axis=0)  # (output,)
@@ -92,7 +94,10 @@ class _Average:
             fresh = float(rows[0] ** 2 / variance[0])
             self.level += fresh
             part = fresh / self.level
-        run.shift(part * run.spread * total / rows)
+        step = part * total / rows
+        if run.task != "regression":
+            step = np.clip(step, -MOST_SHIFT, MOST_SHIFT)
+        run.shift(run.spread * step)
 
     def target(self) -> list[Floats]:
         """Where the scores should be: the smoothed average, in units of the label."""

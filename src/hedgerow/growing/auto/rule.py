@@ -199,6 +199,7 @@ def reasons(rule: Rule) -> list[tuple[str, str, str]]:
          "their noise"),
         ("main rounds", str(rule.main_rounds), "what is learned is averaged over all of them"),
         ("tables", tables, "pairs and more columns, where their cells rise above the noise"),
+        ("mixes", "of bins", "shapes that effects are likely to have get less noise, others more"),
         ("clip", f"{rule.clip:g}", "clamped gradients need less noise; with much signal their "
          "bias costs more"),
         ("eta", f"{rule.eta:g}", "columns overlap, so all of them at once step short of the goal"),

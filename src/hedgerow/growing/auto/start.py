@@ -38,16 +38,27 @@ def even_counts(
     return [np.repeat(n_rows * shares[:, None] / n, n, axis=1) for n in n_cells]
 
 
-def class_rates(counts: list[Floats], least: float = 0.005) -> Floats:
-    """Shares of the classes from noisy counts (class, cell) of every column: (class,).
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Rows by class (class,), with the variance of their noise."""
 
-    Every column counts the same rows; the fewer cells it has, the less noise its total carries.
-    """
-    weight = np.array([1.0 / c.shape[1] for c in counts])
-    total = sum(w * c.sum(axis=1) for w, c in zip(weight, counts, strict=True)) / weight.sum()
+    rows: Floats
+    variance: float
+
+
+def class_rates(counts: Sequence[Counted], least: float = 0.005) -> Floats:
+    """Shares of the classes from several noisy counts of the same rows: (class,)."""
+    weight = np.array([1.0 / one.variance for one in counts])
+    total = sum(w * one.rows for w, one in zip(weight, counts, strict=True)) / weight.sum()
     rates = np.maximum(total, 0.0) / max(float(np.maximum(total, 0.0).sum()), 1.0)
     rates = np.maximum(rates, least)
     return np.asarray(rates / rates.sum())
+
+
+def counted_by_columns(cells: Sequence[Floats], noise: float) -> list[Counted]:
+    """Counts (class, cell) of every column, added up: the fewer cells, the less noise."""
+    spread = max(noise, 1e-9) ** 2  # where nothing has noise, all columns say the same
+    return [Counted(of.sum(axis=1), spread * of.shape[1]) for of in cells]
 
 
 def known_classes(

@@ -15,7 +15,7 @@ from hedgerow.gate import Gate
 from hedgerow.growing.auto.bins import Bins
 from hedgerow.growing.auto.parts import Parts, structure_of
 from hedgerow.growing.auto.rule import Rule, rule_for
-from hedgerow.growing.auto.start import Known
+from hedgerow.growing.auto.start import Counted, Known
 from hedgerow.losses import loss_for
 from hedgerow.model.tree import Structure, Tree, single_leaf
 from hedgerow.privacy.plan import Plan
@@ -43,6 +43,7 @@ class Run:
     n_rows: float = field(init=False)  # noisy or public
     mu: float = field(init=False)  # of one row, for all later questions
     rates: Sequence[float] | None = field(init=False)  # shares of the classes, noisy, if known
+    counted: Counted | None = None  # rows by class, noisy, if they were asked first
     known: Known = field(init=False)
     bins: list[Bins] = field(init=False)
     theta: list[Floats] = field(init=False)  # scores of a column: (output, bin)
