@@ -202,7 +202,11 @@ def test_variance_falls_with_epsilon_by_the_exact_factor() -> None:
 def test_epsilon_near_zero_destroys_the_model(
     two_numbers: tuple[NDArray[np.float64], NDArray[np.int64]],
 ) -> None:
-    """Accuracies lie in [0, 1]; by Hoeffding a mean of 60 above 0.85 has chance 4e-7 at 0.5."""
+    """Accuracies lie in [0, 1]; by Hoeffding a mean of 60 above 0.85 has chance 4e-7 at 0.5.
+
+    Without noise to speak of, four random trees score 0.93 with a deviation of 0.06: a mean of 40
+    below 0.87 is more than six deviations away.
+    """
     X, y = two_numbers
 
     def accuracy(epsilon: float) -> float:
@@ -217,7 +221,7 @@ def test_epsilon_near_zero_destroys_the_model(
         return float(model.fit(X, y).score(X, y))
 
     assert np.mean([accuracy(1e-4) for _ in range(60)]) < 0.85
-    assert np.mean([accuracy(1e4) for _ in range(10)]) > 0.9
+    assert np.mean([accuracy(1e4) for _ in range(40)]) > 0.87
 
 
 @pytest.mark.parametrize("log2_sigma", [57, 63, 66, 80, 300])

@@ -15,7 +15,7 @@ from numba import njit
 NEGLIGIBLE = 1e-9  # weight of a prior below which it is left out
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})  # sums of several numbers at once
 def _tridiagonal(matrix: Any, mirrors: Any, scales: Any, beside: Any) -> None:
     """A symmetric matrix to three diagonals, in place, by mirrors I - scale v v' from both sides.
 
@@ -35,16 +35,19 @@ def _tridiagonal(matrix: Any, mirrors: Any, scales: Any, beside: Any) -> None:
             square += mirrors[k, i] ** 2
         scales[k] = 2.0 / square if square > 0 else 0.0
         along, turned = 0.0, np.zeros(n)
-        for i in range(k + 1, n):  # row by row, which is as good: several numbers at once
-            for j in range(k + 1, n):
-                turned[j] += matrix[i, j] * mirrors[k, i]
+        for i in range(k + 1, n):  # the lower half stands for both
+            own, mirror = 0.0, mirrors[k, i]
+            for j in range(k + 1, i):
+                turned[j] += matrix[i, j] * mirror
+                own += matrix[i, j] * mirrors[k, j]
+            turned[i] += own + matrix[i, i] * mirror
         for i in range(k + 1, n):
             turned[i] *= scales[k]
             along += turned[i] * mirrors[k, i]
         for i in range(k + 1, n):
             turned[i] -= 0.5 * scales[k] * along * mirrors[k, i]
         for i in range(k + 1, n):
-            for j in range(k + 1, n):
+            for j in range(k + 1, i + 1):
                 matrix[i, j] -= mirrors[k, i] * turned[j] + turned[i] * mirrors[k, j]
     if n > 1:
         beside[n - 2] = matrix[n - 1, n - 2]
