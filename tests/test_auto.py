@@ -439,31 +439,38 @@ def intercept_after(task: str, said: list[float], noises: list[float]) -> float:
     bins = [SimpleNamespace(n_bins=2, n_cells=np.array([1, 1])) for _ in range(2)]
     rows = [np.array([[20.0, 30.0]]), np.array([[10.0, 40.0]])]
     run = SimpleNamespace(
-        task=task, spread=2.0, bins=bins, theta=[np.zeros((1, 2))] * 2, level=0.0,
+        task=task, spread=2.0, bins=bins, theta=[np.zeros((1, 2))] * 2, intercept=np.zeros(1),
         rule=rule_for(3000, 2, 0.01, task), loss=SimpleNamespace(n_outputs=1),
-        grid=[SimpleNamespace(ordered=True)] * 2,
+        grid=[SimpleNamespace(ordered=True)] * 2, gate=SimpleNamespace(start=()),
     )  # fmt: skip
-    run.shift = lambda by: setattr(run, "level", run.level + float(by[0]))
+    run.shift = lambda by: setattr(run, "intercept", run.intercept + by)
 
     def sums() -> list[NDArray[np.float64]]:
-        return [h * (said[0] - run.level) / run.spread for h in rows]
+        return [h * (said[0] - run.intercept[0]) / run.spread for h in rows]
 
     run.known = Known([h[0] for h in rows], rows, sums(), np.array([noises[0]]))
     average = _Average(run)  # type: ignore[arg-type]
     for noise in noises[1:]:
         said = said[1:]
         average.add([said_by_numbers(s, plain(2, True), noise) for s in sums()])
-    return float(run.level)
+    return float(run.intercept[0])
 
 
 def test_the_intercept_of_numbers_is_the_average_of_all_rounds_by_precision() -> None:
-    said, noises = [3.0, 5.0, -1.0], [4.0, 1.0, 2.0]
-    expected = np.average(said, weights=1 / np.array(noises))
+    said, noises = [0.3, 0.5, 0.1], [4.0, 1.0, 2.0]
+    trust = 50.0**2 / np.array(noises)  # beside a guess of 0 with precision 1
+    expected = trust @ said / (1 + trust.sum())
     assert intercept_after("regression", said, noises) == pytest.approx(expected)
 
 
+def test_the_intercept_of_numbers_stays_where_labels_are_and_hears_no_noise() -> None:
+    assert intercept_after("regression", [0.5, 900.0, 40.0], [4.0, 1.0, 2.0]) == 1.0
+    assert intercept_after("regression", [0.5, -900.0], [4.0, 1.0]) == 0.0
+    assert intercept_after("regression", [0.5, 9.0], [4e6, 1e6]) == pytest.approx(0.0, abs=0.03)
+
+
 def test_the_intercept_of_classes_makes_no_large_step() -> None:
-    assert intercept_after("binary", [0.0, 900.0], [4.0, 1.0]) == pytest.approx(2 * MOST_SHIFT)
+    assert intercept_after("binary", [0.0, 900.0], [4.0, 1.0]) == MOST_SHIFT
 
 
 def test_the_intercept_of_classes_follows_the_last_rounds() -> None:

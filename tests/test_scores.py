@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 from hedgerow import kernels
 from hedgerow.growing.candidates import uniform
 from hedgerow.growing.splits.totally_random import totally_random
+from hedgerow.model.routing import Routes
 from hedgerow.model.tree import Tree
 from hedgerow.queries import NO_TREES, EnsembleRef, LeafSums
 from hedgerow.rng import stream
@@ -157,3 +160,29 @@ def test_scores_that_were_added_in_part_are_not_added_to_again(
     if not scores.sync(ref(5), 3, TREES[3:5]):
         assert scores.sync(ref(5), 0, TREES[:5])
     assert np.array_equal(scores.at(ref(5)), kept(5).at(ref(5)))
+
+
+def test_a_thread_that_an_interrupted_question_left_behind_adds_no_tree_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second question waits until the first one's trees are in."""
+    began, go_on = threading.Event(), threading.Event()
+    scores, right = RunningScores(ROWS, SCHEMA), Routes.add_scores
+
+    def slow(self: Routes, *arguments: Any) -> None:
+        began.set()
+        assert go_on.wait(20)
+        right(self, *arguments)
+
+    monkeypatch.setattr(Routes, "add_scores", slow)
+    left = threading.Thread(target=scores.sync, args=(ref(3), 0, TREES[:3]))
+    left.start()
+    assert began.wait(20)
+    again = threading.Thread(target=scores.sync, args=(ref(3), 0, TREES[:3]))
+    again.start()
+    again.join(0.1)  # if it did not wait, it would stand beside the first one now
+    go_on.set()
+    left.join(20)
+    again.join(20)
+    assert scores.ref == ref(3)
+    np.testing.assert_array_equal(scores.at(ref(3)), kept(3).at(ref(3)))

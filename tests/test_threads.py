@@ -65,3 +65,19 @@ def test_ranges_cover_all_rows_once() -> None:
             assert ranges[0][0] == 0
             assert ranges[-1][1] == n_rows
             assert all(a[1] == b[0] for a, b in itertools.pairwise(ranges))
+
+
+def test_nothing_new_begins_once_the_caller_is_interrupted() -> None:
+    begun, interrupted = [], threading.Event()
+
+    def work(item: int) -> None:
+        begun.append((item, interrupted.is_set()))
+        if threading.current_thread() is threading.main_thread():
+            interrupted.set()
+            raise KeyboardInterrupt
+        interrupted.wait(20)
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.over_items(work, range(50))
+    assert sum(late for _, late in begun) <= 2  # what two other threads had taken already
+    assert len(begun) <= 5

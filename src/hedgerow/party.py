@@ -22,6 +22,7 @@ from hedgerow.errors import (
     BudgetExceeded,
     HedgerowError,
     LedgerWriteFailed,
+    PlanError,
     TableError,
 )
 from hedgerow.exchange import MemoryShelf, ProgramFactory, Shelf
@@ -62,7 +63,8 @@ class Party:
     ledger : where this party's charges go; in-process parties may share one
     limits : what the party allows, whatever a plan says
     approvals : where plans wait for a person; without it none is approved, if the limits ask
-    watch : called with an `Event` after everything that the party did
+    watch : called with an `Event` after everything that the party did; it may not call this party,
+        nor others that are asked together with it
     programs : what it can do together with other parties, without an epsilon (`hedgerow.exchange`)
     shelf : where such programs keep what outlives them; by default nothing does
     coins : the secret that samples of rows are drawn with; by default it follows from the identity
@@ -320,7 +322,10 @@ class Party:
             raise Refusal("old-attempt")
         coins = self._coins_for(ask, run)
         exact_sums = yield partial(scores.exact, ask.query, ask.noise.bits, coins)
-        reply = self._answer(ask, run, message.hash, exact_sums)
+        try:
+            reply = self._answer(ask, run, message.hash, exact_sums)
+        except PlanError as error:  # charged: it cannot be the message's fault any more
+            raise Refusal("failed") from error
         fail_point("answer")
         if not exact:
             body = {"body": np.frombuffer(reply.body, np.uint8)}
@@ -342,6 +347,9 @@ class Party:
         run.check(ask, self.name, self.roster, self.schema)
         self._limits.check_set(ask.parties, self.roster)
         self._keys.agree(ask.reply_to)  # a key that is no key is refused before any charge
+        each = run.plan.privacy.trust == "nobody"  # every row has noise of its own
+        if each and not mechanisms.can_draw(max(ask.noise.sigmas), self._scores.n_rows):
+            raise Refusal("bad-message")
 
     def _answered(self, ask: Ask, charged: Line, request: str) -> Answer | None:
         """A context is answered by one message ever; asking again gives the same bytes, free."""

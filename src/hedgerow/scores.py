@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
@@ -68,6 +69,9 @@ class RunningScores:
     def __init__(self, rows: Rows, schema: Schema) -> None:
         self._rows, self._schema = rows, schema
         self._n_outputs = loss_for(schema.label).n_outputs
+        # A thread that an interrupted question left behind still adds its trees; whoever comes next
+        # waits for it, or they would be added twice.
+        self._busy = threading.RLock()
         self.reset()
 
     def reset(self) -> None:
@@ -86,6 +90,10 @@ class RunningScores:
 
     def exact(self, query: SumQuery, bits: int, coins: Coins | None = None) -> NDArray[np.int64]:
         """The exact answer over these rows, or those of a sample; `sync` comes first."""
+        with self._busy:
+            return self._exact(query, bits, coins)
+
+    def _exact(self, query: SumQuery, bits: int, coins: Coins | None) -> NDArray[np.int64]:
         rows, scores = self._rows, self.at(query.ensemble, step_trees(query))
         if coins is not None:
             rows, scores = self._sampled(coins, query.ensemble, scores)
@@ -127,6 +135,12 @@ class RunningScores:
         Scores without the last `step_trees` trees are kept as well, so these must be fresh: a step
         is asked about once, right after it was made.
         """
+        with self._busy:
+            return self._sync(wanted, first, trees, step_trees)
+
+    def _sync(
+        self, wanted: EnsembleRef, first: int, trees: Sequence[Tree], step_trees: int
+    ) -> bool:
         begin, went_on = wanted.length - step_trees, self.ref != NO_TREES
         if wanted == NO_TREES or (wanted == self.ref and not step_trees):
             return True
@@ -145,7 +159,7 @@ class RunningScores:
             return True
         self.reset()
         # What was here belonged to another run, perhaps. All trees are at hand: begin anew.
-        return went_on and first == 0 and self.sync(wanted, first, trees, step_trees)
+        return went_on and first == 0 and self._sync(wanted, first, trees, step_trees)
 
     def _add(self, trees: Sequence[Tree], first: int, stop: int) -> None:
         """Add trees first .. stop - 1 in their order, all in one pass over the rows."""

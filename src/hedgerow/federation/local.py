@@ -41,9 +41,12 @@ class LocalEngine:
 
     def ask(self, names: Sequence[str], message: bytes, timeout_seconds: float) -> dict[str, Reply]:
         # Parties that share one ledger file commit once a round, before any reply is seen.
+        # A round holds all of its parties at once, always taken in the same order.
+        order = sorted(names)
         with nullcontext() if self._ledger is None else self._ledger.transaction():
-            said = finished([self.parties[name].hear(message) for name in names])
-        return {name: Reply(None, said=one) for name, one in zip(names, said, strict=True)}
+            said = finished([self.parties[name].hear(message) for name in order])
+        replies = {name: Reply(None, said=one) for name, one in zip(order, said, strict=True)}
+        return {name: replies[name] for name in names}
 
 
 def local_federation(

@@ -84,6 +84,8 @@ def over_items(work: Callable[[S], T], items: Sequence[S]) -> list[T]:
     try:
         drain()
     finally:
+        for _ in numbers:  # where this thread was interrupted, the others begin nothing new
+            pass
         for other in others:
             if not other.cancel():
                 wait((other,))

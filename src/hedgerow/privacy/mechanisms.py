@@ -211,6 +211,11 @@ def check_sigma(sigma_steps: float, floor: int) -> None:
         )
 
 
+def can_draw(sigma_steps: float, share: float) -> bool:
+    """Whether a party can draw its share of such noise; with many rows it may be wider."""
+    return math.ceil(sigma_steps * math.sqrt(share) * (1 + 2.0**-50)) <= WIDEST_DRAWN
+
+
 def add_gaussian(
     total: Sums, blocks: Sequence[int], sigmas: Sequence[float], share: float = 1.0
 ) -> Sums:

@@ -48,7 +48,8 @@ class _Average:
             [nothing(b.n_bins, w) for _ in outputs] for b, w in zip(run.bins, wide, strict=True)
         ]
         self.empty = not bool(np.isfinite(known.z_noise).all())
-        self.level = 0.0  # precision of the intercept of numbers
+        # Precision of the intercept of numbers, in deviations of the label: a guess at first.
+        self.level = 1.0
         if not self.empty:
             said = [
                 [said_by_bins(z[k], known.z_noise[k] * b.n_cells, w) for k in outputs]
@@ -86,7 +87,8 @@ class _Average:
 
         With classes the intercept must follow the scores as they spread out, so only the last
         rounds count; by no more than `MOST_SHIFT` at once, because denominators may be far off
-        where a class is rare, and steps that overshoot grow.
+        where a class is rare, and steps that overshoot grow. Numbers lie between 0 and 1, and so
+        does their mean; what a run builds on may be off by as much.
         """
         run, part = self._run, INTERCEPT_STEP
         rows = np.mean([h.sum(axis=1) for h in run.known.hessians], axis=0)  # (output,)
@@ -94,18 +96,24 @@ class _Average:
             fresh = float(rows[0] ** 2 / variance[0])
             self.level += fresh
             part = fresh / self.level
-        step = part * total / rows
-        if run.task != "regression":
-            step = np.clip(step, -MOST_SHIFT, MOST_SHIFT)
-        run.shift(run.spread * step)
+        step = part * run.spread * total / rows
+        if run.task == "regression":
+            least = -1.0 if run.gate.start else 0.0
+            run.shift(np.clip(run.intercept + step, least, 1.0) - run.intercept)
+        else:
+            run.shift(np.clip(step, -MOST_SHIFT, MOST_SHIFT))
 
     def target(self) -> list[Floats]:
-        """Where the scores should be: the smoothed average, in units of the label."""
+        """Where the scores should be: the smoothed average, in units of the label.
+
+        Labels that are numbers lie between 0 and 1; no column moves one further than that.
+        """
         run, caution = self._run, self._run.rule.caution
         if self.empty:
             return [np.zeros_like(t) for t in run.theta]
+        most = 1.0 if run.task == "regression" else np.inf
         columns = zip(self.columns, run.known.hessians, run.grid, run.direction, strict=True)
-        return [
+        found = [
             run.spread
             * np.stack(
                 [
@@ -115,6 +123,7 @@ class _Average:
             )
             for of, hessians, grid, sign in columns
         ]
+        return [np.clip(scores, -most, most) for scores in found]
 
     def deviations(self) -> list[Floats] | None:
         """Deviations (output, bin) of the target by the noise of all rounds; None if none came.
