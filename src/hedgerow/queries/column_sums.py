@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hedgerow import kernels
 from hedgerow.binning import base_grid, code_places
 from hedgerow.errors import FormatError
+from hedgerow.kernels import mixing
 from hedgerow.losses import UPDATES, RowBound, loss_for, loss_named
 from hedgerow.queries.base import (
     Block,
@@ -71,6 +72,13 @@ class ColumnSums:
         return self.mixed or (PLAIN,) * len(self.columns)
 
     @cached_property
+    def _flat_mixes(self) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
+        """All mixes, one after another, and where that of each column begins."""
+        flat = pack_mixes(self.mixes, self._mixed)["mixes"]
+        begins = np.cumsum([0, *(mix.size for mix in self.mixes)])
+        return flat, np.array([m if m == PLAIN else begins[m] for m in self._mixed], np.int64)
+
+    @cached_property
     def _lengths(self) -> list[tuple[float, float]]:
         """How long (l1, l2) one unit in a bin of each column can become."""
         of_mix = [lengths(mix) for mix in self.mixes]
@@ -117,10 +125,9 @@ class ColumnSums:
         )  # fmt: skip
         if len(total) == 1 and not self.mixes:  # one number a bin lies in this order already
             return total.ravel()
-        parts = np.split(total, ends[:-1], axis=1)  # (number, bin) a column
-        whole = [mix.T.astype(np.int64) for mix in self.mixes]  # wraps around as all sums do
-        parts = [p if m == PLAIN else p @ whole[m] for p, m in zip(parts, self._mixed, strict=True)]
-        return np.concatenate([part.ravel() for part in parts])
+        out = np.empty(total.size, np.int64)
+        mixing.mix(total, np.append(0, ends), *self._flat_mixes, out)
+        return out
 
     def split(self, values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """Released values as one array (number, bin) a column.

@@ -1,0 +1,31 @@
+"""Compiled: a party's exact sums by bin, times the mixes of a question; see `queries.mixes`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def mix(sums: Any, starts: Any, mixes: Any, begins: Any, out: Any) -> None:
+    """Sums (number, bin of all columns), column by column, each times its mix, into `out`.
+
+    Column j has the bins from starts[j] to starts[j + 1], and its mix, (number, bin), begins at
+    begins[j] of `mixes`; a negative one leaves it as it is. Whole numbers wrap around, as all sums
+    do. `out` has the numbers of a column one after another: (number, bin) each.
+    """
+    place = 0
+    for j in range(len(begins)):
+        first, n = starts[j], starts[j + 1] - starts[j]
+        for row in range(len(sums)):
+            for i in range(n):
+                if begins[j] < 0:
+                    out[place] = sums[row, first + i]
+                else:
+                    whole, at = np.int64(0), begins[j] + i * n
+                    for k in range(n):
+                        whole += np.int64(mixes[at + k]) * sums[row, first + k]
+                    out[place] = whole
+                place += 1
