@@ -116,18 +116,34 @@ class ColumnSums:
     def answer(
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
-        grid, loss = base_grid(schema), loss_named(self.loss)
-        bins, ends = bin_of_codes(grid, self.columns, self.cuts)
+        places, bins, starts = self._bins(schema)
         total = kernels.column_sums(
-            rows.codes.narrow, rows.codes.wide, scores, rows.target, bits, loss.code,
-            UPDATES[self.update], clip_steps(self.clip, bits), self.bound.width,
-            code_places(grid)[list(self.columns)], bins, int(ends[-1]),
+            rows.codes.narrow, rows.codes.wide, scores, rows.target, bits,
+            loss_named(self.loss).code, UPDATES[self.update], clip_steps(self.clip, bits),
+            self.bound.width, places, bins, int(starts[-1]),
         )  # fmt: skip
         if len(total) == 1 and not self.mixes:  # one number a bin lies in this order already
             return total.ravel()
         out = np.empty(total.size, np.int64)
-        mixing.mix(total, np.append(0, ends), *self._flat_mixes, out)
+        mixing.mix(total, starts, *self._flat_mixes, out)
         return out
+
+    def _bins(
+        self, schema: Schema
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+        """Where the columns' codes lie, the bin of every code, and where columns' bins begin."""
+        if schema.hash not in self._known:  # parties of one process are asked the same
+            grid = base_grid(schema)
+            bins, ends = bin_of_codes(grid, self.columns, self.cuts)
+            places = code_places(grid)[list(self.columns)]
+            self._known[schema.hash] = (places, bins, np.append(0, ends))
+        return self._known[schema.hash]
+
+    @cached_property
+    def _known(
+        self,
+    ) -> dict[str, tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]]:
+        return {}
 
     def split(self, values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """Released values as one array (number, bin) a column.
