@@ -86,9 +86,9 @@ class _Average:
         """Move the intercept; that of numbers to the average of what all rounds say of it.
 
         With classes the intercept must follow the scores as they spread out, so only the last
-        rounds count; by no more than `MOST_SHIFT` at once, because denominators may be far off
-        where a class is rare, and steps that overshoot grow. Numbers lie between 0 and 1, and so
-        does their mean; what a run builds on may be off by as much.
+        rounds count; of two by no more than `MOST_SHIFT` at once, because denominators may be far
+        off where a class is rare, and steps that overshoot grow. Numbers lie between 0 and 1, and
+        so does their mean; what a run builds on may be off by as much.
         """
         run, part = self._run, INTERCEPT_STEP
         rows = np.mean([h.sum(axis=1) for h in run.known.hessians], axis=0)  # (output,)
@@ -101,7 +101,8 @@ class _Average:
             least = -1.0 if run.gate.start else 0.0
             run.shift(np.clip(run.intercept + step, least, 1.0) - run.intercept)
         else:
-            run.shift(np.clip(step, -MOST_SHIFT, MOST_SHIFT))
+            most = MOST_SHIFT if run.task == "binary" else np.inf
+            run.shift(np.clip(step, -most, most))
 
     def target(self) -> list[Floats]:
         """Where the scores should be: the smoothed average, in units of the label.
