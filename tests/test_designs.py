@@ -135,6 +135,15 @@ def test_water_filling_leaves_least(signal: list[float]) -> None:
     assert np.sum(s / (1 + shares * s)) <= best * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("n_bins", [4, 9, 33, WIDEST])
+def test_patterns_are_those_along_which_effects_vary(n_bins: int) -> None:
+    variance, patterns = _patterns(n_bins)
+    kernel = kernels_of(n_bins, True)[:, :-1, :-1].mean(axis=0)
+    centred = np.eye(n_bins - 1) - 1 / (n_bins - 1)
+    assert np.allclose(patterns.T @ patterns, np.eye(n_bins - 1), atol=1e-9)
+    assert np.allclose((patterns * variance) @ patterns.T, centred @ kernel @ centred, atol=1e-9)
+
+
 def test_likely_patterns_are_louder_and_none_is_silent() -> None:
     matrix = loud_patterns(*_patterns(17), 0.1, 0.3)
     slow, fast = np.cos(np.pi * (np.arange(16) + 0.5) / 16), np.resize([1.0, -1.0], 16)

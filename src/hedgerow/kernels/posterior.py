@@ -297,3 +297,30 @@ def slope(kernels: Any, precision: Any, moment: Any, hessian: Any, taus: Any, pr
     _unwhiten(found, root)
     _take_level(found, hessian)
     return found
+
+
+@njit(cache=True, nogil=True)
+def solve(precision: Any, vector: Any) -> Any:
+    """precision^-1 vector, for a positive definite matrix: (bin,)."""
+    root = _root(precision)
+    found, n = _white(root, vector), vector.size
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            found[i] -= root[k, i] * found[k]
+        found[i] /= root[i, i]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def three_diagonals(matrix: Any) -> Any:
+    """A symmetric matrix as a diagonal, the one beside it, and what turns vectors back."""
+    n, left = len(matrix), matrix.copy()
+    mirrors, scales, beside = np.zeros((n, n)), np.zeros(n), np.zeros(n)
+    _tridiagonal(left, mirrors, scales, beside)
+    return np.diag(left), beside[: n - 1], mirrors, scales
+
+
+@njit(cache=True, nogil=True)
+def turn_back(vectors: Any, mirrors: Any, scales: Any) -> None:
+    """Vectors (bin, vector) of the three diagonals to those of the matrix, in place."""
+    _turn_back(vectors, mirrors, scales)

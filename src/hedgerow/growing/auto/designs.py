@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.growing.auto.priors import kernels_of
+from hedgerow.kernels import posterior
 from hedgerow.queries.mixes import LARGEST, WIDEST, Mix, lengths
 
 Floats = NDArray[np.float64]
@@ -53,7 +54,7 @@ class Design:
         ones = np.ones(self.n_bins)
         if self.matrix is None:
             return ones
-        return np.asarray(np.linalg.solve(self.matrix.T @ self.matrix, ones), np.float64)
+        return np.asarray(posterior.solve(self.matrix.T @ self.matrix, ones))
 
     def back(self, numbers: Floats) -> Floats:
         """Released numbers (output, number) to what they say of each bin: (output, bin)."""
@@ -105,9 +106,15 @@ def _design(n_bins: int, curve: bool, steps: int, level: float) -> Design:
 @lru_cache(maxsize=WIDEST)
 def _patterns(n_bins: int) -> tuple[Floats, Floats]:
     """Variances of an ordered column's effects, less their level, and along which patterns."""
+    from scipy.linalg import eigh_tridiagonal  # dear to load
+
     kernel = kernels_of(n_bins, True)[:, :-1, :-1].mean(axis=0)
     centred = np.eye(len(kernel)) - 1 / len(kernel)
-    variance, patterns = np.linalg.eigh(centred @ kernel @ centred)
+    # Not in one call: for matrices as small as this, its threads cost more than they do.
+    diagonal, beside, *turns = posterior.three_diagonals(centred @ kernel @ centred)
+    variance, patterns = eigh_tridiagonal(diagonal, beside)
+    patterns = np.ascontiguousarray(patterns)
+    posterior.turn_back(patterns, *turns)
     return np.maximum(variance, 1e-12), patterns
 
 
