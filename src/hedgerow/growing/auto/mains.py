@@ -32,8 +32,8 @@ from hedgerow.queries.mixes import MOST, PLAIN, Mix
 Floats = NDArray[np.float64]
 INTERCEPT_STEP = 0.7
 MOST_SHIFT = 1.0  # of the intercept in a round, in log-odds
-# Bands from a column's own noise held the noise-free shape in 83 to 93 % of the cells on the tables
-# of benchmarks/bands.py; half as wide again, in 90 to 98 %.
+# Bands half as wide again as a column's own noise held the noise-free shape in 88 to 98 % of the
+# cells on the tables of benchmarks/bands.py.
 OVERLAP = 1.5
 
 
