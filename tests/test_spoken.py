@@ -158,3 +158,21 @@ def test_no_party_computes_a_sum_before_it_has_charged(monkeypatch: pytest.Monke
     assert len(charged) == len(seen)
     for first in range(0, len(seen), 3):  # three parties: all have charged before the first sum
         assert min(seen[first : first + 3]) >= max(charged[first : first + 3])
+
+
+def test_parties_are_taken_in_one_order_whatever_order_they_are_named_in() -> None:
+    """Two rounds that take the same parties in opposite orders would wait for each other."""
+    taken: list[str] = []
+
+    class Listening:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def hear(self, message: bytes) -> Steps:
+            taken.append(self.name)
+            return Spoken(Message("ready", b""), "", Identity(), bytes)
+            yield  # what makes it a way in steps
+
+    engine = LocalEngine({name: Listening(name) for name in "abc"})  # type: ignore[misc]
+    assert list(engine.ask(("c", "a", "b"), b"", 1.0)) == ["c", "a", "b"]
+    assert taken == ["a", "b", "c"]

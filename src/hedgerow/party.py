@@ -18,13 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import wire
-from hedgerow.errors import (
-    BudgetExceeded,
-    HedgerowError,
-    LedgerWriteFailed,
-    PlanError,
-    TableError,
-)
+from hedgerow.errors import BudgetExceeded, HedgerowError, LedgerWriteFailed, PlanError, TableError
 from hedgerow.exchange import MemoryShelf, ProgramFactory, Shelf
 from hedgerow.failpoints import fail_point
 from hedgerow.limits import Approvals, Event, Limits

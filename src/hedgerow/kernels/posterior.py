@@ -138,15 +138,16 @@ def _turn_back(vectors: Any, mirrors: Any, scales: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _solve_all(
-    kernels: Any, design: Any, white: Any, taus: Any, prior: Any,
-    matrices: Any, besides: Any, mirrors: Any, scales: Any, backs: Any,
-) -> Any:  # fmt: skip
-    """How likely each kernel and tau is, (kernel, tau), and (I + tau^2 M)^-1 white in `backs`.
+def _solve_all(kernels: Any, design: Any, white: Any, taus: Any, prior: Any) -> Any:
+    """How likely each kernel and tau is, (kernel, tau), and (I + tau^2 M)^-1 white behind it.
 
     M = design K design'. It is left as the diagonals of a matrix T and the mirrors that turn T
-    into M, which have yet to turn `backs` (kernel, number, tau) back.
+    into M, which have yet to turn those vectors (kernel, number, tau) back.
     """
+    n, size = white.size, len(kernels)
+    matrices, mirrors = np.empty((size, n, n)), np.zeros((size, n, n))
+    besides, scales = np.zeros((size, n)), np.zeros((size, n))
+    backs = np.empty((size, n, taus.size))
     logs, turned_design = np.empty((len(kernels), taus.size)), design.T.copy()
     for k in range(len(kernels)):
         matrices[k] = np.dot(np.dot(design, kernels[k]), turned_design)
@@ -165,7 +166,7 @@ def _solve_all(
         for t in range(taus.size):
             logs[k, t] = math.exp(logs[k, t] - most)
             total += logs[k, t]
-    return logs / total
+    return logs / total, backs, matrices, besides, mirrors, scales
 
 
 @njit(cache=True, nogil=True)
@@ -186,17 +187,10 @@ def mean(kernels: Any, precision: Any, moment: Any, hessian: Any, taus: Any, pri
 
     `moment` is precision times a noisy H theta; `prior` are log weights of the taus.
     """
-    n, size = hessian.size, len(kernels)
-    root = _root(precision)
-    design, white = _design(root, hessian), _white(root, moment)
-    matrices, mirrors = np.empty((size, n, n)), np.zeros((size, n, n))
-    besides, scales, backs = (
-        np.zeros((size, n)),
-        np.zeros((size, n)),
-        np.empty((size, n, taus.size)),
-    )
-    weights = _solve_all(
-        kernels, design, white, taus, prior, matrices, besides, mirrors, scales, backs
+    n, size, root = hessian.size, len(kernels), _root(precision)
+    design = _design(root, hessian)
+    weights, backs, _, _, mirrors, scales = _solve_all(
+        kernels, design, _white(root, moment), taus, prior
     )
     found, back = np.zeros((n, 1)), design.T.copy()
     for k in range(size):
@@ -257,17 +251,10 @@ def slope(kernels: Any, precision: Any, moment: Any, hessian: Any, taus: Any, pr
     Each prior's mean is linear in the moment, and the weights of the priors move with it. Most
     priors have next to no weight, and then no part in it.
     """
-    n, size = hessian.size, len(kernels)
-    root = _root(precision)
-    design, white = _design(root, hessian), _white(root, moment)
-    matrices, mirrors = np.empty((size, n, n)), np.zeros((size, n, n))
-    besides, scales, backs = (
-        np.zeros((size, n)),
-        np.zeros((size, n)),
-        np.empty((size, n, taus.size)),
-    )
-    weights = _solve_all(
-        kernels, design, white, taus, prior, matrices, besides, mirrors, scales, backs
+    n, size, root = hessian.size, len(kernels), _root(precision)
+    design = _design(root, hessian)
+    weights, backs, matrices, besides, mirrors, scales = _solve_all(
+        kernels, design, _white(root, moment), taus, prior
     )
     means, average, back = np.zeros((size, n, taus.size)), np.zeros(n), design.T.copy()
     found, sizes = np.zeros((n, n)), np.empty(taus.size)
