@@ -23,7 +23,7 @@ from hedgerow.growing.auto.calibration import SCORE_EDGES, recalibrate
 from hedgerow.growing.auto.designs import plain
 from hedgerow.growing.auto.evidence import said_by_numbers
 from hedgerow.growing.auto.mains import INTERCEPT_STEP, MOST_SHIFT, _Average
-from hedgerow.growing.auto.parts import Parts, structure_of
+from hedgerow.growing.auto.parts import Cut, Parts, structure_of
 from hedgerow.growing.auto.rule import SEVERAL, balance
 from hedgerow.growing.auto.start import (
     Counted,
@@ -38,15 +38,17 @@ from hedgerow.growing.auto.start import (
 from hedgerow.growing.auto.tables import TAUS as TABLE_TAUS
 from hedgerow.growing.auto.tables import (
     Spread,
-    draw_columns,
+    Tables,
     leading,
     line_factor,
     overlap,
     weigh,
 )
+from hedgerow.kernels import cells
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Tree
 from hedgerow.presets import plan_for
+from hedgerow.queries import n_bins_of
 from hedgerow.rng import stream
 from hedgerow.schema import Schema
 from hedgerow.settings import Privacy, Settings
@@ -176,12 +178,18 @@ def test_bins_of_noise_alone_still_are_bins() -> None:
 # Tables
 
 
+def cut_at(spread: Spread, n_parts: int, shift: float = 0.0) -> NDArray[np.int64]:
+    part = np.empty(spread.place.size, np.int64)
+    cells.cut_by_place(spread.place, spread.order, n_parts, shift, part)
+    return part
+
+
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("n_parts", [2, 4, 8])
 def test_parts_are_numbered_without_gaps(ordered: bool, n_parts: int) -> None:
     rng = np.random.default_rng(n_parts)
     counts, theta = rng.uniform(0, 100, 15), rng.normal(0, 1, 15)
-    part = Spread.of(counts, ordered, theta, 1.0).parts(n_parts)
+    part = cut_at(Spread.of(counts, ordered, theta, 1.0), n_parts)
     assert sorted(set(part.tolist())) == list(range(part.max() + 1))
     assert part.max() < n_parts
     order = np.arange(15) if ordered else np.argsort(theta)
@@ -191,7 +199,7 @@ def test_parts_are_numbered_without_gaps(ordered: bool, n_parts: int) -> None:
 def test_a_shift_moves_the_cuts_of_a_table() -> None:
     spread = Spread.of(np.full(24, 50.0), True, np.zeros(24), 0.5)
     cuts = {
-        shift: np.flatnonzero(np.diff(spread.parts(4, shift))).tolist()
+        shift: np.flatnonzero(np.diff(cut_at(spread, 4, shift))).tolist()
         for shift in (-0.49, -0.25, 0.0, 0.25, 0.49)
     }
     assert cuts[0.0] == [5, 11, 17]
@@ -246,14 +254,43 @@ def test_an_overshoot_of_several_outputs_is_taken_back_faster() -> None:
     assert line_factor(90.0, 1.0, 500.0, 1.0, 0.3) == pytest.approx(1.0, abs=0.001)
 
 
-def test_tables_draw_no_column_twice_and_no_column_without_a_chance() -> None:
-    chance = np.array([0.5, 0.0, 0.3, 0.2])
-    for number in range(50):
-        drawn = draw_columns(stream(1, "tables", number), chance, 4)
-        assert len(set(drawn)) == len(drawn) == 3
-        assert 1 not in drawn
-        again = stream(1, "tables", number).choice(4, 3, replace=False, p=chance)
-        assert drawn == again.tolist()
+def some_tables(chance: NDArray[np.float64]) -> tuple[Tables, list[tuple[int, ...]], list[Spread]]:
+    """Tables over all columns of the mixed schema, with the cuts and places they are made from."""
+    rng = np.random.default_rng(3)
+    cuts = [cell_cuts(grid, 6) for grid in GRID]
+    n_bins = [n_bins_of(grid, c) for grid, c in zip(GRID, cuts, strict=True)]
+    spreads = [
+        Spread.of(rng.uniform(1, 50, n), grid.ordered, rng.normal(0, 1, n), 0.5)
+        for grid, n in zip(GRID, n_bins, strict=True)
+    ]
+    return Tables.of(chance, Cut.of(MIXED, GRID, range(5), cuts), spreads), cuts, spreads
+
+
+def test_a_round_of_tables_is_that_of_one_table_after_another() -> None:
+    """By `Generator.choice` and one number a column for its cuts, one table at a time."""
+    chance = np.array([0.4, 0.0, 0.3, 0.2, 0.1])
+    tables, cuts, spreads = some_tables(chance)
+    shapes = [(2, 4), (3, 3), (5, 2), (1, 6)] * 4
+    for number in range(20):
+        rng = stream(7, "tables", number)
+        for structure, (size, n_parts) in zip(tables.draw(7, number, shapes), shapes, strict=True):
+            columns = rng.choice(5, min(size, 4), replace=False, p=chance).tolist()
+            assert 1 not in columns
+            parts = [
+                Parts(j, cuts[j], cut_at(spreads[j], n_parts, float(rng.random()) - 0.5))
+                for j in columns
+            ]
+            assert structure.key == structure_of(MIXED, GRID, parts)[0].key
+
+
+def test_columns_that_hardly_ever_come_are_drawn_in_the_end() -> None:
+    """Chance that is all in one column: the numbers drawn at first do not suffice."""
+    chance = np.array([1 - 4e-9, 1e-9, 1e-9, 1e-9, 1e-9])
+    drawn = some_tables(chance)[0].draw(1, 0, [(5, 2)] * 3)
+    assert [sorted(set(s.feature[s.feature >= 0].tolist())) for s in drawn] == [list(range(5))] * 3
+
+
+def test_tables_of_many_columns_take_smaller_steps() -> None:
     assert overlap(np.full(4, 0.25), 16, 3.0) == pytest.approx(4 / 48)
 
 

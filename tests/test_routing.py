@@ -222,3 +222,41 @@ def test_small_tables_lead_where_rules_do_also_by_kept_leaves(
     assert codes in routing._KEPT
     assert leaves(trees, codes).tolist() == expected
     assert codes not in routing._KEPT
+
+
+@pytest.mark.parametrize("n_rows", [100, 1500])  # too few for values by code, and several blocks
+def test_trees_of_one_column_are_added_in_their_order_among_others(n_rows: int) -> None:
+    """Narrow and wide columns, single leaves and walks between them, four at a time or fewer."""
+    rng = np.random.default_rng(n_rows)
+    leaf = single_leaf(np.zeros(1)).structure
+    several = [[0], [1], [2], [3], [0], [], [1], [4], [2], [3], [0], [1], [0, 1, 2], [3]]
+    trees = [random_tree(columns, 4, rng) if columns else leaf for columns in several]
+    values = [rng.normal(0, 1, (tree.n_leaves, 1)).astype(np.float32) for tree in trees]
+    codes, scores = random_codes(n_rows, rng), rng.normal(0, 1, (n_rows, 1))
+    expected = scores[:, 0].copy()
+    for tree, of_leaf in zip(trees, values, strict=True):
+        expected += [float(of_leaf[leaf_by_rules(tree, codes, row), 0]) for row in range(n_rows)]
+    routes_of(trees, GRID).add_scores(codes, scores, np.concatenate(values))
+    assert scores[:, 0].tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("n_rows", [1, 1023, 1024, 2049])
+@pytest.mark.parametrize("update", [kernels.SLOPE, kernels.NEWTON, kernels.AVERAGING])
+def test_sums_by_bin_are_those_of_one_row_after_another(n_rows: int, update: int) -> None:
+    rng, width = np.random.default_rng(n_rows), 1 if update == kernels.SLOPE else 2
+    codes, target = random_codes(n_rows, rng), rng.integers(0, 2, n_rows).astype(float)
+    scores, columns = rng.normal(0, 1, (n_rows, 1)), np.array([0, 3, 4])
+    bins = np.empty((3, max(grid.n_codes for grid in GRID)), np.int32)
+    for j in range(3):
+        bins[j] = 7 * j + rng.integers(0, 7, bins.shape[1])
+    kernel = (20, kernels.LOGISTIC, update, kernels.NO_CLIP, width)
+    found = kernels.column_sums(
+        codes.narrow, codes.wide, scores, target, *kernel, codes.place[columns], bins, 21
+    )
+    numbers = kernels.row_numbers(kernels.LOGISTIC, scores, target, 20)
+    if update == kernels.AVERAGING:
+        numbers = np.eye(2, dtype=np.int64)[target.astype(int)] << 20
+    expected = np.zeros((21, width), np.int64)
+    for j, column in enumerate(columns):
+        np.add.at(expected, bins[j][codes.column(column)], numbers[:, :width])
+    assert found.tolist() == expected.T.tolist()

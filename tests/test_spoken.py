@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hedgerow import wire
 from hedgerow.federation.base import Reply
 from hedgerow.federation.local import LocalEngine, local_federation
 from hedgerow.gate import Gate
@@ -67,6 +69,22 @@ def test_what_is_handed_over_counts_and_means_what_would_have_travelled(trust: s
     assert {said.type for said in watched.said} == {"opened", "joined", "answer"}
     for said in watched.said:
         assert said.size == len(said.message.to_bytes())
+
+
+@pytest.mark.parametrize("carrier", [Watched, Posted])
+def test_parties_of_one_process_do_not_read_what_was_written_for_them(
+    carrier: type[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They get the same objects; whoever gets other bytes, the same ones or not, reads them."""
+    read: list[str] = []
+    for reader, name in ((wire.read_message, "message"), (wire.read_ask, "ask")):
+        real = reader._read
+        monkeypatch.setattr(
+            reader, "_read", lambda data, r=real, n=name: (read.append(n), r(data))[1]
+        )
+    _, federation, _ = trained("coordinator", carrier)
+    asked = {"message": federation.exchanges, "ask": federation.rounds}
+    assert Counter(read) == (Counter(asked) if carrier is Posted else Counter())
 
 
 def test_an_exact_answer_is_neither_sealed_nor_signed_in_one_process(

@@ -227,6 +227,10 @@ class Once(Generic[S, T]):
             last = self._last = (data, self._read(data))
         return last[1]
 
+    def give(self, data: S, value: T) -> None:
+        """What the data say, from whoever has just written them in this process."""
+        self._last = (data, value)
+
 
 read_message = Once(Message.from_bytes)
 read_ask = Once(Ask.from_body)

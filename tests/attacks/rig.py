@@ -37,13 +37,14 @@ def some_rows(n: int, seed: int) -> Rows:
 
 
 class Posted(LocalEngine):
-    """A local engine whose parties' words travel as bytes, as between houses."""
+    """A local engine with which all words travel as bytes and are read, as between houses."""
 
     def __init__(self, inner: LocalEngine) -> None:
         super().__init__(inner.parties, inner._ledger)
 
     def ask(self, names: Sequence[str], message: bytes, timeout_seconds: float) -> dict[str, Reply]:
-        replies = super().ask(names, message, timeout_seconds)
+        there = bytes(bytearray(message))  # not the object that was written
+        replies = super().ask(names, there, timeout_seconds)
         return {name: Reply(reply.body, reply.problem) for name, reply in replies.items()}
 
 

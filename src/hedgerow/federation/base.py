@@ -226,6 +226,8 @@ class Federation:
         c, reply_to = self.roster.colluding, self._keys.public
         ask = Ask(plan.run, slot, attempt, parties, query, noise, c, joined, reply_to)
         message = Message("ask", ask.body())
+        if self.engine.simulated:
+            wire.read_ask.give(message.body, ask)
         replies = self._send_with_trees(parties, message, query.ensemble)
         lost = [name for name in parties if name not in replies]
         if lost:

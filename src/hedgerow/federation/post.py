@@ -10,7 +10,7 @@ from hedgerow.errors import FormatError
 from hedgerow.federation.engine import Engine, Reply
 from hedgerow.privacy.identity import Identity, Roster
 from hedgerow.spoken import Said
-from hedgerow.wire import Message
+from hedgerow.wire import Message, read_message
 
 log = logging.getLogger(__name__)
 _ALWAYS = ("refusal", "need-trees")
@@ -26,7 +26,7 @@ class Post:
 
     def send(self, messages: Mapping[str, Message], wanted: str, seconds: float) -> dict[str, Said]:
         """Send each party its message; those that are the same object are signed once."""
-        signed = {id(m): m.signed(self._identity).to_bytes() for m in set(messages.values())}
+        signed = {id(m): self._signed(m) for m in set(messages.values())}
         data = {name: signed[id(message)] for name, message in messages.items()}
         self.exchanges += 1
         self.received.update({name: len(one) for name, one in data.items()})
@@ -42,6 +42,13 @@ class Post:
                 continue
             replies[name] = read
         return replies
+
+    def _signed(self, message: Message) -> bytes:
+        signed = message.signed(self._identity)
+        data = signed.to_bytes()
+        if self.engine.simulated:  # parties of this process are handed what they would read
+            read_message.give(data, signed)
+        return data
 
     def _read(self, name: str, reply: Reply) -> Said | None:
         """What a party said, if it came and is its own."""

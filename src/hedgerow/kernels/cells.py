@@ -13,8 +13,75 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
+def _drawn(uniform: Any, used: int, chance: Any, size: int, found: Any) -> Any:
+    """Columns of one table, none twice, as `Generator.choice` draws them.
+
+    Returns how many numbers are used then; if there are too few, more than there are.
+    """
+    left, ends, n_found = chance.copy(), np.empty(chance.size), 0
+    while n_found < size:  # where some came twice, the rest is drawn of the other columns
+        whole, wanted = 0.0, size - n_found
+        for j in range(chance.size):
+            whole += left[j]
+            ends[j] = whole
+        if used + wanted > uniform.size:
+            return uniform.size + 1
+        for k in range(used, used + wanted):
+            j = 0
+            while ends[j] / whole <= uniform[k]:
+                j += 1
+            if left[j] > 0.0:
+                found[n_found], left[j] = j, 0.0
+                n_found += 1
+        used += wanted
+    return used
+
+
+@njit(cache=True, nogil=True)
+def draw_tables(
+    uniform: Any, chance: Any, sizes: Any, n_parts: Any, first: Any, place: Any, order: Any,
+    edges: Any,
+) -> Any:  # fmt: skip
+    """Tables of so many columns, each cut into so many parts at places of its own: (table,).
+
+    Columns; where their bins begin, counted in each table; the part and the edge of every bin:
+    all of them one table after another. `first` says where a column's bins begin in the last three
+    arguments. Before all that: whether there were enough `uniform` numbers.
+    """
+    n_tables, total, n_bins = sizes.size, np.int64(0), np.int64(0)
+    for table in range(n_tables):
+        total += sizes[table]
+    columns, shifts = np.empty(total, np.int32), np.empty(total)
+    at, used = 0, 0
+    for table in range(n_tables):
+        used = _drawn(uniform, used, chance, sizes[table], columns[at:])
+        if used + sizes[table] > uniform.size:
+            return False, columns, np.zeros(0, np.int64), np.zeros(0, np.int64), edges
+        for k in range(sizes[table]):
+            shifts[at + k] = uniform[used + k] - 0.5
+            n_bins += first[columns[at + k] + 1] - first[columns[at + k]]
+        at, used = at + sizes[table], used + sizes[table]
+    starts, part = np.zeros(total + n_tables, np.int64), np.empty(n_bins, np.int64)
+    after, at, bin_ = np.empty(n_bins, edges.dtype), 0, np.int64(0)
+    for table in range(n_tables):
+        for _ in range(sizes[table]):
+            begin, n = first[columns[at]], first[columns[at] + 1] - first[columns[at]]
+            own = slice(begin, begin + n)
+            cut_by_place(place[own], order[own], n_parts[table], shifts[at], part[bin_ : bin_ + n])
+            for i in range(n):
+                after[bin_ + i] = edges[begin + i]
+            at, bin_ = at + 1, bin_ + n
+            starts[at + table] = starts[at + table - 1] + n
+    return True, columns, starts, part, after
+
+
+@njit(cache=True, nogil=True)
 def cut_by_place(place: Any, order: Any, n_parts: int, shift: float, out: Any) -> None:
-    """The part of each bin, numbered without gaps, from places that do not fall (bin in order,)."""
+    """The part of each bin, numbered without gaps, from places that do not fall (bin in order,).
+
+    `shift` (in parts, between -1/2 and 1/2) moves all cuts: tables that cut a column at different
+    places add up to a finer function of it.
+    """
     part, last = np.int64(-1), np.int64(-1)
     for i in range(place.size):
         here = np.int64(min(max(math.floor(place[i] * n_parts + shift), 0), n_parts - 1))

@@ -18,6 +18,7 @@ from hedgerow.kernels.threads import BLOCK
 LOGISTIC, SOFTMAX, SQUARED = 0, 1, 2
 NEWTON, GRADIENT, AVERAGING, SLOPE, COUNT = 0, 1, 2, 3, 4
 NO_CLIP = 1 << 62
+MOST_NARROW = 256  # codes or leaves that a byte tells apart
 MAX_BLENDED = 31  # nodes of a tree that is blended; larger ones are walked faster
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -419,6 +420,23 @@ def node_histograms(
 
 
 @njit(cache=True, nogil=True)
+def _add_in_turns(codes: Any, bins: Any, numbers: Any, every_other: Any) -> None:
+    """Add one number a row to the bin of its code: rows in turn to one of two sums, (2, bin).
+
+    Neighbours are often in the same bin, and its sum would have to be written before the next row
+    could be added to it.
+    """
+    even, odd = every_other[0], every_other[1]
+    for k in range(codes.size // 2):
+        i = 2 * k
+        even[np.uint64(bins[np.uint64(codes[i])])] += numbers[i]
+        odd[np.uint64(bins[np.uint64(codes[i + 1])])] += numbers[i + 1]
+    if codes.size % 2:
+        last = codes.size - 1
+        even[np.uint64(bins[np.uint64(codes[last])])] += numbers[last]
+
+
+@njit(cache=True, nogil=True)
 def column_sums(
     narrow: Any, wide: Any, scores: Floats, target: Any, bits: int, loss: int, update: int,
     clip: int, width: int, columns: Any, bins: Any, n_bins: int, first: int, stop: int,
@@ -430,6 +448,9 @@ def column_sums(
     total = np.zeros((n_bins, width), np.int64)
     rows = np.empty((BLOCK, max(width, 2 * scores.shape[1])), np.int64)
     one_of_many = update == AVERAGING and loss != SQUARED  # a class is one number that is not 0
+    single = width == 1  # the most frequent by far
+    alone = np.empty(BLOCK, np.int64)
+    every_other = np.zeros((2 if single else 0, n_bins), np.int64)
     for begin in range(first, stop, BLOCK):
         size = min(BLOCK, stop - begin)
         if one_of_many:
@@ -437,14 +458,26 @@ def column_sums(
                 rows[i, 0] = np.int64(target[begin + i])
         else:
             row_numbers(loss, update, clip, scores, target, bits, width, begin, size, rows)
-        for j in range(columns.shape[0]):
+        if single:
             for i in range(size):
-                here = np.uint64(bins[j, _code(narrow, wide, columns[j], begin + i)])
+                alone[i] = rows[i, 0]
+        for j in range(columns.shape[0]):
+            place, stretch = columns[j], slice(begin, begin + size)
+            if single and place >= 0:
+                _add_in_turns(narrow[place, stretch], bins[j], alone, every_other)
+                continue
+            if single:
+                _add_in_turns(wide[-1 - place, stretch], bins[j], alone, every_other)
+                continue
+            for i in range(size):
+                here = np.uint64(bins[j, _code(narrow, wide, place, begin + i)])
                 if one_of_many:
                     total[here, rows[i, 0]] += np.int64(1) << bits
                 else:
                     for w in range(width):
                         total[here, w] += rows[i, w]
+    if single:
+        total[:, 0] = every_other[0] + every_other[1]
     return total
 
 
@@ -471,6 +504,17 @@ def column_hessians(
     return total
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def _steps(now: Any, before: Any, scale: float, out: Any) -> None:
+    """Steps in units of `scale`, clamped to +-1, on a grid of 2**-20; several rows at once."""
+    for i in range(now.size):
+        step = (now[i] - before[i]) / scale
+        step = 1.0 if step > 1.0 else step
+        step = -1.0 if step < -1.0 else step
+        step = step if step == step else 0.0
+        out[i] = np.int32(step * 1048576.0)
+
+
 @njit(cache=True, nogil=True)
 def step_sums(
     scores: Floats, before: Floats, scale: float, target: Any, bits: int, loss: int, update: int,
@@ -483,17 +527,21 @@ def step_sums(
     own g or h. A step that is no number counts as 0.
     """
     total = np.zeros(2, np.int64)
-    rows = np.empty((BLOCK, 2), np.int64)
+    rows, steps = np.empty((BLOCK, 2), np.int64), np.empty(BLOCK, np.int32)
     for begin in range(first, stop, BLOCK):
         size = min(BLOCK, stop - begin)
         row_numbers(loss, update, clip, scores, target, bits, 2, begin, size, rows)
+        block = slice(begin, begin + size)
+        _steps(scores.reshape(-1)[block], before.reshape(-1)[block], scale, steps)
+        slope, curve = np.int64(0), np.int64(0)
         for i in range(size):
-            step = (scores[begin + i, 0] - before[begin + i, 0]) / scale
-            u: Any = _fixed(min(max(step, -1.0), 1.0), 1048576.0)
+            u: Any = np.int64(steps[i])
             g: Any = rows[i, 0]
             product: Any = (abs(g) * abs(u)) >> 20
-            total[0] += product if (g < 0) == (u < 0) else -product
-            total[1] += (rows[i, 1] * ((u * u) >> 20)) >> 20
+            slope += product if (g < 0) == (u < 0) else -product
+            curve += (rows[i, 1] * ((u * u) >> 20)) >> 20
+        total[0] += slope
+        total[1] += curve
     return total
 
 
@@ -549,16 +597,80 @@ def softmax_step_sums(
 
 
 @njit(cache=True, nogil=True)
+def _add_values(scores: Any, code: Any, values: Any) -> None:
+    """Add to each score what its code has in `values`."""
+    for i in range(scores.size):
+        scores[i] += values[np.uint64(code[i])]
+
+
+@njit(cache=True, nogil=True)
+def _add_four_values(scores: Any, a: Any, b: Any, c: Any, d: Any, of: Any) -> None:
+    """`_add_values` for four trees in their order, (tree, code), with one look at each score."""
+    of_a, of_b, of_c, of_d = of[0], of[1], of[2], of[3]
+    for i in range(scores.size):
+        sum_ = scores[i] + of_a[np.uint64(a[i])]
+        sum_ += of_b[np.uint64(b[i])]
+        sum_ += of_c[np.uint64(c[i])]
+        scores[i] = sum_ + of_d[np.uint64(d[i])]
+
+
+@njit(cache=True, nogil=True)
+def _values_by_code(trees: Any, place: Any, start: Any, after: Any, values: Any) -> Any:
+    """What each code of a narrow column adds in trees that are tables of one: (tree, code)."""
+    found = np.zeros((trees.shape[0], MOST_NARROW))
+    for tree in range(trees.shape[0]):
+        root = trees[tree, 0]
+        if trees[tree, 1] != 1 or place[root] < 0:
+            continue
+        begin, end = start[root], start[root + 1]  # behind the codes lie the leaves of cells
+        for code in range(end - begin):
+            found[tree, code] = np.float64(values[after[end + after[begin + code]], 0])
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _add_by_code(
+    scores: Any, codes: Any, of: Any, values: Any, tree: int, begin: int, end: int
+) -> Any:
+    """Add trees from `tree` on to a block of rows, by values (tree, code) of line `of[tree]`.
+
+    Ends at the first tree whose codes stand in no line of `codes`, (line, row), and says where.
+    """
+    block, out = slice(begin, end), scores[begin:end, 0]
+    while tree < of.size and of[tree] >= 0:
+        if tree + 4 <= of.size and min(of[tree + 1], of[tree + 2], of[tree + 3]) >= 0:
+            a, b = codes[of[tree]][block], codes[of[tree + 1]][block]
+            c, d = codes[of[tree + 2]][block], codes[of[tree + 3]][block]
+            _add_four_values(out, a, b, c, d, values[tree : tree + 4])
+            tree += 4
+        else:
+            _add_values(out, codes[of[tree]][block], values[tree])
+            tree += 1
+    return tree
+
+
+@njit(cache=True, nogil=True)
 def add_scores(
     narrow: Any, wide: Any, scores: Floats, trees: Any, place: Any, start: Any, after: Any,
     nodes: Any, values: Any, first: int, stop: int,
 ) -> None:  # fmt: skip
     """Add each tree's leaf value to the running scores, in tree order, in float64."""
+    n, rows = trees.shape[0], np.full(trees.shape[0], -1, np.int64)
+    by_code = np.zeros((0, 0))
+    if scores.shape[1] == 1 and stop - first >= MOST_NARROW:  # else it is not worth it
+        by_code = _values_by_code(trees, place, start, after, values)
+        for tree in range(n):
+            if trees[tree, 1] == 1:
+                rows[tree] = place[trees[tree, 0]]
     leaf, found = np.empty(BLOCK, np.int32), np.empty((MAX_BLENDED, BLOCK), np.uint8)
     for begin in range(first, stop, BLOCK):
-        size = min(BLOCK, stop - begin)
-        for tree in range(trees.shape[0]):
+        size, tree = min(BLOCK, stop - begin), 0
+        while tree < n:
+            if rows[tree] >= 0:
+                tree = _add_by_code(scores, narrow, rows, by_code, tree, begin, begin + size)
+                continue
             _leaves(narrow, wide, trees, tree, place, start, after, nodes, begin, size, found, leaf)
+            tree += 1
             if scores.shape[1] == 1:  # by far the most frequent, and without a loop inside
                 for i in range(size):
                     scores[begin + i, 0] += np.float64(values[np.uint64(leaf[i]), 0])
@@ -574,18 +686,25 @@ def add_kept(
     scores: Floats, kept: Any, values: Any, first_leaf: Any, first: int, stop: int
 ) -> None:
     """Add trees' leaf values, in their order, where every row's leaf is known: (tree, row)."""
-    wide_values = values.astype(np.float64)
+    n = kept.shape[0]
+    if scores.shape[1] == 1:
+        of_leaf = np.zeros((n, MOST_NARROW))
+        for tree in range(n):
+            end = first_leaf[tree + 1] if tree + 1 < n else values.shape[0]
+            for leaf in range(end - first_leaf[tree]):
+                of_leaf[tree, leaf] = np.float64(values[first_leaf[tree] + leaf, 0])
+        every = np.arange(n)
+        for begin in range(first, stop, BLOCK):
+            _add_by_code(scores, kept, every, of_leaf, 0, begin, min(stop, begin + BLOCK))
+        return
     for begin in range(first, stop, BLOCK):
         end = min(stop, begin + BLOCK)
-        for tree in range(kept.shape[0]):
-            table, leaf = wide_values[first_leaf[tree] :], kept[tree]
-            if scores.shape[1] == 1:
-                for row in range(begin, end):
-                    scores[row, 0] += table[np.uint64(leaf[row]), 0]
-                continue
+        for tree in range(n):
+            table, leaves = values[first_leaf[tree] :], kept[tree]
             for row in range(begin, end):
+                here = np.uint64(leaves[row])
                 for k in range(scores.shape[1]):
-                    scores[row, k] += table[np.uint64(leaf[row]), k]
+                    scores[row, k] += np.float64(table[here, k])
 
 
 @njit(cache=True, nogil=True)

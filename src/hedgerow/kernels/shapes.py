@@ -99,9 +99,39 @@ def _columns_of(feature: Any, most: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
+def _told_apart_in_order(
+    column: int, feature: Any, missing_left: Any, low: Any, missing: int
+) -> tuple[Any, Any]:
+    """`_told_apart` for an ordered column: stretches between its splits, and missing values.
+
+    Missing values go with the codes of one stretch if at splits up to it they go right, and left
+    from then on; else they are told apart from all codes.
+    """
+    part = np.empty(missing + 1, np.int32)
+    ways = np.zeros(missing + 1, np.uint8)  # by first code that goes right: 1 missing left, 2 right
+    for node in range(feature.size):
+        if feature[node] == column:
+            ways[low[node]] |= 1 if missing_left[node] else 2
+    here = own = 0
+    alike, went_left = True, False
+    for code in range(missing):
+        if ways[code]:
+            here += 1
+            if ways[code] == 1:
+                went_left = True
+            elif ways[code] == 2:
+                alike, own = alike and not went_left, here
+            else:
+                alike = False
+        part[code] = here
+    part[missing] = own if alike else here + 1
+    return part, here + 1 if alike else here + 2
+
+
+@njit(cache=True, nogil=True)
 def _told_apart(
     column: int, feature: Any, missing_left: Any, member_start: Any, members: Any, low: Any,
-    is_set: bool, missing: int, most: int,
+    missing: int, most: int,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Codes that every split of a column sends the same way get the same number: (code,).
 
@@ -124,7 +154,7 @@ def _told_apart(
         number, n_fresh = np.full(2 * n_parts, -1, np.int32), 0
         for code in range(missing + 1):
             right = _goes_right(
-                node, code, low[node], is_set, missing, missing_left, member_start, members
+                node, code, low[node], True, missing, missing_left, member_start, members
             )
             key = 2 * part[code] + (1 if right else 0)
             if number[key] < 0:
@@ -175,11 +205,16 @@ def as_table(
     total = np.int64(0)
     for k in range(n_columns):
         column, starts[k] = columns[k], total
-        part, counts[k] = _told_apart(
-            column, feature, missing_left, member_start, members, low, categorical[column],
-            n_cells[column], most_cells // whole,
-        )  # fmt: skip
-        if counts[k] == 0:
+        if categorical[column]:
+            part, counts[k] = _told_apart(
+                column, feature, missing_left, member_start, members, low, n_cells[column],
+                most_cells // whole,
+            )  # fmt: skip
+        else:
+            part, counts[k] = _told_apart_in_order(
+                column, feature, missing_left, low, n_cells[column]
+            )
+        if counts[k] == 0 or counts[k] > most_cells // whole:
             return NO_TABLE, none, none, none
         for code in range(part.size):
             of_part[total + part[code]] = code
@@ -191,20 +226,24 @@ def as_table(
     for at in range(total):
         after[at] = adds[at]
     leaf = _leaves_of(feature)
+    parts, codes = np.zeros(n_columns, np.int64), np.empty(n_columns, np.int64)  # of a cell
+    for k in range(n_columns):
+        codes[k] = of_part[starts[k]]
     for cell in range(whole):
         here: Any = np.int64(0)
         while feature[here] >= 0:
-            own: Any = place[here]
-            rest: Any = np.int64(cell)
-            for k in range(own):
-                rest = rest // counts[k]
-            column, code = feature[here], of_part[starts[own] + rest % counts[own]]
+            column = feature[here]
             goes_right = _goes_right(
-                here, code, low[here], categorical[column], n_cells[column], missing_left,
-                member_start, members,
+                here, codes[place[here]], low[here], categorical[column], n_cells[column],
+                missing_left, member_start, members,
             )  # fmt: skip
             here = np.int64(right[here] if goes_right else left[here])
         after[total + cell] = leaf[here]
+        k = 0
+        while k < n_columns:  # the next cell: the first column turns fastest
+            parts[k] = parts[k] + 1 if parts[k] + 1 < counts[k] else 0
+            codes[k] = of_part[starts[k] + parts[k]]
+            k = k + 1 if parts[k] == 0 else n_columns
     return n_columns, columns, sizes, after
 
 

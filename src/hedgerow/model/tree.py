@@ -21,6 +21,7 @@ _Kinds = tuple[tuple[str, str, tuple[int, ...]], ...]
 FIELDS = ("feature", "threshold", "missing_left", "left", "right", "member_start", "members")
 _BY_NAME = tuple(sorted(FIELDS))
 DTYPES = (np.int32, np.float32, np.uint8, np.int32, np.int32, np.int32, np.uint64)
+_TYPES = tuple(np.dtype(of) for of in DTYPES)
 # By the numbers of `kernels.structures.objection`.
 _OBJECTIONS = (
     "", "arrays do not have the same length", "nodes do not form a tree",
@@ -76,7 +77,20 @@ class Structure:
     @cached_property
     def key(self) -> bytes:
         """A name that no other structure has: a hash over types, lengths and contents."""
-        return blake2b(str(self.kinds).encode() + b"\n" + self.raw).digest()
+        usual = self.usual
+        head = str(self.kinds).encode() if usual is None else b"%d %d" % usual
+        return blake2b(head + b"\n" + self.raw).digest()
+
+    @cached_property
+    def usual(self) -> tuple[int, int] | None:
+        """How many nodes and words it has, if all types and shapes follow from that."""
+        n, words = self.n_nodes, len(self.members)
+        lengths = (n, n, n, n, n, n + 1, words)
+        for name, dtype, length in zip(FIELDS, _TYPES, lengths, strict=True):
+            array = getattr(self, name)
+            if array.dtype != dtype or array.shape != (length,):
+                return None
+        return n, words
 
     @cached_property
     def kinds(self) -> _Kinds:
@@ -146,8 +160,11 @@ class Tree:
     @cached_property
     def _bytes(self) -> bytes:
         """As `pack` would: "values" stands behind all names of a structure's arrays."""
-        values = self.values
-        head = _head((*self.structure.kinds, ("values", values.dtype.str, values.shape)))
+        values, usual = self.values, self.structure.usual
+        if usual is not None and values.dtype == np.float32:
+            head: bytes | None = _usual_head(*usual, *values.shape)
+        else:
+            head = _head((*self.structure.kinds, ("values", values.dtype.str, values.shape)))
         if head is None:  # written little-endian
             return pack({}, {**self.structure.arrays(), "values": values})
         return head + self.structure.raw + values.tobytes()
@@ -186,6 +203,14 @@ def _head(arrays: _Kinds) -> bytes | None:
     empty = {name: np.broadcast_to(np.zeros((), dtype), shape) for name, dtype, shape in arrays}
     whole, size = pack({}, empty), sum(array.nbytes for array in empty.values())
     return whole[: len(whole) - size]
+
+
+@lru_cache(maxsize=4096)
+def _usual_head(n_nodes: int, n_words: int, *shape: int) -> bytes | None:
+    """The same for a tree of so many nodes and words whose values have this shape."""
+    lengths = (*(n_nodes,) * 5, n_nodes + 1, n_words)
+    kinds = [(name, d.str, (n,)) for name, d, n in zip(FIELDS, _TYPES, lengths, strict=True)]
+    return _head((*sorted(kinds), ("values", np.dtype(np.float32).str, shape)))
 
 
 _WORDS: dict[str, NDArray[np.int64]] = {}

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,19 +46,56 @@ def structure_of(
     A cell may have several leaves (a bin on both sides of an auxiliary cut). Missing values of a
     column that cannot be cut share the leaf of its one bin.
     """
-    sizes = [len(parts.part) for parts in columns]
-    found = kernels.table_tree(
-        np.array([parts.column for parts in columns], np.int32),
-        np.array([member_words(schema.columns[parts.column]) for parts in columns], np.int64),
-        np.cumsum([0, *sizes]),
-        np.concatenate([parts.part for parts in columns]),
-        np.concatenate([_edges_behind(grid[parts.column], parts.cuts) for parts in columns]),
-        np.array([_aside(grid[parts.column]) for parts in columns], np.float32),
-    )
-    return Structure(*found[:-1]), found[-1]
+    cut = Cut.of(schema, grid, [parts.column for parts in columns], [p.cuts for p in columns])
+    part = np.concatenate([parts.part for parts in columns])
+    return cut.tree(slice(0, len(columns)), cut.first, part, cut.edges)
 
 
-@lru_cache(maxsize=1024)  # a column's bins are the same in every table
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """Columns and where each may be cut, as `kernels.table_tree` takes them."""
+
+    columns: NDArray[np.int32]  # (column,)
+    words: NDArray[np.int64]  # (column,) of a set of its categories; 0: it has an order
+    aside: NDArray[np.float32]  # (column,) an edge for missing values alone
+    first: NDArray[np.int64]  # (column + 1,) where its bins begin
+    edges: NDArray[np.float32]  # (bin of all columns,) the edge behind it
+
+    @staticmethod
+    def of(
+        schema: Schema,
+        grid: Sequence[ColumnGrid],
+        columns: Sequence[int],
+        cuts: Sequence[tuple[int, ...]],
+    ) -> Cut:
+        edges = [_edges_behind(grid[j], c) for j, c in zip(columns, cuts, strict=True)]
+        return Cut(
+            np.array(columns, np.int32),
+            np.array([member_words(schema.columns[j]) for j in columns], np.int64),
+            np.array([_aside(grid[j]) for j in columns], np.float32),
+            np.cumsum([0, *(len(e) for e in edges)]),
+            np.concatenate(edges),
+        )
+
+    def take(self, columns: NDArray[np.int32]) -> Cut:
+        """These columns, by their places here; bins stay with whoever chose them."""
+        return replace(
+            self,
+            columns=self.columns[columns],
+            words=self.words[columns],
+            aside=self.aside[columns],
+        )
+
+    def tree(
+        self, of: slice, starts: NDArray[Any], part: NDArray[Any], edges: NDArray[Any]
+    ) -> tuple[Structure, NDArray[np.int64]]:
+        """A tree of some of the columns, cut into parts, and the cell of each leaf."""
+        found = kernels.table_tree(
+            self.columns[of], self.words[of], starts, part, edges, self.aside[of]
+        )
+        return Structure(*found[:-1]), found[-1]
+
+
 def _edges_behind(grid: ColumnGrid, cuts: tuple[int, ...]) -> NDArray[np.float32]:
     """The edge behind each bin of an ordered column; whatever where there is none: (bin,)."""
     n_bins = n_bins_of(grid, cuts)

@@ -7,22 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.growing.auto.parts import Parts, structure_of
+from hedgerow.growing.auto.parts import Cut
 from hedgerow.growing.auto.state import Run
 from hedgerow.growing.auto.tables import (
     TAUS,
     Spread,
+    Tables,
     chances,
-    draw_columns,
     leading,
     line_factor,
     overlap,
     weigh,
 )
-from hedgerow.model.tree import Structure, Tree
+from hedgerow.model.tree import Tree
 from hedgerow.privacy.reservation import Release
 from hedgerow.queries import LeafSums
-from hedgerow.rng import Generator, stream
 
 Floats = NDArray[np.float64]
 MOST_STEP = 3.0  # what one round may add to a score at most, in units of the label
@@ -69,31 +68,21 @@ def table_rounds(run: Run) -> None:
         for counts, grid, theta in zip(known.counts, run.grid, run.theta, strict=True)
     ]
     update = "gradient" if run.task == "regression" else "newton"
+    cut = Cut.of(run.schema, run.grid, run.columns, [bins.cuts for bins in run.bins])
+    tables = Tables.of(chance, cut, spreads)
+    shapes = [rule.shapes[k % len(rule.shapes)] for k in range(rule.n_tables)]
+    depth = float(np.mean([size for size, _ in shapes]))
     for number in range(rule.table_rounds):
-        rng = stream(run.gate.plan.seed, "tables", number)
-        shapes = [rule.shapes[k % len(rule.shapes)] for k in range(rule.n_tables)]
-        tables = [_table(run, rng, chance, spreads, *shape) for shape in shapes]
+        drawn = tables.draw(run.gate.plan.seed, number, shapes)
         query = LeafSums(
-            tuple(tables), run.loss.name, run.gate.ensemble, update, rule.clip * run.spread,
+            tuple(drawn), run.loss.name, run.gate.ensemble, update, rule.clip * run.spread,
             steps.last, run.spread if run.loss.n_outputs == 1 else STEP_RANGE,
         )  # fmt: skip
         release = run.release(query, share, f"tables {number + 1}")
         if release is None:
             steps.last = 0
             continue
-        depth = float(np.mean([size for size, _ in shapes]))
         _add_round(run, query, release, steps, overlap(chance, rule.n_tables, depth))
-
-
-def _table(
-    run: Run, rng: Generator, chance: Floats, spreads: list[Spread], size: int, n_parts: int
-) -> Structure:
-    """Some columns by chance, each cut at places of its own."""
-    parts = []
-    for j in draw_columns(rng, chance, size):
-        part = spreads[j].parts(n_parts, float(rng.random()) - 0.5)
-        parts.append(Parts(j, run.bins[j].cuts, part))
-    return structure_of(run.schema, run.grid, parts)[0]
 
 
 def _add_round(run: Run, query: LeafSums, release: Release, steps: _Steps, share: float) -> None:

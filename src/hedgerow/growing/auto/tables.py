@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.growing.auto.parts import Cut
 from hedgerow.growing.auto.smoothing import importance
 from hedgerow.kernels import cells
-from hedgerow.rng import Generator
+from hedgerow.model.tree import Structure
+from hedgerow.rng import stream
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,20 +32,6 @@ def chances(theta: list[Floats], hessians: list[Floats], counts: list[Floats]) -
     drawn = np.sqrt(np.maximum(importance(theta, hessians), 1e-12)) * spread
     mixed = 0.9 * drawn / drawn.sum() + 0.1 * spread / spread.sum()
     return np.asarray(mixed / mixed.sum())
-
-
-def draw_columns(rng: Generator, chance: Floats, size: int) -> list[int]:
-    """Columns of one table, none twice: what `rng.choice` draws, without its long way there."""
-    size, found, left = min(size, int(np.count_nonzero(chance))), list[int](), chance
-    while len(found) < size:
-        if found:  # some came twice: draw the rest of the other columns
-            left = chance.copy()
-            left[found] = 0.0
-        ends = left.cumsum()
-        ends /= ends[-1]
-        drawn = ends.searchsorted(rng.random(size - len(found)), side="right")
-        found += dict.fromkeys(drawn.tolist())
-    return found
 
 
 def leading(theta: Floats, counts: Floats) -> Floats:
@@ -77,14 +66,42 @@ class Spread:
         centre = np.cumsum(mass[order]) - mass[order] / 2
         return Spread(order, np.maximum.accumulate(centre / max(float(mass.sum()), 1e-12)))
 
-    def parts(self, n_parts: int, shift: float = 0.0) -> Ints:
-        """The part of each bin.
 
-        `shift` (in parts, between -1/2 and 1/2) moves all cuts: tables that cut a column at
-        different places add up to a finer function of it.
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """What small tables are drawn from: columns by chance, and where their bins lie."""
+
+    chance: Floats  # (column,)
+    cut: Cut
+    place: Floats  # (bin of all columns,) in the order of `order`
+    order: Ints
+
+    @staticmethod
+    def of(chance: Floats, cut: Cut, spreads: Sequence[Spread]) -> Tables:
+        place = np.concatenate([spread.place for spread in spreads])
+        return Tables(chance, cut, place, np.concatenate([spread.order for spread in spreads]))
+
+    def draw(self, seed: int, number: int, shapes: Sequence[tuple[int, int]]) -> list[Structure]:
+        """The tables of one round, each of some columns cut into some parts at places of its own.
+
+        Columns are drawn as `Generator.choice` would, and then where each is cut.
         """
-        found = np.empty(self.place.size, np.int64)
-        cells.cut_by_place(self.place, self.order, n_parts, shift, found)
+        some = int(np.count_nonzero(self.chance))
+        sizes, n_parts = np.array([(min(size, some), n) for size, n in shapes], np.int64).T
+        enough, room, cut = False, 8 * int(sizes.sum()), self.cut
+        while not enough:  # drawing goes on until no column comes twice
+            uniform = stream(seed, "tables", number).random(room)
+            enough, columns, starts, part, edges = cells.draw_tables(
+                uniform, self.chance, sizes, n_parts, cut.first, self.place, self.order, cut.edges
+            )
+            room *= 4
+        drawn, found, first, at = cut.take(columns), list[Structure](), 0, 0
+        for table, size in enumerate(sizes.tolist()):
+            own = starts[first + table : first + table + size + 1]
+            n_bins = int(own[-1])
+            of, bins = slice(first, first + size), slice(at, at + n_bins)
+            found.append(drawn.tree(of, own, part[bins], edges[bins])[0])
+            first, at = first + size, at + n_bins
         return found
 
 
