@@ -8,6 +8,8 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -435,6 +437,51 @@ def test_a_line_follows_the_last_that_stayed_after_one_was_rolled_back() -> None
     assert ledger.last() == (1, first.hash)
     assert ledger.append("a", "boot").previous == first.hash
     assert ledger.verify() == 2
+
+
+def test_what_an_owner_has_is_known_whether_it_was_read_written_or_rolled_back(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "ledger.db"
+    with Ledger.open(file) as ledger:
+        assert ledger.lines("a", "boot") == []
+        ledger.append("a", "boot")
+        assert [line.seq for line in ledger.lines("a", "boot")] == [1]
+        assert ledger.newest("a", "boot", "") == 1
+        assert ledger.newest("b", "boot", "") == 0
+        with suppress(RuntimeError), ledger.transaction():
+            ledger.append("b", "reserve", "run")
+            assert ledger.has_reserved("b", "run")
+            raise RuntimeError
+        assert not ledger.has_reserved("b", "run")
+        assert ledger.lines("b", "reserve") == []
+        ledger.append("b", "reserve", "run")
+    with Ledger.open(file) as ledger:
+        assert ledger.has_reserved("b", "run")
+        assert [len(ledger.lines(*of)) for of in (("a", "boot"), ("b", "boot"))] == [1, 0]
+
+
+def test_threads_write_one_transaction_after_another() -> None:
+    """A thread inside of one is not taken for another that wants its own."""
+    ledger, inside, seen = Ledger.in_memory(), threading.Event(), list[int]()
+
+    def other() -> None:
+        inside.wait(20)
+        with ledger.transaction():
+            seen.append(ledger.last()[0])
+            ledger.append("b", "boot")
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with suppress(RuntimeError), ledger.transaction():
+        ledger.append("a", "boot")
+        inside.set()
+        time.sleep(0.2)
+        ledger.append("a", "boot")
+        raise RuntimeError
+    thread.join(20)
+    assert seen == [0]  # nothing of what was rolled back
+    assert [line.owner for line in ledger.lines()] == ["b"]
 
 
 def in_a_fork(work: Callable[[], None]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -140,7 +141,7 @@ def test_scores_by_kept_leaves_equal_those_by_walking() -> None:
     for asked, added in ((one, one), (one, other), (other, other)):
         routes_of([asked], GRID).leaf_sums(codes, np.zeros((500, 1)), target, *kernel)
         for times in (1, 2):  # what was kept is used once
-            assert (codes in routing._KEPT) == (times == 1)
+            assert bool(routing._KEPT[codes][0]) == (times == 1)
             expected = [leaf_by_rules(added, codes, row) for row in range(500)]
             assert leaves([added], codes).tolist() == expected
 
@@ -219,9 +220,36 @@ def test_small_tables_lead_where_rules_do_also_by_kept_leaves(
     ]
     assert leaves(trees, codes).tolist() == expected
     routes.leaf_sums(codes, np.zeros((1500, 1)), np.ones(1500), *kernel)
-    assert codes in routing._KEPT
+    assert routing._KEPT[codes][0] == routes.key
     assert leaves(trees, codes).tolist() == expected
-    assert codes not in routing._KEPT
+    assert routing._KEPT[codes][0] == b""
+
+
+def test_memory_for_leaves_is_used_again_and_never_by_two_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two federations may be made from the same rows: nobody writes where another still reads."""
+    rng = np.random.default_rng(4)
+    one, other = (routes_of([random_tree(range(5), 4, rng)], GRID) for _ in range(2))
+    codes, target = random_codes(500, rng), np.ones(500)
+    scores = np.zeros((500, 1))
+    kernel = (20, kernels.LOGISTIC, kernels.NEWTON, kernels.NO_CLIP, 2)
+    values = np.zeros((one.n_leaves, 1), np.float32)
+    right, seen = kernels.add_kept, list[int]()
+
+    def meanwhile(scores: NDArray[np.float64], kept: NDArray[np.uint16], *rest: Any) -> None:
+        before = kept.copy()
+        other.leaf_sums(codes, scores, target, *kernel)
+        assert np.array_equal(kept, before)
+        seen.append(kept.ctypes.data)
+        right(scores, kept, *rest)
+
+    monkeypatch.setattr(kernels, "add_kept", meanwhile)
+    for _ in range(2):
+        one.leaf_sums(codes, scores, target, *kernel)
+        kept = routing._KEPT[codes][1].ctypes.data
+        one.add_scores(codes, scores, values)
+        assert seen.pop() == kept == routing._KEPT[codes][1].ctypes.data
 
 
 @pytest.mark.parametrize("n_rows", [100, 1500])  # too few for values by code, and several blocks

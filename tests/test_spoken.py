@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from hedgerow import wire
+from hedgerow.errors import FormatError
 from hedgerow.federation.base import Reply
 from hedgerow.federation.local import LocalEngine, local_federation
 from hedgerow.gate import Gate
 from hedgerow.kernels.threads import use_threads
-from hedgerow.packing import pack, packed_size
+from hedgerow.packing import pack, packed_size, unpack
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.identity import Identity
 from hedgerow.privacy.ledger import Ledger
@@ -109,6 +110,22 @@ def test_what_travels_is_sealed_and_signed_by_the_party() -> None:
         assert (message.type, message.request) == (said.type, said.request)
         if isinstance(said.reply, Answer):
             assert said.reply.body not in message.body
+
+
+def test_the_check_travels_behind_the_total() -> None:
+    answer = Answer("a", "secure", np.arange(3, dtype=np.uint64), 2**64 - 1, 7)
+    assert unpack(answer.body)[1]["total"].tolist() == [0, 1, 2, 2**64 - 1]
+    read = Answer.from_body(answer.body)
+    assert (read.total.tolist(), read.check, read.n_rows) == ([0, 1, 2], 2**64 - 1, 7)
+
+
+@pytest.mark.parametrize(
+    "total", [np.zeros(0, np.uint64), np.zeros((2, 2), np.uint64), np.zeros(3, np.int64)]
+)
+def test_answers_of_other_shapes_are_not_readable(total: Any) -> None:
+    values = {"party": "a", "source": "none", "rows": 0}
+    with pytest.raises(FormatError, match="not readable"):
+        Answer.from_body(pack(values, {"total": total}))
 
 
 def walker(name: str, log: list[str], work: Callable[[int], Any], steps: int = 2) -> Steps:

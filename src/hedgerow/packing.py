@@ -125,17 +125,13 @@ _MUCH = 4096
 
 def digest(*parts: bytes | str) -> str:
     """SHA-256 over length-prefixed parts, as hex."""
-    pieces, found = [], hashlib.sha256()
-    for part in parts:
-        raw = part.encode("utf-8") if isinstance(part, str) else part
-        pieces.append(_LENGTH.pack(len(raw)))
-        if len(raw) > _MUCH:  # is not copied
-            found.update(b"".join(pieces))
-            found.update(raw)
-            pieces = []
-        else:
-            pieces.append(raw)
-    found.update(b"".join(pieces))
+    raws = [part.encode("utf-8") if isinstance(part, str) else part for part in parts]
+    pieces = [piece for raw in raws for piece in (_LENGTH.pack(len(raw)), raw)]
+    if max(map(len, raws), default=0) <= _MUCH:
+        return hashlib.sha256(b"".join(pieces)).hexdigest()
+    found = hashlib.sha256()
+    for piece in pieces:  # what is long is not copied
+        found.update(piece)
     return found.hexdigest()
 
 

@@ -277,8 +277,9 @@ class Party:
         fresh = self._peers.read(entries, mine, roster)
         if fresh is None:
             raise Refusal("bad-announcement")
-        for announced in fresh.values():
-            self._keys.agree(announced.key)  # a key that is no key is refused before any charge
+        for name, announced in fresh.items():
+            if name != self.name:  # a key that is no key is refused before any charge
+                self._keys.agree(announced.key)
         for announced in fresh.values():
             self._peers.remember(announced)
         new = not self._ledger.has_reserved(self.name, run.plan.run)
@@ -369,8 +370,8 @@ class Party:
         return Coins.of(self._coins(), (self.name, run.plan.hash, reserved), draw)
 
     def _answer(self, ask: Ask, run: OpenedRun, request: str, exact: NDArray[np.int64]) -> Answer:
-        """Exact sums, then this party's noise and mask. The last number is a zero check."""
-        total = np.append(exact.view(np.uint64), np.uint64(0))
+        """Exact sums, then this party's noise and mask. A zero under the same mask is a check."""
+        total, check = exact.view(np.uint64), 0
         trust, source = run.plan.privacy.trust, "none"
         if trust != "coordinator":
             blocks = [block.size for block in ask.query.blocks]
@@ -378,18 +379,19 @@ class Party:
             honest, n_rows = len(ask.parties) - ask.colluding, self._scores.n_rows
             share = float(n_rows) if trust == "nobody" else 1.0 / honest
             if ask.noise.mechanism == "laplace":
-                total[:-1] = mechanisms.add_laplace(total[:-1], blocks, ask.noise.sigmas, honest)
+                total = mechanisms.add_laplace(total, blocks, ask.noise.sigmas, honest)
             else:
-                total[:-1] = mechanisms.add_gaussian(total[:-1], blocks, ask.noise.sigmas, share)
+                total = mechanisms.add_gaussian(total, blocks, ask.noise.sigmas, share)
             source = mechanisms.source_name()
         if trust == "parties":
             context = Context(
                 run.plan.hash, self.schema.hash, ask.slot, ask.attempt, request, ask.parties
             )
-            total = total + self._keys.mask(self.name, context, run.announcements, len(total))
+            mask = self._keys.mask(self.name, context, run.announcements, len(total) + 1)
+            total, check = total + mask[:-1], int(mask[-1])
         # Row counts are public under `nobody` and never leave under the other trusts.
         n_rows = self._scores.n_rows if trust == "nobody" else 0
-        return Answer(self.name, source, total, n_rows)
+        return Answer(self.name, source, total, check, n_rows)
 
 
 def _word_of(error: Exception) -> str:

@@ -46,24 +46,29 @@ class Said(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """A party's contribution to a sum, before it is sealed for the coordinator."""
+    """A party's contribution to a sum, before it is sealed for the coordinator.
+
+    `check` is a zero under the same mask; it travels behind the total.
+    """
 
     party: str
     source: str  # of its noise
     total: NDArray[np.uint64]
+    check: int = 0
     n_rows: int = 0
     type: ClassVar[str] = "answer"
 
     @cached_property
     def body(self) -> bytes:
         values = {"party": self.party, "source": self.source, "rows": self.n_rows}
-        return pack(values, {"total": self.total})
+        return pack(values, {"total": np.append(self.total, np.uint64(self.check))})
 
     @property
     def size(self) -> int:
         """Bytes of the body when it is sealed; it is not made for that."""
         # Names have no character that JSON writes as several.
-        return _unnamed(self.source, self.n_rows, self.total.shape) + len(self.party) + SEAL_BYTES
+        shape = (self.total.size + 1,)
+        return _unnamed(self.source, self.n_rows, shape) + len(self.party) + SEAL_BYTES
 
     @staticmethod
     def from_body(body: bytes) -> Answer:
@@ -72,9 +77,11 @@ class Answer:
         total = arrays.get("total")
         if total is None or not isinstance(party, str) or not isinstance(source, str):
             raise FormatError("an answer is not readable")
-        if total.dtype != np.uint64 or type(n_rows) is not int:
+        if total.dtype != np.uint64 or total.ndim != 1 or not total.size:
             raise FormatError("an answer is not readable")
-        return Answer(party, source, total, n_rows)
+        if type(n_rows) is not int:
+            raise FormatError("an answer is not readable")
+        return Answer(party, source, total[:-1], int(total[-1]), n_rows)
 
 
 @dataclass(frozen=True, eq=False)

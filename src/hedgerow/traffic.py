@@ -238,10 +238,10 @@ class _Sizes:
             numbers = min(numbers, sum(self._bins(Numeric).values()))
         source = "none" if trust == "coordinator" else "secure"
         rows = _ROWS if trust == "nobody" else 0
-        empty = {"total": np.zeros(0, np.uint64)}
-        body = Answer(name, source, empty["total"], rows).body
-        # One number more than was asked checks the masks.
-        return _sealed("answer", SEAL_BYTES + len(body) + _growth(empty, {"total": (numbers + 1,)}))
+        body = Answer(name, source, np.zeros(0, np.uint64), n_rows=rows).body
+        # One number more than was asked checks the masks; that is there already.
+        more = _growth({"total": np.zeros(1, np.uint64)}, {"total": (numbers + 1,)})
+        return _sealed("answer", SEAL_BYTES + len(body) + more)
 
     def later(self, rest: Rest, name: str) -> tuple[int, int]:
         """Bytes of the slots priced during the run: sent and received.

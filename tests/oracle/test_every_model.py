@@ -139,8 +139,8 @@ def test_the_comparison_notices_one_step_too_many(
 ) -> None:
     right = kernels.leaf_sums
 
-    def moved(*arguments: Any) -> Any:
-        total = right(*arguments)
+    def moved(*arguments: Any, **named: Any) -> Any:
+        total = right(*arguments, **named)
         total[0] += 1 << 14  # far less than any noise
         return total
 

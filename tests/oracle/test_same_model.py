@@ -98,9 +98,9 @@ def test_the_cases_use_every_sort_of_column() -> None:
 def test_the_comparison_notices_a_wrong_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     right = kernels.leaf_sums
 
-    def rounded_up(*arguments: Any) -> Any:
-        total = right(*arguments)
-        total[0, 0] += 1 << 12  # far less than any noise, and one leaf only
+    def rounded_up(*arguments: Any, **named: Any) -> Any:
+        total = right(*arguments, **named)
+        total[0] += 1 << 12  # far less than any noise, and one leaf only
         return total
 
     monkeypatch.setattr(kernels, "leaf_sums", rounded_up)

@@ -236,24 +236,26 @@ class Federation:
         # Nothing of an exact answer is kept, its signature neither.
         kept = () if plan.privacy.trust == "coordinator" else parties
         receipts = {name: replies[name].signature for name in kept}
-        sources, n_rows = set[str](), list[int]()
+        sources, n_rows, check = set[str](), list[int](), 0
 
         def vectors() -> Iterator[NDArray[np.uint64]]:
             for name in parties:
+                nonlocal check
                 answer = self._answer(name, replies.pop(name), message, query)
+                check += answer.check
                 sources.add(answer.source)
                 n_rows.append(answer.n_rows)
                 yield answer.total
 
         total = add_modulo(vectors())
         self.rounds += 1
-        if total[-1] != 0:
+        if check % 2**64:
             raise SumFailed(
                 "the masks of this sum do not cancel, so a party used another set or another key. "
                 "The attempt stays charged and nothing was released."
             )
         return Total(
-            total[:-1],
+            total,
             parties,
             " and ".join(sorted(sources)),
             sum(n_rows),
@@ -331,7 +333,7 @@ class Federation:
         if (
             answer is None
             or answer.party != name
-            or answer.total.shape != (size_of(query) + 1,)
+            or answer.total.shape != (size_of(query),)
             or not _SOURCE.fullmatch(answer.source)
             or not 0 <= answer.n_rows < 2**48
         ):

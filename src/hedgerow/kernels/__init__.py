@@ -6,6 +6,8 @@ trees in code space, as `model.routing` makes them.
 
 from __future__ import annotations
 
+import math
+import threading
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ from hedgerow.kernels.loops import (
     Floats,
     Ints,
 )
-from hedgerow.kernels.threads import BLOCK, over_rows, use_threads
+from hedgerow.kernels.threads import BLOCK, over_items, over_rows, ranges_of, use_threads
 
 __all__ = [
     "AVERAGING", "BLOCK", "COUNT", "GRADIENT", "LOGISTIC", "MAX_BLENDED", "NEWTON", "NO_CLIP",
@@ -43,10 +45,48 @@ _FEW = 256
 _CHUNK = 1 << 15  # values that are made float32 at once
 
 
-def leaf_sums(*arguments: Any) -> Ints:
-    """Integer sums of every row's numbers in every leaf of every tree: (number, leaf)."""
-    loop, target, n_trees = loops.leaf_sums, arguments[3], len(arguments[9])
-    return np.ascontiguousarray(_summed(loop, target, *arguments, each=n_trees).T)
+def leaf_sums(*arguments: Any, n_leaves: int, room: int = 0) -> Ints:
+    """Integer sums of every row's numbers in every leaf of every tree: those of (number, leaf).
+
+    As one row of numbers, with room behind them for some more.
+    """
+    loop: Any = loops.leaf_sums
+    n_rows, width, n_trees = len(arguments[3]), arguments[8], len(arguments[9])
+    ranges = ranges_of(n_rows, n_trees)
+    if len(ranges) == 1:
+        total = _scratch.zeros(n_leaves, width)
+        loop(*arguments, 0, n_rows, total)
+    else:
+
+        def work(rows: tuple[int, int]) -> Ints:
+            part = np.zeros((n_leaves, width), np.int64)
+            loop(*arguments, *rows, part)
+            return part
+
+        parts = over_items(work, ranges)
+        total = np.asarray(sum(parts[1:], parts[0]))
+    found = np.empty(total.size + room, np.int64)
+    found[: total.size].reshape(width, n_leaves)[...] = total.T
+    return found
+
+
+class _Scratch(threading.local):
+    """Memory of one thread for sums that do not leave it: that of large ones is dear to get."""
+
+    def __init__(self) -> None:
+        self._flat = np.zeros(0, np.int64)
+
+    def zeros(self, *shape: int) -> Ints:
+        size = math.prod(shape)
+        if self._flat.size < size:
+            self._flat = np.zeros(size, np.int64)
+            return self._flat.reshape(shape)
+        found = self._flat[:size].reshape(shape)
+        found[...] = 0
+        return found
+
+
+_scratch = _Scratch()
 
 
 def node_histograms(*arguments: Any) -> Ints:
@@ -174,7 +214,10 @@ def sums_by_place(place: Any, numbers: Ints, n_places: int) -> Ints:
 
 
 def _summed(loop: Any, target: Any, *arguments: Any, each: int = 1) -> Ints:
-    parts = over_rows(lambda first, stop: loop(*arguments, first, stop), len(target), each)
+    ranges = ranges_of(len(target), each)
+    if len(ranges) == 1:  # of many small parties, every step counts
+        return np.asarray(loop(*arguments, 0, len(target)))
+    parts = over_items(lambda rows: loop(*arguments, *rows), ranges)
     return np.asarray(sum(parts[1:], parts[0]))
 
 
@@ -189,7 +232,7 @@ def add_scores(narrow: Any, wide: Any, scores: Floats, *trees: Any) -> None:
 
 
 def add_kept(
-    scores: Floats, kept: NDArray[np.uint8], values: NDArray[np.float32], first_leaf: Any
+    scores: Floats, kept: NDArray[np.uint16], values: NDArray[np.float32], first_leaf: Any
 ) -> None:
     """Add trees' leaf values where every row's leaf in each of them is known: (tree, row)."""
     loop: Any = loops.add_kept

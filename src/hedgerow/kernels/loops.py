@@ -341,22 +341,21 @@ def _add(total: Any, place: Any, rows: Any, size: int, width: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _keep(leaf: Any, before: int, out: Any) -> None:
-    """Leaves counted in their tree, as bytes: in plain steps, so that several are done at once."""
+    """Leaves counted in their tree: in plain steps, so that several are done at once."""
     for i in range(out.size):
-        out[i] = np.uint8(leaf[i] - before)
+        out[i] = np.uint16(leaf[i] - before)
 
 
 @njit(cache=True, nogil=True)
 def leaf_sums(
     narrow: Any, wide: Any, scores: Floats, target: Any, bits: int, loss: int, update: int,
     clip: int, width: int, trees: Any, place: Any, start: Any, after: Any, nodes: Any,
-    n_leaves: int, kept: Any, first: int, stop: int,
-) -> Ints:  # fmt: skip
-    """Integer sums of every row's numbers in every leaf of every tree: (leaf, number).
+    kept: Any, first: int, stop: int, total: Any,
+) -> None:  # fmt: skip
+    """Add every row's numbers in every leaf of every tree to the total: (leaf, number).
 
     If there is room in `kept` (tree, row), every row's leaf, counted in its tree, is left there.
     """
-    total = np.zeros((n_leaves, width), np.int64)
     rows = np.empty((BLOCK, max(width, 2 * scores.shape[1])), np.int64)
     leaf, found = np.empty(BLOCK, np.int32), np.empty((MAX_BLENDED, BLOCK), np.uint8)
     for begin in range(first, stop, BLOCK):
@@ -367,7 +366,6 @@ def leaf_sums(
             _add(total, leaf, rows, size, width)
             if kept.shape[0] > 0:
                 _keep(leaf[:size], trees[tree, 3], kept[tree, begin : begin + size])
-    return total
 
 
 @njit(cache=True, nogil=True)
@@ -682,18 +680,25 @@ def add_scores(
 
 
 @njit(cache=True, nogil=True)
+def _end_of(tree: int, first_leaf: Any, values: Any) -> Any:
+    """Behind the last leaf of a tree."""
+    return np.int64(first_leaf[tree + 1] if tree + 1 < first_leaf.size else values.shape[0])
+
+
+@njit(cache=True, nogil=True)
 def add_kept(
     scores: Floats, kept: Any, values: Any, first_leaf: Any, first: int, stop: int
 ) -> None:
     """Add trees' leaf values, in their order, where every row's leaf is known: (tree, row)."""
     n = kept.shape[0]
     if scores.shape[1] == 1:
-        of_leaf = np.zeros((n, MOST_NARROW))
+        most = np.int64(0)
         for tree in range(n):
-            end = first_leaf[tree + 1] if tree + 1 < n else values.shape[0]
-            for leaf in range(end - first_leaf[tree]):
+            most = max(most, _end_of(tree, first_leaf, values) - first_leaf[tree])
+        of_leaf, every = np.zeros((n, most)), np.arange(n)
+        for tree in range(n):
+            for leaf in range(_end_of(tree, first_leaf, values) - first_leaf[tree]):
                 of_leaf[tree, leaf] = np.float64(values[first_leaf[tree] + leaf, 0])
-        every = np.arange(n)
         for begin in range(first, stop, BLOCK):
             _add_by_code(scores, kept, every, of_leaf, 0, begin, min(stop, begin + BLOCK))
         return

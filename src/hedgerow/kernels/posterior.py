@@ -16,39 +16,43 @@ NEGLIGIBLE = 1e-9  # weight of a prior below which it is left out
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})  # sums of several numbers at once
+def _product(one: Any, other: Any) -> Any:
+    found = 0.0
+    for i in range(one.size):
+        found += one[i] * other[i]
+    return found
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _take_both(row: Any, one: Any, times: float, other: Any, times_other: float) -> None:
+    for i in range(row.size):
+        row[i] -= times * one[i] + times_other * other[i]
+
+
+@njit(cache=True, nogil=True)
 def _tridiagonal(matrix: Any, mirrors: Any, scales: Any, beside: Any) -> None:
     """A symmetric matrix to three diagonals, in place, by mirrors I - scale v v' from both sides.
 
-    The diagonal is left in the matrix, the one beside it in `beside`.
+    The diagonal is left in the matrix, the one beside it in `beside`. Whole rows are taken, though
+    half of each would do: that is quicker.
     """
     n = len(matrix)
+    turned = np.empty(n)
     for k in range(n - 2):
-        length = 0.0
-        for i in range(k + 1, n):
-            mirrors[k, i] = matrix[i, k]
-            length += matrix[i, k] ** 2
-        length = math.sqrt(length)
-        beside[k] = -length if matrix[k + 1, k] > 0 else length
-        mirrors[k, k + 1] -= beside[k]
-        square = 0.0
-        for i in range(k + 1, n):
-            square += mirrors[k, i] ** 2
+        mirror, moved = mirrors[k, k + 1 :], turned[k + 1 :]
+        mirror[:] = matrix[k, k + 1 :]
+        length = math.sqrt(_product(mirror, mirror))
+        beside[k] = -length if mirror[0] > 0 else length
+        mirror[0] -= beside[k]
+        square = _product(mirror, mirror)
         scales[k] = 2.0 / square if square > 0 else 0.0
-        along, turned = 0.0, np.zeros(n)
-        for i in range(k + 1, n):  # the lower half stands for both
-            own, mirror = 0.0, mirrors[k, i]
-            for j in range(k + 1, i):
-                turned[j] += matrix[i, j] * mirror
-                own += matrix[i, j] * mirrors[k, j]
-            turned[i] += own + matrix[i, i] * mirror
         for i in range(k + 1, n):
-            turned[i] *= scales[k]
-            along += turned[i] * mirrors[k, i]
+            turned[i] = scales[k] * _product(matrix[i, k + 1 :], mirror)
+        along = 0.5 * scales[k] * _product(moved, mirror)
+        for i in range(moved.size):
+            moved[i] -= along * mirror[i]
         for i in range(k + 1, n):
-            turned[i] -= 0.5 * scales[k] * along * mirrors[k, i]
-        for i in range(k + 1, n):
-            for j in range(k + 1, i + 1):
-                matrix[i, j] -= mirrors[k, i] * turned[j] + turned[i] * mirrors[k, j]
+            _take_both(matrix[i, k + 1 :], moved, mirrors[k, i], mirror, turned[i])
     if n > 1:
         beside[n - 2] = matrix[n - 1, n - 2]
 
@@ -65,21 +69,26 @@ def _mirror(vector: Any, mirror: Any, scale: float, first: int) -> None:
 @njit(cache=True, nogil=True)
 def _solve(matrix: Any, beside: Any, times: float, vector: Any, out: Any) -> Any:
     """(I + times T)^-1 vector, for T not negative; and log determinant plus vector' of it."""
-    n, logs = vector.size, 0.0
-    pivots = np.empty(n)
+    n, logs, whole = vector.size, 0.0, 1.0
+    parts = np.empty(n)  # of one: what the pivots have below them
     for i in range(n):
-        pivots[i], out[i] = 1.0 + times * matrix[i, i], vector[i]
+        pivot, out[i] = 1.0 + times * matrix[i, i], vector[i]
         if i:
-            factor = times * beside[i - 1] / pivots[i - 1]
-            pivots[i] -= factor * times * beside[i - 1]
+            factor = times * beside[i - 1] * parts[i - 1]
+            pivot -= factor * times * beside[i - 1]
             out[i] -= factor * out[i - 1]
-        pivots[i] = max(pivots[i], 1.0)  # as it is but for rounding
-        logs += math.log(pivots[i]) + out[i] ** 2 / pivots[i]
+        pivot = max(pivot, 1.0)  # as it is but for rounding
+        parts[i] = 1.0 / pivot
+        logs += out[i] ** 2 * parts[i]
+        whole *= pivot
+        if whole > 1e150:  # the logarithm of many at once
+            logs += math.log(whole)
+            whole = 1.0
     for i in range(n - 1, -1, -1):
-        out[i] /= pivots[i]
+        out[i] *= parts[i]
         if i < n - 1:
-            out[i] -= times * beside[i] / pivots[i] * out[i + 1]
-    return logs
+            out[i] -= times * beside[i] * parts[i] * out[i + 1]
+    return logs + math.log(whole)
 
 
 @njit(cache=True, nogil=True)

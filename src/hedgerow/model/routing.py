@@ -25,11 +25,11 @@ from hedgerow.model.tree import Structure, Tree
 from hedgerow.schema import Schema
 
 MAX_SHARED = 8
-_NOTHING = np.zeros((0, 0), np.uint8)
-MAX_KEPT = 1 << 22  # leaves of rows that are kept of several trees
+_NOTHING = np.zeros((0, 0), np.uint16)
+MAX_KEPT = 1 << 22  # leaves of rows that are kept of several trees, two bytes each
 # The leaf of every row of a table in the trees that were asked about last (tree, row), counted in
-# each tree, and the key of these trees.
-_KEPT: WeakKeyDictionary[Codes, tuple[bytes, NDArray[np.uint8]]] = WeakKeyDictionary()
+# each tree, and the key of these trees; none once they were added.
+_KEPT: WeakKeyDictionary[Codes, tuple[bytes, NDArray[np.uint16]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,15 +56,17 @@ class Routes:
         update: int,
         clip: int,
         width: int,
+        room: int = 0,
     ) -> NDArray[np.int64]:
-        """(number, leaf) on the grid 2**-bits; codes of loss and update as in `kernels`.
+        """Sums of (number, leaf) on the grid 2**-bits, with room for some numbers behind them.
 
-        Where each row lies is kept if that is not much: mostly its scores are added next.
+        Codes of loss and update are those of `kernels`. Where each row lies is kept if that is not
+        much: mostly its scores are added next.
         """
-        kept = self._room_for(codes.n_rows)
+        kept = self._room_for(codes)
         total = kernels.leaf_sums(
             codes.narrow, codes.wide, scores, target, bits, loss, update, clip, width, *self.arrays,
-            self.n_leaves, kept,
+            kept, n_leaves=self.n_leaves, room=room,
         )  # fmt: skip
         if len(kept):
             _KEPT[codes] = (self.key, kept)
@@ -73,21 +75,27 @@ class Routes:
     def add_scores(
         self, codes: Codes, scores: NDArray[np.float64], values: NDArray[np.float32]
     ) -> None:
+        # Taken out first: whoever else asks about the same rows at the same time gets its own.
         key, kept = _KEPT.pop(codes, (b"", _NOTHING))
         if key == self.key:
             kernels.add_kept(scores, kept, values, self.trees[:, 3])
         else:
             kernels.add_scores(codes.narrow, codes.wide, scores, *self.arrays, values)
+        if len(kept):
+            _KEPT[codes] = (b"", kept)  # used once; the memory serves the next trees
 
-    def _room_for(self, n_rows: int) -> NDArray[np.uint8]:
-        """For a leaf of every row in every tree, a byte each; none if they do not fit."""
-        few = len(self.trees) == 1 or len(self.trees) * n_rows <= MAX_KEPT
-        return np.empty((len(self.trees), n_rows) if few and self._small else (0, 0), np.uint8)
+    def _room_for(self, codes: Codes) -> NDArray[np.uint16]:
+        """For a leaf of every row in every tree, two bytes each; none if they do not fit."""
+        n_trees, n_rows = len(self.trees), codes.n_rows
+        if not self._small or (n_trees > 1 and n_trees * n_rows > MAX_KEPT):
+            return _NOTHING
+        room = _KEPT.pop(codes, (b"", _NOTHING))[1]
+        return room if room.shape == (n_trees, n_rows) else np.empty((n_trees, n_rows), np.uint16)
 
     @cached_property
     def _small(self) -> bool:
         ends = np.append(self.trees[1:, 3], self.n_leaves)
-        return int((ends - self.trees[:, 3]).max(initial=0)) <= 256
+        return int((ends - self.trees[:, 3]).max(initial=0)) <= 1 << 16
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:

@@ -10,13 +10,13 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -38,6 +38,7 @@ COORDINATOR = "coordinator"
 # Forward-only: MIGRATIONS[n] turns a file of format n into n + 1, after a copy was made.
 MIGRATIONS: dict[int, str] = {}
 _COLUMNS = "seq, time, owner, kind, run, slot, attempt, body, previous, hash"
+_INSERT = f"INSERT INTO line ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _TABLES = tables_of(FORMAT)
 
 
@@ -49,8 +50,7 @@ def _values(body: bytes) -> dict[str, Any]:
     return unpack(body)[0]
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):  # many of them are made
     """One line of the ledger."""
 
     seq: int
@@ -82,6 +82,20 @@ class Budget:
     delta: float
 
 
+class _Forks:
+    """How often this process was forked off: cheaper to ask for than who it is."""
+
+    count = 0
+
+    def add(self) -> None:
+        self.count += 1
+
+
+_forks = _Forks()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forks.add)
+
+
 class Ledger:
     """Open with `Ledger.open(path)`, or `Ledger.in_memory()` for one fit alone."""
 
@@ -89,12 +103,13 @@ class Ledger:
         self._connection = connection
         self.path = path
         self._mark = mark_of(path) if path else None
-        self._process = os.getpid()
-        self._depth = 0
+        self._process, self._forks = os.getpid(), _forks.count
+        self._writer = 0  # the thread whose transaction is open
         # The last line, as far as it is known: nobody else writes to a file under our lock.
         self._tail: tuple[int, str] | None = None
         self.rolled_back = 0  # how often lines that were read may have gone again
         self._newest: dict[tuple[str, str, str], int] = {}  # of some owners, kinds and runs
+        self._pairs: set[tuple[str, str]] | None = None  # owners and kinds of lines; None: not read
         self._lock = threading.RLock()  # threads may share a ledger; transactions do not overlap
 
     @classmethod
@@ -151,34 +166,34 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> AbstractContextManager[None]:
         """Lines appended inside reach the disk together, before the block ends."""
         # A forked child has our memory and not our lock: what one of us spends, the other would
         # not see, and lines of both would overwrite each other.
+        inside = self._writer == threading.get_ident() and self._forks == _forks.count
+        if inside:  # another, which ends for both
+            return nullcontext()
         if os.getpid() != self._process:
             raise not_ours(self.path)
-        with self._lock:
-            if self._depth:  # inside another, which ends for both
-                yield
-            else:
-                yield from self._transaction()
+        return self._transaction()
 
+    @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._check_in_place()  # before the journal is touched
-        try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._depth = 1
-            yield
-            self._check_in_place()
-            self._connection.execute("COMMIT")
-        except BaseException as error:  # Ctrl-C as well, whenever it comes
-            self._roll_back()
-            if isinstance(error, sqlite3.DatabaseError):
-                raise not_written(error) from error
-            raise
-        finally:
-            self._depth = 0
+        with self._lock:
+            self._check_in_place()  # before the journal is touched
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._writer = threading.get_ident()
+                yield
+                self._check_in_place()
+                self._connection.execute("COMMIT")
+            except BaseException as error:  # Ctrl-C as well, whenever it comes
+                self._roll_back()
+                if isinstance(error, sqlite3.DatabaseError):
+                    raise not_written(error) from error
+                raise
+            finally:
+                self._writer = 0
 
     def _check_in_place(self) -> None:
         if not self.in_place:
@@ -192,7 +207,7 @@ class Ledger:
 
     def _forget(self) -> None:
         """Lines that were read or written may have gone again."""
-        self._tail = None
+        self._tail = self._pairs = None
         self._newest.clear()
         self.rolled_back += 1
 
@@ -205,9 +220,13 @@ class Ledger:
         attempt: int = 0,
         values: Mapping[str, Any] | None = None,
         arrays: Mapping[str, NDArray[Any]] | None = None,
+        body: bytes | None = None,
     ) -> Line:
-        """Append one line and return it once it is on disk (or in the open transaction)."""
-        body = pack(values or {}, arrays)
+        """Append one line and return it once it is on disk (or in the open transaction).
+
+        What it says may be packed already.
+        """
+        body = pack(values or {}, arrays) if body is None else body
         with self.transaction():
             try:
                 count, previous = self.last()
@@ -215,11 +234,10 @@ class Ledger:
                 time = datetime.now(UTC).isoformat(timespec="milliseconds")
                 hash_ = line_hash(seq, time, owner, kind, run, slot, attempt, body, previous)
                 line = Line(seq, time, owner, kind, run, slot, attempt, body, previous, hash_)
-                self._connection.execute(
-                    f"INSERT INTO line ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (seq, time, owner, kind, run, slot, attempt, body, previous, hash_),
-                )
+                self._connection.execute(_INSERT, line)
                 self._tail = (seq, hash_)
+                if self._pairs is not None:
+                    self._pairs.add((owner, kind))
                 if (owner, kind, run) in self._newest:
                     self._newest[owner, kind, run] = seq
             except sqlite3.IntegrityError as error:
@@ -239,6 +257,8 @@ class Ledger:
         after: int = 0,
     ) -> list[Line]:
         """Lines in order, filtered by what is given; those behind number `after` alone."""
+        if owner is not None and kind is not None and not self._has_any(owner, kind):
+            return []
         wanted = {"owner": owner, "kind": kind, "run": run, "slot": slot}
         given = {name: value for name, value in wanted.items() if value is not None}
         # The plus keeps SQLite from walking all lines instead of those of the index.
@@ -249,6 +269,14 @@ class Ledger:
             ).fetchall()
         return [Line(*row) for row in rows]
 
+    def _has_any(self, owner: str, kind: str) -> bool:
+        """Whether an owner has lines of a kind; all pairs are read once, as nobody else writes."""
+        with self._lock:
+            if self._pairs is None:
+                found = self._connection.execute("SELECT DISTINCT owner, kind FROM line")
+                self._pairs = set(found.fetchall())
+            return (owner, kind) in self._pairs
+
     def newest(self, owner: str, kind: str, run: str) -> int:
         """Number of an owner's last line of a kind in a run, 0 if there is none.
 
@@ -257,7 +285,9 @@ class Ledger:
         found = "SELECT max(seq) FROM line WHERE run = ? AND owner = ? AND kind = ?"
         with self._lock:
             if (owner, kind, run) not in self._newest:
-                (seq,) = self._connection.execute(found, (run, owner, kind)).fetchone()
+                seq = 0
+                if self._has_any(owner, kind):
+                    (seq,) = self._connection.execute(found, (run, owner, kind)).fetchone()
                 self._newest[owner, kind, run] = seq or 0
             return self._newest[owner, kind, run]
 
@@ -280,6 +310,8 @@ class Ledger:
     def has_reserved(self, owner: str, run: str) -> bool:
         """Whether an owner reserved a run; cheaper than reading the line, which holds the plan."""
         found = "SELECT 1 FROM line WHERE run = ? AND owner = ? AND kind = 'reserve'"
+        if not self._has_any(owner, "reserve"):
+            return False
         with self._lock:
             return self._connection.execute(found, (run, owner)).fetchone() is not None
 

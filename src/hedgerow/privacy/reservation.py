@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from hedgerow.errors import LedgerError, PlanError, SlotSpent
 from hedgerow.failpoints import fail_point
+from hedgerow.packing import pack
 from hedgerow.privacy.charges import Charges
 from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger, Line
 from hedgerow.privacy.paths import Paths, Priced
@@ -34,6 +36,12 @@ class Release:
     @property
     def values(self) -> NDArray[np.float64]:
         return self.total.astype(np.float64) / 2.0**self.bits
+
+
+@lru_cache(maxsize=64)
+def _packed(values: tuple[tuple[str, Any], ...]) -> bytes:
+    """What a charge says; parties of one process all write the same."""
+    return pack(dict(values))
 
 
 class Reservation:
@@ -162,8 +170,9 @@ class Reservation:
                 values["kind"] = kind
             fail_point("charge")
             arrays = None if priced is None else priced.arrays()
+            body = pack(values, arrays) if arrays else _packed(tuple(values.items()))
             run = self.plan.run
-            charges.add(self.ledger.append(self.owner, "charge", run, slot, number, values, arrays))
+            charges.add(self.ledger.append(self.owner, "charge", run, slot, number, body=body))
         fail_point("sync")
         return number
 

@@ -124,12 +124,12 @@ class LeafSums:
         clip = clip_steps(self.clip, bits)
         kernel = (bits, loss_named(self.loss).code, UPDATES[self.update], clip, self.bound.width)
         if not self.step_trees:
-            return routes.leaf_sums(rows.codes, scores, rows.target, *kernel).ravel()
+            return routes.leaf_sums(rows.codes, scores, rows.target, *kernel)
         half = scores.shape[1] // 2
         now, before = np.ascontiguousarray(scores[:, :half]), np.ascontiguousarray(scores[:, half:])
-        total = routes.leaf_sums(rows.codes, now, rows.target, *kernel).ravel()
-        step = kernels.step_sums(now, before, self.step_scale, rows.target, *kernel[:4])
-        return np.concatenate([total, step])
+        total = routes.leaf_sums(rows.codes, now, rows.target, *kernel, room=2)
+        total[-2:] = kernels.step_sums(now, before, self.step_scale, rows.target, *kernel[:4])
+        return total
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         values = {
