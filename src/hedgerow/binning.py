@@ -118,26 +118,11 @@ class Codes:
         narrow, wide = np.take(self.narrow, index, axis=1), np.take(self.wide, index, axis=1)
         return Codes(narrow, wide, self.place)
 
-    def split(self, places: Sequence[NDArray[Any]]) -> list[Codes]:
-        """The rows at each of several sets of positions."""
-        from hedgerow.kernels.threads import over_items  # beside compiled loops, which load slowly
+    def split(self, of: NDArray[Any], sizes: NDArray[np.int64]) -> list[Codes]:
+        """The rows of each of several sets: `of` names the set of every row, `sizes` has theirs."""
+        from hedgerow import kernels  # compiled loops load slowly
 
-        ends = np.cumsum([len(index) for index in places])[:-1]
-        order = np.concatenate(places)
-        narrow, wide = (
-            [np.empty((len(codes), len(index)), codes.dtype) for index in places]
-            for codes in (self.narrow, self.wide)
-        )
-
-        def spread(one: tuple[NDArray[Any], int, list[NDArray[Any]]]) -> None:
-            codes, j, parts = one
-            for part, taken in zip(parts, np.split(codes[j].take(order), ends), strict=True):
-                part[j] = taken
-
-        # Column by column: one stays in the cache while all sets are taken from it.
-        both = ((self.narrow, narrow), (self.wide, wide))
-        columns = [(codes, j, parts) for codes, parts in both for j in range(len(codes))]
-        over_items(spread, columns)
+        narrow, wide = (kernels.spread(codes, of, sizes) for codes in (self.narrow, self.wide))
         return [Codes(*both, self.place) for both in zip(narrow, wide, strict=True)]
 
     @staticmethod

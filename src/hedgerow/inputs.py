@@ -102,10 +102,8 @@ def split_rows(rows: Rows, parties: Any) -> dict[str, Rows]:
         raise TableError(
             f"parties has shape {labels.shape}; give one party name for each of {rows.n_rows} rows"
         )
-    names, index = _told_apart(labels)
-    order = np.argsort(index, kind="stable")  # rows of one party together, in their order
-    places = np.split(order, np.cumsum(np.bincount(index))[:-1])
-    return dict(zip(names, rows.split(places), strict=True))
+    names, of = _told_apart(labels)
+    return dict(zip(names, rows.split(of, len(names)), strict=True))
 
 
 def _told_apart(labels: NDArray[Any]) -> tuple[list[str], NDArray[Any]]:

@@ -94,7 +94,7 @@ class Limits:
                 f"the roster's coordinator has the fingerprint {fingerprint(roster.coordinator)}, "
                 f"and the limits allow only {self.coordinator}"
             )
-        for name, key in roster.parties:
+        for name, key in roster.parties if self.parties is not None else ():
             if not self._allows(name, roster):
                 return (
                     f"the roster has the party {name} with the fingerprint {fingerprint(key)}, "

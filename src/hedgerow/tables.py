@@ -37,9 +37,15 @@ class Rows:
     def n_rows(self) -> int:
         return self.codes.n_rows
 
-    def split(self, places: Sequence[NDArray[Any]]) -> list[Rows]:
-        """The rows at each of several sets of positions: `take` of all of them, in less time."""
-        parts = zip(places, self.codes.split(places), strict=True)
+    def split(self, of: NDArray[Any], n_sets: int) -> list[Rows]:
+        """The rows of each of several sets, of which `of` names that of every row.
+
+        It is `take` for all of them, in less time.
+        """
+        sizes = np.bincount(of, minlength=n_sets)
+        order = np.argsort(of, kind="stable")  # rows of one set together, in their order
+        places = np.split(order, np.cumsum(sizes)[:-1])
+        parts = zip(places, self.codes.split(of, sizes), strict=True)
         return [self._with(codes, index) for index, codes in parts]
 
     def take(self, index: NDArray[Any]) -> Rows:

@@ -36,8 +36,8 @@ __all__ = [
     "PER_WORD", "SLOPE", "SOFTMAX", "SQUARED", "add_kept", "add_scores", "as_table", "as_walk",
     "band_keys", "best_splits", "column_hessians", "column_sums", "encode", "go_right",
     "grow_tree", "hash_rows", "leaf_counts", "leaf_sums", "level_histograms", "node_histograms",
-    "objection", "row_numbers", "search_all", "search_window", "step_sums", "sums_by_place",
-    "table_tree", "take_above", "use_threads",
+    "objection", "row_numbers", "search_all", "search_window", "spread", "step_sums",
+    "sums_by_place", "table_tree", "take_above", "use_threads",
 ]  # fmt: skip
 
 _STRETCHES = 1024  # of a column's range, for the guess where a value lies
@@ -238,6 +238,20 @@ def add_kept(
     loop: Any = loops.add_kept
     arrays = (scores, kept, values, first_leaf)
     over_rows(lambda first, stop: loop(*arrays, first, stop), scores.shape[0])
+
+
+def spread(codes: NDArray[Any], of: NDArray[Any], sizes: Ints) -> list[NDArray[Any]]:
+    """The codes (column, row) of each of several sets of rows; `of` names the set of every row."""
+    loop: Any = loops.spread
+    n_columns, first = len(codes), np.cumsum(sizes) - sizes
+    flat = np.empty(codes.size, codes.dtype)  # set after set, and in each column after column
+
+    def work(j: int) -> None:
+        loop(codes[j], of, n_columns * first + j * sizes, flat)
+
+    over_items(work, range(n_columns))
+    parts = np.split(flat, n_columns * np.cumsum(sizes)[:-1])
+    return [part.reshape(n_columns, int(n)) for part, n in zip(parts, sizes, strict=True)]
 
 
 def take_above(values: NDArray[Any], lowest: int, table: NDArray[Any], out: NDArray[Any]) -> None:

@@ -713,6 +713,20 @@ def add_kept(
 
 
 @njit(cache=True, nogil=True)
+def spread(codes: Any, of: Any, begin: Any, out: Any) -> None:
+    """Write every row's code to where the codes of its set begin, one after another.
+
+    Rows are read in their order, and there are as many places to write to as sets.
+    """
+    at = begin.copy()
+    for i in range(codes.size):
+        own = np.uint64(of[i])
+        place = at[own]
+        out[np.uint64(place)] = codes[i]
+        at[own] = place + 1
+
+
+@njit(cache=True, nogil=True)
 def take_above(values: Any, lowest: int, table: Any, first: int, stop: int, out: Any) -> None:
     """What the table has at each whole number less the lowest; none lies outside of it."""
     for i in range(first, stop):

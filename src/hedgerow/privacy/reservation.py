@@ -44,6 +44,22 @@ def _packed(values: tuple[tuple[str, Any], ...]) -> bytes:
     return pack(dict(values))
 
 
+def _entry(plan: Plan) -> bytes:
+    """What a reservation says; parties of one process all write the same."""
+    kept: dict[str, Any] = vars(plan)  # frozen: packed once, as a cached property would be
+    if "_entry" not in kept:
+        values: dict[str, Any] = {
+            "hash": plan.hash, "mu": plan.mu, "coordinates": plan.coordinates,
+            "epsilon": plan.epsilon, "delta": plan.privacy.delta, "plan": plan.table,
+            "unit": unit_of(plan),
+        }  # fmt: skip
+        if plan.branches is not None:
+            values["pure"] = plan.pure_epsilon
+        kept["_entry"] = pack(values)
+    entry: bytes = kept["_entry"]
+    return entry
+
+
 class Reservation:
     """One owner's hold on a plan. Creating it reserves the ceiling, or finds it reserved.
 
@@ -98,15 +114,7 @@ class Reservation:
             Ceiling(self._per_month, monthly=True).check(self.ledger, self.plan, self.owner)
 
     def _enter(self) -> None:
-        plan = self.plan
-        values: dict[str, Any] = {
-            "hash": plan.hash, "mu": plan.mu, "coordinates": plan.coordinates,
-            "epsilon": plan.epsilon, "delta": plan.privacy.delta, "plan": plan.table,
-            "unit": unit_of(plan),
-        }  # fmt: skip
-        if plan.branches is not None:
-            values["pure"] = plan.pure_epsilon
-        self.ledger.append(self.owner, "reserve", plan.run, values=values)
+        self.ledger.append(self.owner, "reserve", self.plan.run, body=_entry(self.plan))
 
     def last_attempt(self, slot: int) -> int:
         """Number of the last attempt charged for a slot, 0 if it was never charged."""
