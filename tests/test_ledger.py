@@ -36,7 +36,7 @@ from hedgerow.privacy.reservation import Release, Reservation
 from hedgerow.privacy.spending import budget_of, set_budget, spending
 from hedgerow.queries import LabelSums
 from hedgerow.settings import Privacy
-from tests.conftest import MIXED
+from tests.conftest import MIXED, mixed_rows, mixed_table
 
 
 def a_plan(epsilon: float = 1.0, run: str = "run-1", spare: int = 0) -> Plan:
@@ -459,6 +459,29 @@ def test_what_an_owner_has_is_known_whether_it_was_read_written_or_rolled_back(
     with Ledger.open(file) as ledger:
         assert ledger.has_reserved("b", "run")
         assert [len(ledger.lines(*of)) for of in (("a", "boot"), ("b", "boot"))] == [1, 0]
+
+
+def test_a_block_of_a_transaction_that_has_ended_is_not_entered() -> None:
+    """Else its lines would be written one by one, whatever becomes of the block."""
+    ledger = Ledger.in_memory()
+    with ledger.transaction():
+        late = ledger.transaction()
+    with pytest.raises(LedgerError, match="ended"), late:
+        ledger.append("a", "boot")
+    assert ledger.lines() == []
+
+
+def test_nobody_is_asked_while_an_interrupted_transaction_is_open() -> None:
+    """Ctrl-C between a block and its end, the traceback kept: the charge would not be on disk."""
+    ledger, privacy = Ledger.in_memory(), Privacy(1.0, 1e-5)
+    federation = local_federation({"a": mixed_rows(mixed_table(50, seed=1))}, MIXED)
+    gate = Gate(federation, plan_for(MIXED, privacy, "auto"), ledger)
+    left = ledger.transaction()
+    left.__enter__()
+    with pytest.raises(LedgerWriteFailed, match="Start Python again"):
+        gate.release(LabelSums(2), name="row count")
+    assert federation.rounds == 0
+    left.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
 
 
 def test_threads_write_one_transaction_after_another() -> None:

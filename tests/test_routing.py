@@ -288,3 +288,22 @@ def test_sums_by_bin_are_those_of_one_row_after_another(n_rows: int, update: int
     for j, column in enumerate(columns):
         np.add.at(expected, bins[j][codes.column(column)], numbers[:, :width])
     assert found.tolist() == expected.T.tolist()
+
+
+def test_sums_of_one_question_are_not_touched_by_the_next() -> None:
+    """Both are added up in the same memory, and neither is left there."""
+    rng = np.random.default_rng(9)
+    codes, target = random_codes(300, rng), rng.integers(0, 2, 300).astype(float)
+    kernel = (20, kernels.LOGISTIC, kernels.NEWTON, kernels.NO_CLIP, 2)
+    routes = [routes_of([random_tree((0, 1, 2), depth, rng)], GRID) for depth in (5, 2, 5)]
+    found = [one.leaf_sums(codes, np.zeros((300, 1)), target, *kernel, room=1) for one in routes]
+    kept = [one.copy() for one in found]
+    again = [one.leaf_sums(codes, np.zeros((300, 1)), target, *kernel, room=1) for one in routes]
+    for one, before, other in zip(found, kept, again, strict=True):
+        assert np.array_equal(one[:-1], before[:-1])
+        assert np.array_equal(one[:-1], other[:-1])
+        # g is -1/2 or 1/2 at scores of 0, h is 1/4
+        assert one[:-1].reshape(2, -1).sum(axis=1).tolist() == [
+            int(np.sum(0.5 - target) * 2**20),
+            300 * 2**18,
+        ]

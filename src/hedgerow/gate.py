@@ -255,6 +255,7 @@ class Gate:
             except SlotSpent:
                 self.lost += 1
                 raise
+            self._ledger.check_written()
             try:
                 with self._recording_refusals():
                     total = self._federation.sum(query, noise, index, attempt)

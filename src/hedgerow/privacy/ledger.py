@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -24,6 +24,7 @@ from hedgerow.errors import FormatError, LedgerError
 from hedgerow.packing import digest, pack, unpack
 from hedgerow.privacy.ledger_file import (
     create_private,
+    left_open,
     mark_of,
     not_in_place,
     not_ours,
@@ -96,6 +97,22 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forks.add)
 
 
+class _Inside:
+    """A block inside of a transaction."""
+
+    __slots__ = ("_ledger",)
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def __enter__(self) -> None:
+        if not self._ledger._is_inside:
+            raise LedgerError("a block of a transaction was entered after that had ended")
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
 class Ledger:
     """Open with `Ledger.open(path)`, or `Ledger.in_memory()` for one fit alone."""
 
@@ -109,7 +126,8 @@ class Ledger:
         self._tail: tuple[int, str] | None = None
         self.rolled_back = 0  # how often lines that were read may have gone again
         self._newest: dict[tuple[str, str, str], int] = {}  # of some owners, kinds and runs
-        self._pairs: set[tuple[str, str]] | None = None  # owners and kinds of lines; None: not read
+        # Owners and kinds of which there may be lines, if that was read; of others there are none.
+        self._pairs: set[tuple[str, str]] | None = None
         self._lock = threading.RLock()  # threads may share a ledger; transactions do not overlap
 
     @classmethod
@@ -168,17 +186,28 @@ class Ledger:
 
     def transaction(self) -> AbstractContextManager[None]:
         """Lines appended inside reach the disk together, before the block ends."""
-        # A forked child has our memory and not our lock: what one of us spends, the other would
-        # not see, and lines of both would overwrite each other.
-        inside = self._writer == threading.get_ident() and self._forks == _forks.count
-        if inside:  # another, which ends for both
-            return nullcontext()
-        if os.getpid() != self._process:
-            raise not_ours(self.path)
-        return self._transaction()
+        return _Inside(self) if self._is_inside else self._transaction()
+
+    @property
+    def _is_inside(self) -> bool:
+        """Whether this thread has a transaction open, which then ends for both."""
+        return self._writer == threading.get_ident() and self._forks == _forks.count
+
+    def check_written(self) -> None:
+        """Raise unless what this thread appended is on disk.
+
+        Ctrl-C can come where a block neither begins nor ends any more; while its traceback is kept,
+        as notebooks do, the transaction stays open, and all that follows would be a part of it.
+        """
+        if self._is_inside:
+            raise left_open()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
+        # A forked child has our memory and not our lock: what one of us spends, the other would
+        # not see, and lines of both would overwrite each other.
+        if os.getpid() != self._process:
+            raise not_ours(self.path)
         with self._lock:
             self._check_in_place()  # before the journal is touched
             try:
@@ -207,7 +236,7 @@ class Ledger:
 
     def _forget(self) -> None:
         """Lines that were read or written may have gone again."""
-        self._tail = self._pairs = None
+        self._tail = None
         self._newest.clear()
         self.rolled_back += 1
 

@@ -55,6 +55,13 @@ def not_written(error: Exception) -> LedgerWriteFailed:
     )
 
 
+def left_open() -> LedgerWriteFailed:
+    return LedgerWriteFailed(
+        "an earlier step was interrupted while it wrote to the ledger, and what was written since is "
+        "not on disk. Nothing was asked. Start Python again and run the same command."
+    )
+
+
 def not_in_place(file: Path | None) -> LedgerWriteFailed:
     return LedgerWriteFailed(
         f"somebody removed or replaced the ledger {file} while it was in use. What is written now "

@@ -169,11 +169,11 @@ class Reservation:
             self._check_spare(slot, last, charges)
             values: dict[str, Any] = {"request": request}
             if self.plan.branches is None:
-                values["mu"] = self._price(slot, mu, numbers, last, charges)
+                values["mu"] = float(self._price(slot, mu, numbers, last, charges))
             else:
-                values["epsilon"] = self._checked_price(slot, priced, last, charges)
+                values["epsilon"] = float(self._checked_price(slot, priced, last, charges))
             if slot >= len(self.plan.slots):
-                values["numbers"] = numbers
+                values["numbers"] = int(numbers)
             if kind:
                 values["kind"] = kind
             fail_point("charge")
