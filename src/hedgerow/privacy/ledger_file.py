@@ -57,8 +57,8 @@ def not_written(error: Exception) -> LedgerWriteFailed:
 
 def left_open() -> LedgerWriteFailed:
     return LedgerWriteFailed(
-        "an earlier step was interrupted while it wrote to the ledger, and what was written since is "
-        "not on disk. Nothing was asked. Start Python again and run the same command."
+        "an earlier step was interrupted while it wrote to the ledger, and what was written since "
+        "is not on disk. Nothing was asked. Start Python again and run the same command."
     )
 
 
