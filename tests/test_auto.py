@@ -284,7 +284,7 @@ def test_a_round_of_tables_is_that_of_one_table_after_another() -> None:
 
 
 def test_columns_that_hardly_ever_come_are_drawn_in_the_end() -> None:
-    """Chance that is all in one column: the numbers drawn at first do not suffice."""
+    """Chance that is all in one column: as many numbers are used as can be."""
     chance = np.array([1 - 4e-9, 1e-9, 1e-9, 1e-9, 1e-9])
     drawn = some_tables(chance)[0].draw(1, 0, [(5, 2)] * 3)
     assert [sorted(set(s.feature[s.feature >= 0].tolist())) for s in drawn] == [list(range(5))] * 3

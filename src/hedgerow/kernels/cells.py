@@ -14,18 +14,17 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def _drawn(uniform: Any, used: int, chance: Any, size: int, found: Any) -> Any:
-    """Columns of one table, none twice, as `Generator.choice` draws them.
+    """Columns of one table, none twice, as `Generator.choice` draws them: what is used then.
 
-    Returns how many numbers are used then; if there are too few, more than there are.
+    Where some came twice, the rest is drawn of the other columns. Each time one is new at least, so
+    that takes no more than size (size + 1) / 2 numbers.
     """
     left, ends, n_found = chance.copy(), np.empty(chance.size), 0
-    while n_found < size:  # where some came twice, the rest is drawn of the other columns
+    while n_found < size:
         whole, wanted = 0.0, size - n_found
         for j in range(chance.size):
             whole += left[j]
             ends[j] = whole
-        if used + wanted > uniform.size:
-            return uniform.size + 1
         for k in range(used, used + wanted):
             j = 0
             while ends[j] / whole <= uniform[k]:
@@ -46,7 +45,7 @@ def draw_tables(
 
     Columns; where their bins begin, counted in each table; the part and the edge of every bin:
     all of them one table after another. `first` says where a column's bins begin in the last three
-    arguments. Before all that: whether there were enough `uniform` numbers.
+    arguments. A table of s columns takes at most s (s + 3) / 2 numbers of `uniform`.
     """
     n_tables, total, n_bins = sizes.size, np.int64(0), np.int64(0)
     for table in range(n_tables):
@@ -55,8 +54,6 @@ def draw_tables(
     at, used = 0, 0
     for table in range(n_tables):
         used = _drawn(uniform, used, chance, sizes[table], columns[at:])
-        if used + sizes[table] > uniform.size:
-            return False, columns, np.zeros(0, np.int64), np.zeros(0, np.int64), edges
         for k in range(sizes[table]):
             shifts[at + k] = uniform[used + k] - 0.5
             n_bins += first[columns[at + k] + 1] - first[columns[at + k]]
@@ -72,7 +69,7 @@ def draw_tables(
                 after[bin_ + i] = edges[begin + i]
             at, bin_ = at + 1, bin_ + n
             starts[at + table] = starts[at + table - 1] + n
-    return True, columns, starts, part, after
+    return columns, starts, part, after
 
 
 @njit(cache=True, nogil=True)

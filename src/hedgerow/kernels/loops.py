@@ -653,19 +653,19 @@ def add_scores(
     nodes: Any, values: Any, first: int, stop: int,
 ) -> None:  # fmt: skip
     """Add each tree's leaf value to the running scores, in tree order, in float64."""
-    n, rows = trees.shape[0], np.full(trees.shape[0], -1, np.int64)
+    n, lines = trees.shape[0], np.full(trees.shape[0], -1, np.int64)
     by_code = np.zeros((0, 0))
     if scores.shape[1] == 1 and stop - first >= MOST_NARROW:  # else it is not worth it
         by_code = _values_by_code(trees, place, start, after, values)
         for tree in range(n):
             if trees[tree, 1] == 1:
-                rows[tree] = place[trees[tree, 0]]
+                lines[tree] = place[trees[tree, 0]]
     leaf, found = np.empty(BLOCK, np.int32), np.empty((MAX_BLENDED, BLOCK), np.uint8)
     for begin in range(first, stop, BLOCK):
         size, tree = min(BLOCK, stop - begin), 0
         while tree < n:
-            if rows[tree] >= 0:
-                tree = _add_by_code(scores, narrow, rows, by_code, tree, begin, begin + size)
+            if lines[tree] >= 0:
+                tree = _add_by_code(scores, narrow, lines, by_code, tree, begin, begin + size)
                 continue
             _leaves(narrow, wide, trees, tree, place, start, after, nodes, begin, size, found, leaf)
             tree += 1
@@ -691,7 +691,7 @@ def add_kept(
 ) -> None:
     """Add trees' leaf values, in their order, where every row's leaf is known: (tree, row)."""
     n = kept.shape[0]
-    if scores.shape[1] == 1:
+    if scores.shape[1] == 1 and n * (stop - first) >= values.shape[0]:
         most = np.int64(0)
         for tree in range(n):
             most = max(most, _end_of(tree, first_leaf, values) - first_leaf[tree])

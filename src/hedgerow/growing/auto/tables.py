@@ -86,15 +86,14 @@ class Tables:
 
         Columns are drawn as `Generator.choice` would, and then where each is cut.
         """
+        assert bool((self.chance >= 0).all())  # nor are any no numbers
         some = int(np.count_nonzero(self.chance))
         sizes, n_parts = np.array([(min(size, some), n) for size, n in shapes], np.int64).T
-        enough, room, cut = False, 8 * int(sizes.sum()), self.cut
-        while not enough:  # drawing goes on until no column comes twice
-            uniform = stream(seed, "tables", number).random(room)
-            enough, columns, starts, part, edges = cells.draw_tables(
-                uniform, self.chance, sizes, n_parts, cut.first, self.place, self.order, cut.edges
-            )
-            room *= 4
+        cut, most = self.cut, int((sizes * (sizes + 3) // 2).sum())
+        uniform = stream(seed, "tables", number).random(most)
+        columns, starts, part, edges = cells.draw_tables(
+            uniform, self.chance, sizes, n_parts, cut.first, self.place, self.order, cut.edges
+        )
         drawn, found, first, at = cut.take(columns), list[Structure](), 0, 0
         for table, size in enumerate(sizes.tolist()):
             own = starts[first + table : first + table + size + 1]
