@@ -307,3 +307,24 @@ def test_sums_of_one_question_are_not_touched_by_the_next() -> None:
             int(np.sum(0.5 - target) * 2**20),
             300 * 2**18,
         ]
+
+
+def test_many_tables_together_keep_no_more_than_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(10)
+    monkeypatch.setattr(routing, "_KEPT", type(routing._KEPT)())
+    monkeypatch.setattr(routing, "MAX_KEPT_IN_ALL", 2_500)
+    trees = [random_tree((0, 1), 3, rng) for _ in range(2)]
+    routes, alone = routes_of(trees, GRID), routes_of(trees[:1], GRID)
+    tables, target = [random_codes(500, rng) for _ in range(4)], np.ones(500)
+    kernel = (20, kernels.LOGISTIC, kernels.NEWTON, kernels.NO_CLIP, 2)
+    for _ in range(2):  # those who keep theirs go on with it
+        for codes in tables:
+            routes.leaf_sums(codes, np.zeros((500, 1)), target, *kernel)
+            expected = [
+                leaf_by_rules(trees[0], codes, row) + 1000 * leaf_by_rules(trees[1], codes, row)
+                for row in range(500)
+            ]
+            assert leaves(trees, codes).tolist() == expected
+        assert [codes in routing._KEPT for codes in tables] == [True, True, False, False]
+    alone.leaf_sums(tables[3], np.zeros((500, 1)), target, *kernel)  # of one tree it is little
+    assert tables[3] in routing._KEPT

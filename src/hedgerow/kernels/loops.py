@@ -418,20 +418,25 @@ def node_histograms(
 
 
 @njit(cache=True, nogil=True)
-def _add_in_turns(codes: Any, bins: Any, numbers: Any, every_other: Any) -> None:
+def _add_in_turns(
+    codes: Any, line: int, begin: int, size: int, bins: Any, j: int, numbers: Any, every_other: Any
+) -> None:
     """Add one number a row to the bin of its code: rows in turn to one of two sums, (2, bin).
 
     Neighbours are often in the same bin, and its sum would have to be written before the next row
-    could be added to it.
+    could be added to it. Single numbers are read here, and no slices: those take long to compile.
     """
-    even, odd = every_other[0], every_other[1]
-    for k in range(codes.size // 2):
-        i = 2 * k
-        even[np.uint64(bins[np.uint64(codes[i])])] += numbers[i]
-        odd[np.uint64(bins[np.uint64(codes[i + 1])])] += numbers[i + 1]
-    if codes.size % 2:
-        last = codes.size - 1
-        even[np.uint64(bins[np.uint64(codes[last])])] += numbers[last]
+    own, of, first = np.uint64(line), np.uint64(j), np.uint64(begin)
+    for k in range(size // 2):
+        i = np.uint64(2 * k)
+        here = np.uint64(bins[of, np.uint64(codes[own, first + i])])
+        there = np.uint64(bins[of, np.uint64(codes[own, first + i + np.uint64(1)])])
+        every_other[0, here] += numbers[i]
+        every_other[1, there] += numbers[i + np.uint64(1)]
+    if size % 2:
+        i = np.uint64(size - 1)
+        here = np.uint64(bins[of, np.uint64(codes[own, first + i])])
+        every_other[0, here] += numbers[i]
 
 
 @njit(cache=True, nogil=True)
@@ -460,12 +465,12 @@ def column_sums(
             for i in range(size):
                 alone[i] = rows[i, 0]
         for j in range(columns.shape[0]):
-            place, stretch = columns[j], slice(begin, begin + size)
+            place: Any = np.int64(columns[j])
             if single and place >= 0:
-                _add_in_turns(narrow[place, stretch], bins[j], alone, every_other)
+                _add_in_turns(narrow, place, begin, size, bins, j, alone, every_other)
                 continue
             if single:
-                _add_in_turns(wide[-1 - place, stretch], bins[j], alone, every_other)
+                _add_in_turns(wide, -1 - place, begin, size, bins, j, alone, every_other)
                 continue
             for i in range(size):
                 here = np.uint64(bins[j, _code(narrow, wide, place, begin + i)])
@@ -474,8 +479,8 @@ def column_sums(
                 else:
                     for w in range(width):
                         total[here, w] += rows[i, w]
-    if single:
-        total[:, 0] = every_other[0] + every_other[1]
+    for bin_ in range(n_bins if single else 0):
+        total[bin_, 0] = every_other[0, bin_] + every_other[1, bin_]
     return total
 
 
@@ -595,31 +600,43 @@ def softmax_step_sums(
 
 
 @njit(cache=True, nogil=True)
-def _add_values(scores: Any, code: Any, values: Any) -> None:
-    """Add to each score what its code has in `values`."""
-    for i in range(scores.size):
-        scores[i] += values[np.uint64(code[i])]
+def _add_values(
+    scores: Any, codes: Any, of: Any, values: Any, tree: int, begin: int, end: int
+) -> None:
+    """Add what each row's code has in a tree's `values`, (tree, code); see `_add_by_code`."""
+    own, line = np.uint64(tree), np.uint64(of[tree])
+    for row in range(np.uint64(begin), np.uint64(end)):
+        scores[row, 0] += values[own, np.uint64(codes[line, row])]
 
 
 @njit(cache=True, nogil=True)
-def _add_four_values(scores: Any, a: Any, b: Any, c: Any, d: Any, of: Any) -> None:
-    """`_add_values` for four trees in their order, (tree, code), with one look at each score."""
-    of_a, of_b, of_c, of_d = of[0], of[1], of[2], of[3]
-    for i in range(scores.size):
-        sum_ = scores[i] + of_a[np.uint64(a[i])]
-        sum_ += of_b[np.uint64(b[i])]
-        sum_ += of_c[np.uint64(c[i])]
-        scores[i] = sum_ + of_d[np.uint64(d[i])]
+def _add_four_values(
+    scores: Any, codes: Any, of: Any, values: Any, tree: int, begin: int, end: int
+) -> None:
+    """The same for four trees in their order, with one look at each score."""
+    a, b = np.uint64(tree), np.uint64(tree + 1)
+    c, d = np.uint64(tree + 2), np.uint64(tree + 3)
+    of_a, of_b = np.uint64(of[tree]), np.uint64(of[tree + 1])
+    of_c, of_d = np.uint64(of[tree + 2]), np.uint64(of[tree + 3])
+    for row in range(np.uint64(begin), np.uint64(end)):
+        found = scores[row, 0] + values[a, np.uint64(codes[of_a, row])]
+        found += values[b, np.uint64(codes[of_b, row])]
+        found += values[c, np.uint64(codes[of_c, row])]
+        scores[row, 0] = found + values[d, np.uint64(codes[of_d, row])]
 
 
 @njit(cache=True, nogil=True)
-def _values_by_code(trees: Any, place: Any, start: Any, after: Any, values: Any) -> Any:
-    """What each code of a narrow column adds in trees that are tables of one: (tree, code)."""
+def _values_by_code(trees: Any, place: Any, start: Any, after: Any, values: Any, lines: Any) -> Any:
+    """What each code of a narrow column adds in trees that are tables of one: (tree, code).
+
+    Where these codes lie is written to `lines`: (tree,).
+    """
     found = np.zeros((trees.shape[0], MOST_NARROW))
     for tree in range(trees.shape[0]):
         root = trees[tree, 0]
         if trees[tree, 1] != 1 or place[root] < 0:
             continue
+        lines[tree] = place[root]
         begin, end = start[root], start[root + 1]  # behind the codes lie the leaves of cells
         for code in range(end - begin):
             found[tree, code] = np.float64(values[after[end + after[begin + code]], 0])
@@ -628,23 +645,21 @@ def _values_by_code(trees: Any, place: Any, start: Any, after: Any, values: Any)
 
 @njit(cache=True, nogil=True)
 def _add_by_code(
-    scores: Any, codes: Any, of: Any, values: Any, tree: int, begin: int, end: int
+    scores: Any, codes: Any, of: Any, values: Any, tree: Any, begin: int, end: int
 ) -> Any:
     """Add trees from `tree` on to a block of rows, by values (tree, code) of line `of[tree]`.
 
     Ends at the first tree whose codes stand in no line of `codes`, (line, row), and says where.
     """
-    block, out = slice(begin, end), scores[begin:end, 0]
-    while tree < of.size and of[tree] >= 0:
-        if tree + 4 <= of.size and min(of[tree + 1], of[tree + 2], of[tree + 3]) >= 0:
-            a, b = codes[of[tree]][block], codes[of[tree + 1]][block]
-            c, d = codes[of[tree + 2]][block], codes[of[tree + 3]][block]
-            _add_four_values(out, a, b, c, d, values[tree : tree + 4])
-            tree += 4
+    at: Any = np.int64(tree)
+    while at < of.size and of[at] >= 0:
+        if at + 4 <= of.size and min(of[at + 1], of[at + 2], of[at + 3]) >= 0:
+            _add_four_values(scores, codes, of, values, at, begin, end)
+            at += 4
         else:
-            _add_values(out, codes[of[tree]][block], values[tree])
-            tree += 1
-    return tree
+            _add_values(scores, codes, of, values, at, begin, end)
+            at += 1
+    return at
 
 
 @njit(cache=True, nogil=True)
@@ -656,13 +671,11 @@ def add_scores(
     n, lines = trees.shape[0], np.full(trees.shape[0], -1, np.int64)
     by_code = np.zeros((0, 0))
     if scores.shape[1] == 1 and stop - first >= MOST_NARROW:  # else it is not worth it
-        by_code = _values_by_code(trees, place, start, after, values)
-        for tree in range(n):
-            if trees[tree, 1] == 1:
-                lines[tree] = place[trees[tree, 0]]
+        by_code = _values_by_code(trees, place, start, after, values, lines)
     leaf, found = np.empty(BLOCK, np.int32), np.empty((MAX_BLENDED, BLOCK), np.uint8)
     for begin in range(first, stop, BLOCK):
-        size, tree = min(BLOCK, stop - begin), 0
+        size = min(BLOCK, stop - begin)
+        tree: Any = np.int64(0)
         while tree < n:
             if lines[tree] >= 0:
                 tree = _add_by_code(scores, narrow, lines, by_code, tree, begin, begin + size)
@@ -700,7 +713,7 @@ def add_kept(
             for leaf in range(_end_of(tree, first_leaf, values) - first_leaf[tree]):
                 of_leaf[tree, leaf] = np.float64(values[first_leaf[tree] + leaf, 0])
         for begin in range(first, stop, BLOCK):
-            _add_by_code(scores, kept, every, of_leaf, 0, begin, min(stop, begin + BLOCK))
+            _add_by_code(scores, kept, every, of_leaf, np.int64(0), begin, min(stop, begin + BLOCK))
         return
     for begin in range(first, stop, BLOCK):
         end = min(stop, begin + BLOCK)

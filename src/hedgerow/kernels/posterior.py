@@ -16,17 +16,20 @@ NEGLIGIBLE = 1e-9  # weight of a prior below which it is left out
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})  # sums of several numbers at once
-def _product(one: Any, other: Any) -> Any:
-    found = 0.0
-    for i in range(one.size):
-        found += one[i] * other[i]
+def _product(matrix: Any, row: int, others: Any, other: int, first: int) -> Any:
+    """Of a row of one matrix and a row of another, from a column on."""
+    found, one, two = 0.0, np.uint64(row), np.uint64(other)
+    for j in range(np.uint64(first), np.uint64(matrix.shape[1])):
+        found += matrix[one, j] * others[two, j]
     return found
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _take_both(row: Any, one: Any, times: float, other: Any, times_other: float) -> None:
-    for i in range(row.size):
-        row[i] -= times * one[i] + times_other * other[i]
+def _take_both(matrix: Any, row: int, turned: Any, mirrors: Any, k: int) -> None:
+    """Take from a row what both mirrors change in it."""
+    mirror, moved, own, of = mirrors[k, row], turned[0, row], np.uint64(row), np.uint64(k)
+    for j in range(np.uint64(k + 1), np.uint64(matrix.shape[1])):
+        matrix[own, j] -= mirror * turned[0, j] + moved * mirrors[of, j]
 
 
 @njit(cache=True, nogil=True)
@@ -34,25 +37,25 @@ def _tridiagonal(matrix: Any, mirrors: Any, scales: Any, beside: Any) -> None:
     """A symmetric matrix to three diagonals, in place, by mirrors I - scale v v' from both sides.
 
     The diagonal is left in the matrix, the one beside it in `beside`. Whole rows are taken, though
-    half of each would do: that is quicker.
+    half of each would do: that is quicker. Slices of rows would take seconds to compile.
     """
     n = len(matrix)
-    turned = np.empty(n)
+    turned = np.zeros((1, n))
     for k in range(n - 2):
-        mirror, moved = mirrors[k, k + 1 :], turned[k + 1 :]
-        mirror[:] = matrix[k, k + 1 :]
-        length = math.sqrt(_product(mirror, mirror))
-        beside[k] = -length if mirror[0] > 0 else length
-        mirror[0] -= beside[k]
-        square = _product(mirror, mirror)
+        for i in range(k + 1, n):
+            mirrors[k, i] = matrix[k, i]
+        length = math.sqrt(_product(mirrors, k, mirrors, k, k + 1))
+        beside[k] = -length if mirrors[k, k + 1] > 0 else length
+        mirrors[k, k + 1] -= beside[k]
+        square = _product(mirrors, k, mirrors, k, k + 1)
         scales[k] = 2.0 / square if square > 0 else 0.0
         for i in range(k + 1, n):
-            turned[i] = scales[k] * _product(matrix[i, k + 1 :], mirror)
-        along = 0.5 * scales[k] * _product(moved, mirror)
-        for i in range(moved.size):
-            moved[i] -= along * mirror[i]
+            turned[0, i] = scales[k] * _product(matrix, i, mirrors, k, k + 1)
+        along = 0.5 * scales[k] * _product(turned, 0, mirrors, k, k + 1)
         for i in range(k + 1, n):
-            _take_both(matrix[i, k + 1 :], moved, mirrors[k, i], mirror, turned[i])
+            turned[0, i] -= along * mirrors[k, i]
+        for i in range(k + 1, n):
+            _take_both(matrix, i, turned, mirrors, k)
     if n > 1:
         beside[n - 2] = matrix[n - 1, n - 2]
 

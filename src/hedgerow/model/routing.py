@@ -26,10 +26,17 @@ from hedgerow.schema import Schema
 
 MAX_SHARED = 8
 _NOTHING = np.zeros((0, 0), np.uint16)
-MAX_KEPT = 1 << 22  # leaves of rows that are kept of several trees, two bytes each
+# Leaves of rows that are kept of several trees, two bytes each: of one table, and of all of them.
+MAX_KEPT, MAX_KEPT_IN_ALL = 1 << 22, 1 << 24
 # The leaf of every row of a table in the trees that were asked about last (tree, row), counted in
 # each tree, and the key of these trees; none once they were added.
 _KEPT: WeakKeyDictionary[Codes, tuple[bytes, NDArray[np.uint16]]] = WeakKeyDictionary()
+
+
+def _kept_in_all() -> int:
+    """Leaves that are kept of all tables; other threads keep some meanwhile."""
+    tables = [ref() for ref in _KEPT.keyrefs()]
+    return sum(_KEPT.get(codes, (b"", _NOTHING))[1].size for codes in tables if codes is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +93,17 @@ class Routes:
 
     def _room_for(self, codes: Codes) -> NDArray[np.uint16]:
         """For a leaf of every row in every tree, two bytes each; none if they do not fit."""
-        n_trees, n_rows = len(self.trees), codes.n_rows
-        if not self._small or (n_trees > 1 and n_trees * n_rows > MAX_KEPT):
+        shape = (len(self.trees), codes.n_rows)
+        size, several = shape[0] * shape[1], shape[0] > 1
+        if not self._small or (several and size > MAX_KEPT):
             return _NOTHING
         room = _KEPT.pop(codes, (b"", _NOTHING))[1]
-        return room if room.shape == (n_trees, n_rows) else np.empty((n_trees, n_rows), np.uint16)
+        if room.shape == shape:
+            return room
+        # Of many parties of one process, some then keep none.
+        if several and size + _kept_in_all() > MAX_KEPT_IN_ALL:
+            return _NOTHING
+        return np.empty(shape, np.uint16)
 
     @cached_property
     def _small(self) -> bool:
