@@ -50,6 +50,11 @@ class Cell:
         return f"{self.n_rows:,} x {self.n_columns:,}"
 
     @property
+    def times(self) -> int:
+        """Parties are compared with one another closely, so those that take seconds come often."""
+        return 3 if self.axis == "parties" and self.n_rows <= SHARED else 1
+
+    @property
     def bound_mb(self) -> float:
         """The most memory above the imports, with one output."""
         cells = BYTES_A_CELL * self.n_rows * self.n_columns
@@ -184,7 +189,8 @@ def main() -> None:
         work: dict[str, Callable[[], Figures]] = {
             cell.name: (lambda cell=cell: measure(cell, Path(name))) for cell in cells
         }
-        found = repeated("scaling", work, options.repeats, kept, console)
+        repeats = {cell.name: options.repeats * cell.times for cell in cells}
+        found = repeated("scaling", work, repeats, kept, console)
     show(console, cells, found)
     lines = requirements(cells, found)
     show_requirements(console, lines)

@@ -26,17 +26,12 @@ from hedgerow.schema import Schema
 
 MAX_SHARED = 8
 _NOTHING = np.zeros((0, 0), np.uint16)
-# Leaves of rows that are kept of several trees, two bytes each: of one table, and of all of them.
+# Leaves of rows that are kept of several trees, two bytes each: of one table, and of as many tables
+# as there are, were they all as long.
 MAX_KEPT, MAX_KEPT_IN_ALL = 1 << 22, 1 << 24
 # The leaf of every row of a table in the trees that were asked about last (tree, row), counted in
 # each tree, and the key of these trees; none once they were added.
 _KEPT: WeakKeyDictionary[Codes, tuple[bytes, NDArray[np.uint16]]] = WeakKeyDictionary()
-
-
-def _kept_in_all() -> int:
-    """Leaves that are kept of all tables; other threads keep some meanwhile."""
-    tables = [ref() for ref in _KEPT.keyrefs()]
-    return sum(_KEPT.get(codes, (b"", _NOTHING))[1].size for codes in tables if codes is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +95,8 @@ class Routes:
         room = _KEPT.pop(codes, (b"", _NOTHING))[1]
         if room.shape == shape:
             return room
-        # Of many parties of one process, some then keep none.
-        if several and size + _kept_in_all() > MAX_KEPT_IN_ALL:
-            return _NOTHING
+        if several and size * (len(_KEPT) + 1) > MAX_KEPT_IN_ALL:
+            return _NOTHING  # some of many parties of one process keep none
         return np.empty(shape, np.uint16)
 
     @cached_property
