@@ -176,7 +176,7 @@ class Party:
 
     def _refuse(self, error: Exception, asked: Message | None) -> Message:
         """One word of the vocabulary; on record if the pinned coordinator signed what was asked."""
-        word = _word_of(error)
+        word = wire.word_of(error)
         self._unwritten |= isinstance(error, LedgerWriteFailed)
         with suppress(Exception):  # the record and the log may be on a full disk
             level = logging.INFO if asked is not None and self._watch else logging.WARNING
@@ -392,10 +392,3 @@ class Party:
         # Row counts are public under `nobody` and never leave under the other trusts.
         n_rows = self._scores.n_rows if trust == "nobody" else 0
         return Answer(self.name, source, total, check, n_rows)
-
-
-def _word_of(error: Exception) -> str:
-    if isinstance(error, Refusal):
-        return error.word
-    unreadable = isinstance(error, HedgerowError) and not isinstance(error, LedgerWriteFailed)
-    return "bad-message" if unreadable else "failed"

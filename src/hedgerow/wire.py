@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.errors import FormatError, HedgerowError
+from hedgerow.errors import FormatError, HedgerowError, LedgerWriteFailed
 from hedgerow.model.stacking import stack_trees, unstack_trees
 from hedgerow.model.tree import Tree
 from hedgerow.packing import digest, pack, unpack
@@ -256,6 +256,14 @@ def about(message: Message) -> tuple[str, int]:
     except FormatError:
         return "", -1
     return (run if isinstance(run, str) else ""), (slot if isinstance(slot, int) else -1)
+
+
+def word_of(error: Exception) -> str:
+    """What a party says instead of an answer when this went wrong inside."""
+    if isinstance(error, Refusal):
+        return error.word
+    unreadable = isinstance(error, HedgerowError) and not isinstance(error, LedgerWriteFailed)
+    return "bad-message" if unreadable else "failed"
 
 
 def refusal(word: str) -> Message:

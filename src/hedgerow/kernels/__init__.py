@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.kernels import hashes, levels, loops, shapes, structures, trees
+from hedgerow.kernels import coding, hashes, levels, loops, shapes, structures, trees
 from hedgerow.kernels.hashes import PER_WORD
 from hedgerow.kernels.loops import (
     AVERAGING,
@@ -242,7 +242,7 @@ def add_kept(
 
 def spread(codes: NDArray[Any], of: NDArray[Any], sizes: Ints) -> list[NDArray[Any]]:
     """The codes (column, row) of each of several sets of rows; `of` names the set of every row."""
-    loop: Any = loops.spread
+    loop: Any = coding.spread
     n_columns, first = len(codes), np.cumsum(sizes) - sizes
     flat = np.empty(codes.size, codes.dtype)  # set after set, and in each column after column
 
@@ -255,8 +255,8 @@ def spread(codes: NDArray[Any], of: NDArray[Any], sizes: Ints) -> list[NDArray[A
 
 
 def take_above(values: NDArray[Any], lowest: int, table: NDArray[Any], out: NDArray[Any]) -> None:
-    """What the table has at each whole number less the lowest; see `loops.take_above`."""
-    loop: Any = loops.take_above
+    """What the table has at each whole number less the lowest; see `coding.take_above`."""
+    loop: Any = coding.take_above
     over_rows(lambda first, stop: loop(values, lowest, table, first, stop, out), len(values))
 
 
@@ -285,7 +285,7 @@ def encode(
                 if block.dtype != np.float32:
                     block = block.astype(np.float64, copy=False).astype(np.float32)
                 block = np.ascontiguousarray(block)
-                loops.encode(block, edges, lead, scale, missing, out[begin:end])
+                coding.encode(block, edges, lead, scale, missing, out[begin:end])
 
     over_rows(work, len(values))
 

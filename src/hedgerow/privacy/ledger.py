@@ -24,6 +24,7 @@ from hedgerow.errors import FormatError, LedgerError
 from hedgerow.packing import digest, pack, unpack
 from hedgerow.privacy.ledger_file import (
     create_private,
+    forks,
     left_open,
     mark_of,
     not_in_place,
@@ -83,20 +84,6 @@ class Budget:
     delta: float
 
 
-class _Forks:
-    """How often this process was forked off: cheaper to ask for than who it is."""
-
-    count = 0
-
-    def add(self) -> None:
-        self.count += 1
-
-
-_forks = _Forks()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forks.add)
-
-
 class _Inside:
     """A block inside of a transaction."""
 
@@ -120,7 +107,7 @@ class Ledger:
         self._connection = connection
         self.path = path
         self._mark = mark_of(path) if path else None
-        self._process, self._forks = os.getpid(), _forks.count
+        self._process, self._forks = os.getpid(), forks.count
         self._writer = 0  # the thread whose transaction is open
         # The last line, as far as it is known: nobody else writes to a file under our lock.
         self._tail: tuple[int, str] | None = None
@@ -191,7 +178,7 @@ class Ledger:
     @property
     def _is_inside(self) -> bool:
         """Whether this thread has a transaction open, which then ends for both."""
-        return self._writer == threading.get_ident() and self._forks == _forks.count
+        return self._writer == threading.get_ident() and self._forks == forks.count
 
     def check_written(self) -> None:
         """Raise unless what this thread appended is on disk.

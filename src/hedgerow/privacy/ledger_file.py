@@ -1,4 +1,4 @@
-"""The file under a ledger: made for its owner alone, and noticed when it is no longer in place."""
+"""The file under a ledger: made for its owner alone. Is it in place, and is it ours?"""
 
 from __future__ import annotations
 
@@ -28,6 +28,20 @@ CREATE TRIGGER no_replace BEFORE INSERT ON line
     BEGIN SELECT RAISE(ABORT, 'append-only'); END;
 CREATE TRIGGER no_delete BEFORE DELETE ON line BEGIN SELECT RAISE(ABORT, 'append-only'); END;
 """
+
+
+class _Forks:
+    """How often this process was forked off: cheaper to ask for than who it is."""
+
+    count = 0
+
+    def add(self) -> None:
+        self.count += 1
+
+
+forks = _Forks()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=forks.add)
 
 
 def create_private(file: Path) -> None:
