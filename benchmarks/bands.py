@@ -24,15 +24,15 @@ import numpy as np
 
 from accuracy.data import load
 from hedgerow import Ensemble, Schema
-from hedgerow.binning import base_grid
-from hedgerow.datasets import HOSPITAL_SCHEMA, hospital_tables, joined
+from hedgerow.data.binning import base_grid
+from hedgerow.data.datasets import HOSPITAL_SCHEMA, hospital_tables, joined
+from hedgerow.data.tables import Rows, rows_of
 from hedgerow.explain import BAND, Shape, explain
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.settings import Privacy
-from hedgerow.tables import Rows, rows_of
 from hedgerow.testing import noise_off
 
 RESULTS = Path(__file__).parent / "results" / "bands.json"

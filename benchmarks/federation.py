@@ -24,6 +24,8 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import rows_of
 from hedgerow.deployment.trying import Houses, parts_of
 from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
@@ -31,9 +33,7 @@ from hedgerow.federation.nvflare.engine import NvflareEngine
 from hedgerow.gate import Gate
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.ledger import Ledger
-from hedgerow.schema import Schema
 from hedgerow.settings import Privacy
-from hedgerow.tables import rows_of
 from hedgerow.traffic import traffic
 
 RESULT = Path(__file__).parent / "results" / "federation.json"

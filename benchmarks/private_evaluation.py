@@ -23,12 +23,12 @@ from rich.table import Table
 from sklearn.metrics import roc_auc_score
 
 from hedgerow import Ledger, Privacy, PrivateBoostingClassifier, Schema, local_federation
+from hedgerow.data.tables import Rows, rows_of
 from hedgerow.evaluation import evaluate, evaluation_plan
 from hedgerow.evaluation.program import LEAST_PROBABILITY
 from hedgerow.gate import Gate
 from hedgerow.inputs import split_rows
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.tables import Rows, rows_of
 
 OUT = Path(__file__).parent / "results" / "private_evaluation.json"
 MEASURES = ("auc", "accuracy", "log_loss", "calibration_error", "rows")

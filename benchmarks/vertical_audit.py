@@ -24,11 +24,11 @@ from rich.console import Console
 from rich.table import Table
 
 from fedxgboost.cells import DEPTH, RATE, TREES, Cell, folder, settings_of, table
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.rng import Generator, stream
+from hedgerow.data.schema import Categorical, Schema
+from hedgerow.data.tables import Rows
 from hedgerow.model.routing import routes_of
-from hedgerow.rng import Generator, stream
-from hedgerow.schema import Categorical, Schema
-from hedgerow.tables import Rows
 from hedgerow.vertical.audit import (
     AuditSettings,
     SeenSplit,

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from hedgerow import PrivateBoostingClassifier, Schema
-from hedgerow.schema import Categorical, Label
+from hedgerow.data.schema import Categorical, Label
 
 RESULT = Path(__file__).resolve().parent / "results" / "wide_sparse.json"
 

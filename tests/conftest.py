@@ -13,6 +13,8 @@ import pytest
 from numpy.typing import NDArray
 from xdist.scheduler import LoadScopeScheduling
 
+from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema
+from hedgerow.data.tables import Rows, rows_of
 from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
@@ -20,9 +22,7 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.plan import Plan
-from hedgerow.schema import Categorical, Label, Numeric, Ordinal, Schema
 from hedgerow.settings import Privacy
-from hedgerow.tables import Rows, rows_of
 from tests import slow
 from tests.compiling import compile_together
 

@@ -14,14 +14,14 @@ import pytest
 from hedgerow.advice import Curve, Facts, Point, epsilon_for_error, expected_error, simulate
 from hedgerow.advice.picture import HEIGHT, Dot, Picture
 from hedgerow.advice.simulation import measured, metric_for, scaled
+from hedgerow.data.schema import Schema, Unit
+from hedgerow.data.tables import rows_of
 from hedgerow.errors import SettingsError
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
 from hedgerow.growing import boost
 from hedgerow.privacy.ledger import Ledger
-from hedgerow.schema import Schema, Unit
 from hedgerow.settings import Privacy
-from hedgerow.tables import rows_of
 
 SCHEMA = Schema.from_bounds({"a": (0, 1), "b": (0, 1)}, classes=[0, 1])
 NUMBERS = Schema.from_bounds({"a": (0, 1), "b": (0, 1)}, label_bounds=(0, 50))

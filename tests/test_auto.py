@@ -14,7 +14,10 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.rng import stream
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import rows_of
 from hedgerow.errors import SettingsError, SlotSpent
 from hedgerow.gate import Gate
 from hedgerow.growing.auto import rule_for
@@ -36,23 +39,13 @@ from hedgerow.growing.auto.start import (
     known_classes,
 )
 from hedgerow.growing.auto.tables import TAUS as TABLE_TAUS
-from hedgerow.growing.auto.tables import (
-    Spread,
-    Tables,
-    leading,
-    line_factor,
-    overlap,
-    weigh,
-)
+from hedgerow.growing.auto.tables import Spread, Tables, leading, line_factor, overlap, weigh
 from hedgerow.kernels import cells
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Tree
 from hedgerow.presets import plan_for
 from hedgerow.queries import n_bins_of
-from hedgerow.rng import stream
-from hedgerow.schema import Schema
 from hedgerow.settings import Privacy, Settings
-from hedgerow.tables import rows_of
 from tests.conftest import MIXED, mixed_table
 
 GRID = base_grid(MIXED)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hedgerow.binning import (
+from hedgerow.data.binning import (
     MISSING,
     UNKNOWN,
     Codes,
@@ -23,7 +23,7 @@ from hedgerow.binning import (
     gather_codes,
     positions_of,
 )
-from hedgerow.schema import Categorical, Column, Label, Numeric, Ordinal, Schema
+from hedgerow.data.schema import Categorical, Column, Label, Numeric, Ordinal, Schema
 
 BOUNDS = st.floats(-1e37, 1e37, allow_nan=False)
 
@@ -249,7 +249,7 @@ def test_categories_match_by_text() -> None:
 
 def test_importing_binning_and_tables_loads_no_heavy_package() -> None:
     heavy = "{'pyarrow', 'pandas', 'polars', 'numba', 'scipy', 'sklearn'}"
-    program = f"import sys, hedgerow.binning, hedgerow.tables; print({heavy} & set(sys.modules))"
+    program = f"import sys, hedgerow.data.binning, hedgerow.data.tables; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "set()", done.stderr
 

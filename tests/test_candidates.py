@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema
+from hedgerow.data.tables import rows_of
 from hedgerow.errors import PlanError, SettingsError
 from hedgerow.growing.boost import wishes
 from hedgerow.growing.candidates import CANDIDATES, refine
 from hedgerow.growing.candidates.quantiles import equal_mass
 from hedgerow.growing.splits.totally_random import columns_to_cut
 from hedgerow.queries import ColumnCounts, ColumnHessians
-from hedgerow.schema import Categorical, Label, Numeric, Ordinal, Schema
 from hedgerow.settings import Privacy, Settings
-from hedgerow.tables import rows_of
 from hedgerow.testing import seeded
 from tests.conftest import MIXED, train
 from tests.oracle.parts import equal_mass_cuts, first_cuts, refined

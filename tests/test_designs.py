@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
 from hedgerow.errors import FormatError
 from hedgerow.growing.auto.designs import (
     _patterns,

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from hedgerow import gate as gate_module
+from hedgerow.data.schema import Label, Schema, Unit
+from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import HedgerowError, LedgerError, PlanError, SettingsError
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
@@ -25,10 +27,8 @@ from hedgerow.queries import LeafAverages, SplitChoices
 from hedgerow.queries.base import NO_TREES
 from hedgerow.queries.gradients import Gradients
 from hedgerow.queries.noise import noise_for
-from hedgerow.schema import Label, Schema, Unit
 from hedgerow.scores import RunningScores
 from hedgerow.settings import Privacy
-from hedgerow.tables import Rows, rows_of
 from hedgerow.testing import noise_off
 from tests.contracts.attacks import choices_of
 
@@ -290,7 +290,7 @@ def test_settings_that_make_no_sense_are_refused(
 
 
 def test_a_table_without_anything_to_cut_is_refused() -> None:
-    from hedgerow.schema import Ordinal
+    from hedgerow.data.schema import Ordinal
 
     schema = Schema((Ordinal("only", ("one",)),), Label("y", (0, 1)))
     with pytest.raises(HedgerowError, match="can be cut"):

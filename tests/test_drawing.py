@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.rng import stream
+from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema
 from hedgerow.growing.candidates import CANDIDATES
 from hedgerow.growing.splits.totally_random import totally_random
 from hedgerow.model.tree import Structure
-from hedgerow.rng import stream
-from hedgerow.schema import Categorical, Label, Numeric, Ordinal, Schema
 from tests.conftest import MIXED
 
 Place = tuple[Any, ...]  # of each column: (least, largest) number, or a set of categories

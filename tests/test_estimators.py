@@ -17,10 +17,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, Schema
+from hedgerow.data.tables import read_table
 from hedgerow.errors import SchemaError, SettingsError, TableError
 from hedgerow.losses import TREE_UPDATES
 from hedgerow.privacy.ledger import Ledger
-from hedgerow.tables import read_table
 from tests.conftest import MIXED, mixed_table
 
 Numbers = tuple[NDArray[np.float64], NDArray[np.int64]]

@@ -12,12 +12,9 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-from hedgerow import (
-    PrivateBoostingClassifier,
-    PrivateBoostingRegressor,
-    Schema,
-    evaluate_privately,
-)
+from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, Schema, evaluate_privately
+from hedgerow.data.schema import Unit
+from hedgerow.data.tables import rows_of
 from hedgerow.errors import FormatError, PlanError, Refused, SettingsError, SlotSpent
 from hedgerow.evaluation import Evaluation, evaluate, evaluation_plan
 from hedgerow.evaluation.program import LEAST_PROBABILITY
@@ -28,9 +25,7 @@ from hedgerow.model.tree import Tree, single_leaf
 from hedgerow.privacy.ledger import Budget, Ledger
 from hedgerow.privacy.reservation import Reservation
 from hedgerow.privacy.spending import spending
-from hedgerow.schema import Unit
 from hedgerow.settings import Privacy
-from hedgerow.tables import rows_of
 from hedgerow.testing import noise_off
 from tests.conftest import federation_of
 

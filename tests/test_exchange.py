@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import ExchangeFailed, FormatError
 from hedgerow.exchange import Agreement, Program, Step, talk
 from hedgerow.federation.base import Federation, RefusedBy, Reply
@@ -18,9 +20,7 @@ from hedgerow.limits import Limits
 from hedgerow.packing import pack, unpack
 from hedgerow.privacy.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.verify import verify
-from hedgerow.schema import Schema
 from hedgerow.statement import Disclosure
-from hedgerow.tables import Rows
 from hedgerow.wire import Message
 from tests.conftest import MIXED, mixed_rows, mixed_table, split_rows
 

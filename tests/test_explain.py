@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from hedgerow import Ensemble, PrivateBoostingClassifier
+from hedgerow.data.tables import encode_table, rows_of
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.explain import BAND, Explanation, edit, explain, rows
 from hedgerow.explain.cells import boxes_of, cells_of
 from hedgerow.explain.effects import effects_of
 from hedgerow.model.io import model_bytes, model_from_bytes
 from hedgerow.settings import Privacy
-from hedgerow.tables import encode_table, rows_of
 from hedgerow.testing import noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table, train
 from tests.oracle.runs import LABELS, schema_of, table_of

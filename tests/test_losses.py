@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hedgerow.data.schema import Label
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.kernels import loops
 from hedgerow.losses import Logistic, Softmax, Squared, loss_for, loss_named
-from hedgerow.schema import Label
 from hedgerow.settings import Settings
 from tests.contracts.attacks import GOLDEN, TIGHT
 from tests.oracle.parts import softmax

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hedgerow import frames
-from hedgerow.tables import Rows, rows_of
+from hedgerow.data import readers
+from hedgerow.data.tables import Rows, rows_of
 from tests.conftest import MIXED, mixed_table
 
 N_ROWS, N_COLUMNS, N_PIECES = 200_000, 100, 4
@@ -71,14 +71,14 @@ def same(one: Rows, two: Rows) -> bool:
 
 
 def n_batches(path: Path) -> int:
-    return sum(1 for _ in frames.stream_of(path, "table").batches([0]))
+    return sum(1 for _ in readers.stream_of(path, "table").batches([0]))
 
 
 def test_parquet_in_row_groups_gives_the_codes_of_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frames, "_BATCH", 700)
-    monkeypatch.setattr(frames, "_COLUMNS", 2)
+    monkeypatch.setattr(readers, "_BATCH", 700)
+    monkeypatch.setattr(readers, "_COLUMNS", 2)
     table, path = pa.table(mixed_table(3_000, seed=4)), tmp_path / "table.parquet"
     pq.write_table(table, path, row_group_size=1_000)
     assert pq.ParquetFile(path).num_row_groups == 3
@@ -89,7 +89,7 @@ def test_parquet_in_row_groups_gives_the_codes_of_memory(
 def test_csv_in_blocks_gives_the_codes_of_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frames, "_CSV_BLOCK", 1 << 14)
+    monkeypatch.setattr(readers, "_CSV_BLOCK", 1 << 14)
     table, path = pa.table(mixed_table(3_000, seed=5)), tmp_path / "table.csv"
     table.to_pandas().to_csv(path, index=False)
     assert n_batches(path) > 4

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import rows_of
 from hedgerow.errors import FormatError
 from hedgerow.losses import TREE_UPDATES
 from hedgerow.model import stacking
@@ -21,10 +23,8 @@ from hedgerow.model.io import model_bytes, model_from_bytes
 from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.tree import Structure, Tree, single_leaf
 from hedgerow.packing import pack, unpack
-from hedgerow.schema import Schema
 from hedgerow.settings import Privacy
 from hedgerow.statement import Disclosure, Statement
-from hedgerow.tables import rows_of
 from hedgerow.testing import noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table, train
 from tests.oracle.runs import LABELS, run, schema_of, table_of

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from hedgerow import kernels
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.tables import Rows
 from hedgerow.growing.cart import Cut, GrowingTree
 from hedgerow.queries import NO_TREES, NodeHistograms, node_histograms
 from hedgerow.queries.cuts import n_bins_of
-from hedgerow.tables import Rows
 from tests.conftest import MIXED, mixed_rows, mixed_table
 from tests.test_routing import random_cut
 

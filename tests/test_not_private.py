@@ -12,8 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from hedgerow import PrivateBoostingClassifier, local_federation
-from hedgerow.binning import base_grid
 from hedgerow.cli.app import app
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import rows_of
 from hedgerow.errors import SettingsError
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates.not_private import exact_cuts
@@ -21,9 +23,7 @@ from hedgerow.model.io import read_model
 from hedgerow.presets import method_named, plan_for, with_exact_cuts
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.plan import Plan
-from hedgerow.schema import Schema
 from hedgerow.settings import Privacy, Settings
-from hedgerow.tables import rows_of
 
 NAME = "quantiles-not-private"
 METHOD = "random-trees"

@@ -13,18 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from hedgerow.data.persons import PersonCounts, Places, places_of, rows_per_person, rows_that_count
+from hedgerow.data.schema import Label, Schema, Unit
+from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import SchemaError, TableError
 from hedgerow.gate import Gate
 from hedgerow.losses import TREE_UPDATES
 from hedgerow.party import Party
-from hedgerow.persons import PersonCounts, Places, places_of, rows_per_person, rows_that_count
 from hedgerow.presets import plan_for
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.queries import QUERIES, LabelSums, SumQuery
 from hedgerow.queries.noise import noise_for
-from hedgerow.schema import Label, Schema, Unit
 from hedgerow.settings import Privacy
-from hedgerow.tables import Rows, rows_of
 from tests.conftest import federation_of, split_rows
 from tests.contracts.attacks import ATTACKS, SCHEMAS, saturated, with_steps
 from tests.oracle.parts import kept_rows

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from hedgerow import Ensemble, Ledger, PrivateTreeClassifier, Schema
+from hedgerow.data.schema import Categorical, Label, Numeric
+from hedgerow.data.tables import rows_of
 from hedgerow.errors import FormatError
 from hedgerow.evaluation.result import (
     CalibrationPoint,
@@ -29,10 +31,8 @@ from hedgerow.privacy.spending import set_budget
 from hedgerow.report import facts_of, report_html
 from hedgerow.report.charts import calibration_svg
 from hedgerow.report.effects import effects_section, pairs_section
-from hedgerow.schema import Categorical, Label, Numeric
 from hedgerow.settings import Privacy
 from hedgerow.statement import Statement
-from hedgerow.tables import rows_of
 from hedgerow.testing import noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table, train
 

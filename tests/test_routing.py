@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.binning import Codes, base_grid, gather_codes
+from hedgerow.data.binning import Codes, base_grid, gather_codes
+from hedgerow.data.schema import Categorical, Label, Numeric, Schema
 from hedgerow.growing.cart import Cut, GrowingTree
 from hedgerow.model import pieces, routing
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Structure, member_words, single_leaf
-from hedgerow.schema import Categorical, Label, Numeric, Schema
 from tests.conftest import MIXED
 
 GRID = base_grid(MIXED)

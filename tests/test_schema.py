@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema, Unit, text_of
 from hedgerow.errors import FormatError, SchemaError
-from hedgerow.schema import Categorical, Label, Numeric, Ordinal, Schema, Unit, text_of
 from tests.conftest import MIXED
 
 names = st.text("abcdefgh é-_.", min_size=1, max_size=6).filter(str.strip)

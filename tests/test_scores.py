@@ -11,12 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from hedgerow import kernels
+from hedgerow.data.rng import stream
 from hedgerow.growing.candidates import uniform
 from hedgerow.growing.splits.totally_random import totally_random
 from hedgerow.model.routing import Routes
 from hedgerow.model.tree import Tree
 from hedgerow.queries import NO_TREES, EnsembleRef, LeafSums
-from hedgerow.rng import stream
 from hedgerow.scores import RunningScores
 from tests.attacks.rig import SCHEMA, some_rows
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hedgerow.binning import base_grid, gather_codes
+from hedgerow.data.binning import base_grid, gather_codes
+from hedgerow.data.schema import Label, Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.queries import NO_TREES, LeafAverages, SplitChoices, leaf_averages, split_choices
 from hedgerow.queries.gradients import Gradients
-from hedgerow.schema import Label, Schema
-from hedgerow.tables import Rows
 from hedgerow.testing import check_neighbours, check_query
 from tests.contracts.attacks import SCHEMAS, choices_of, saturated, three_leaves
 

@@ -16,12 +16,12 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hedgerow import tables
-from hedgerow.binning import Codes, base_grid, encode_numeric
+from hedgerow.data import tables
+from hedgerow.data.binning import Codes, base_grid, encode_numeric
+from hedgerow.data.readers import Frame, Stream
+from hedgerow.data.schema import Categorical, Column, Label, Numeric, Ordinal, Schema, Unit
+from hedgerow.data.tables import Rows, encode_table, read_table, rows_of, target_of
 from hedgerow.errors import TableError
-from hedgerow.frames import Frame, Stream
-from hedgerow.schema import Categorical, Column, Label, Numeric, Ordinal, Schema, Unit
-from hedgerow.tables import Rows, encode_table, read_table, rows_of, target_of
 
 SCHEMA = Schema(
     (

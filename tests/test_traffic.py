@@ -13,6 +13,8 @@ import pytest
 
 from hedgerow import traffic as module
 from hedgerow.cli.screen import size_text
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import PlanError
 from hedgerow.federation.base import Federation
 from hedgerow.gate import Gate
@@ -20,9 +22,7 @@ from hedgerow.presets import METHODS, Method, method_named, plan_for
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.plan import Plan, Slot
 from hedgerow.queries import QUERIES
-from hedgerow.schema import Schema
 from hedgerow.settings import Privacy
-from hedgerow.tables import Rows, rows_of
 from hedgerow.traffic import OPENING_ROUNDS, Traffic, traffic
 from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table, promise, split_rows
 from tests.oracle.runs import LABELS, schema_of, table_of

@@ -12,6 +12,8 @@ import pytest
 from sklearn.base import clone
 
 from hedgerow import Ensemble, PrivateTreeClassifier, Schema, export_text, plot_tree
+from hedgerow.data.rng import stream
+from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal
 from hedgerow.errors import SchemaError, SettingsError
 from hedgerow.estimators import PrivateBoostingClassifier
 from hedgerow.federation.base import Federation, Total
@@ -26,8 +28,6 @@ from hedgerow.queries.noise import Noise
 from hedgerow.readable import TreeView, export_rules, tree_svg
 from hedgerow.readable.conditions import Side, merged, number
 from hedgerow.readable.layout import HEIGHT, WIDTH, layout_of
-from hedgerow.rng import stream
-from hedgerow.schema import Categorical, Label, Numeric, Ordinal
 from tests.conftest import MIXED, mixed_table
 
 STAYS = Schema(

@@ -13,13 +13,13 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, Schema
+from hedgerow.data.tables import rows_of
 from hedgerow.errors import HedgerowError, PlanError, SettingsError
 from hedgerow.gate import Gate, start_trees
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import plan_for
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.settings import Privacy
-from hedgerow.tables import rows_of
 from hedgerow.testing import noise_off
 from tests.conftest import MIXED, federation_of, mixed_table
 

@@ -14,7 +14,7 @@ from sklearn.datasets import make_classification, make_regression
 from accuracy.data import Data, Split, frame_for_trees, is_present, split_of
 from accuracy.data import load as load_table
 from hedgerow import Schema
-from hedgerow.tables import rows_of
+from hedgerow.data.tables import rows_of
 
 REAL = ("covtype", "adult", "abalone")
 MADE_UP = ("synthetic-classes", "synthetic-numbers")

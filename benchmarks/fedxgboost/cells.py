@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.schema import Categorical, Schema
+from hedgerow.data.tables import Rows, rows_of
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.schema import Categorical, Schema
-from hedgerow.tables import Rows, rows_of
 from hedgerow.vertical.model import merged
 from hedgerow.vertical.run import train
 from hedgerow.vertical.settings import VerticalSettings
@@ -121,7 +121,7 @@ def _processor() -> float:
 
 
 def _scores(model: Ensemble, rows: Rows) -> NDArray[np.float64]:
-    from hedgerow.binning import base_grid
+    from hedgerow.data.binning import base_grid
     from hedgerow.model.routing import routes_of
 
     found = np.zeros((rows.n_rows, 1))
@@ -133,7 +133,7 @@ def _scores(model: Ensemble, rows: Rows) -> NDArray[np.float64]:
 
 def losses(model: Ensemble, rows: Rows) -> list[float]:
     """The mean log loss on training rows after each tree."""
-    from hedgerow.binning import base_grid
+    from hedgerow.data.binning import base_grid
     from hedgerow.model.routing import routes_of
 
     scores, found = np.zeros((rows.n_rows, 1)), []

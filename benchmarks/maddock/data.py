@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from sklearn.model_selection import train_test_split
 
 from hedgerow import Schema
-from hedgerow.schema import Categorical, Column, Numeric, Ordinal
-from hedgerow.tables import Rows, rows_of
+from hedgerow.data.schema import Categorical, Column, Numeric, Ordinal
+from hedgerow.data.tables import Rows, rows_of
 
 DATASETS = ("bank", "credit1", "credit2", "adult", "higgs", "nomao6")
 CODED = ("adult", "bank")  # the authors turn every column of these into codes, numbers too

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy import mechanisms
@@ -18,10 +20,8 @@ from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.reservation import Release
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery
 from hedgerow.queries.noise import noise_for, priced_for
-from hedgerow.schema import Schema
 from hedgerow.settings import Privacy
 from hedgerow.statement import Statement
-from hedgerow.tables import Rows
 from hedgerow.testing import seeded
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
-from hedgerow.schema import Schema
-from hedgerow.tables import rows_of
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import rows_of
 from private_tree.bare import tree_of
 
 PARTIES = 5

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from hedgerow import Schema
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.tables import Rows, rows_of
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.routing import routes_of
 from hedgerow.similarity.run import published_bytes, train
 from hedgerow.similarity.settings import SimilaritySettings
-from hedgerow.tables import Rows, rows_of
 
 DATASETS = ("a9a", "codrna", "real_sim", "ijcnn1", "susy", "higgs")
 PREPARATION = ("greet", "hash", "search")

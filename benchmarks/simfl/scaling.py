@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from hedgerow import Schema
+from hedgerow.data.tables import rows_of
 from hedgerow.similarity.hashing import hash_family
 from hedgerow.similarity.neighbours import Pair, most_similar
-from hedgerow.tables import rows_of
 from simfl.cells import BASE, dealt, measured
 
 COLUMNS, PARTIES, SAMPLE = 28, 10, 200

@@ -13,8 +13,8 @@ import numpy as np
 import xgboost
 
 from hedgerow import PrivateBoostingClassifier, Schema
+from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal
 from hedgerow.export import feature_names, feature_types
-from hedgerow.schema import Categorical, Label, Numeric, Ordinal
 
 with warnings.catch_warnings():  # of what it imports itself
     warnings.simplefilter("ignore")

@@ -19,7 +19,7 @@ _HOMES = {
     "PrivateBoostingClassifier": "hedgerow.estimators",
     "PrivateBoostingRegressor": "hedgerow.estimators",
     "PrivateTreeClassifier": "hedgerow.tree_estimator",
-    "Schema": "hedgerow.schema",
+    "Schema": "hedgerow.data.schema",
     "SimilarityBoostingClassifier": "hedgerow.similarity_estimators",
     "SimilarityBoostingRegressor": "hedgerow.similarity_estimators",
     "SimilarityMemory": "hedgerow.similarity.memory",
@@ -35,6 +35,7 @@ _HOMES = {
 __all__ = [*sorted(_HOMES), "__version__"]
 
 if TYPE_CHECKING:
+    from hedgerow.data.schema import Schema as Schema
     from hedgerow.estimators import PrivateBoostingClassifier as PrivateBoostingClassifier
     from hedgerow.estimators import PrivateBoostingRegressor as PrivateBoostingRegressor
     from hedgerow.evaluation import Evaluation as Evaluation
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from hedgerow.private_evaluation import evaluate_privately as evaluate_privately
     from hedgerow.readable import export_text as export_text
     from hedgerow.readable import plot_tree as plot_tree
-    from hedgerow.schema import Schema as Schema
     from hedgerow.settings import Privacy as Privacy
     from hedgerow.similarity.memory import SimilarityMemory as SimilarityMemory
     from hedgerow.similarity_estimators import (
@@ -61,9 +61,7 @@ if TYPE_CHECKING:
     from hedgerow.vertical_estimators import (
         VerticalBoostingClassifier as VerticalBoostingClassifier,
     )
-    from hedgerow.vertical_estimators import (
-        VerticalBoostingRegressor as VerticalBoostingRegressor,
-    )
+    from hedgerow.vertical_estimators import VerticalBoostingRegressor as VerticalBoostingRegressor
 
 
 def __getattr__(name: str) -> Any:

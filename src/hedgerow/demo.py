@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.datasets import (
+from hedgerow.data.datasets import (
     HOSPITAL_SCHEMA,
     VISIT_SCHEMA,
     Table,
@@ -24,16 +24,16 @@ from hedgerow.datasets import (
     split_table,
     visit_tables,
 )
+from hedgerow.data.rng import stream
+from hedgerow.data.schema import Numeric, Schema
+from hedgerow.data.tables import Rows, rows_of
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.spending import spending
-from hedgerow.rng import stream
-from hedgerow.schema import Numeric, Schema
 from hedgerow.settings import Privacy
-from hedgerow.tables import Rows, rows_of
 
 DELTA = 1e-6
 TEST_SHARE = 0.2

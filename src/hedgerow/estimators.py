@@ -9,25 +9,20 @@ from typing import Any, Self
 
 import numpy as np
 
+from hedgerow.data.schema import Schema, Value
+from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import SettingsError
 from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
 from hedgerow.fitted import Fitted, FittedClassifier, FittedRegressor
 from hedgerow.gate import Gate, Progress
-from hedgerow.inputs import (
-    check_fit,
-    is_dask,
-    is_named,
-    split_rows,
-)
+from hedgerow.inputs import check_fit, is_dask, is_named, split_rows
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import check_party_count, method_named, plan_for, with_exact_cuts
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.plan import Plan
-from hedgerow.schema import Schema, Value
 from hedgerow.settings import Privacy, Settings, spare_for
 from hedgerow.statement import Disclosure
-from hedgerow.tables import Rows, rows_of
 
 _PRIVACY = {f.name for f in fields(Privacy)} - {"epsilon", "delta", "trust"}
 _SETTINGS = {f.name for f in fields(Settings)}

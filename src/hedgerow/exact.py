@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.binning import ColumnGrid
+from hedgerow.data.binning import ColumnGrid
 from hedgerow.losses import Loss
 from hedgerow.model.tree import member_words
 

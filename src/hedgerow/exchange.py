@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.packing import canonical_json, digest
-from hedgerow.schema import Schema
 from hedgerow.statement import Disclosure
-from hedgerow.tables import Rows
 
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")  # it stands in logs and file names
 

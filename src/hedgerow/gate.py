@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.schema import Schema
 from hedgerow.errors import PlanError, SlotSpent
 from hedgerow.failpoints import fail_point
 from hedgerow.federation.base import Federation, PartiesLost, RefusedBy, Total
@@ -22,7 +23,6 @@ from hedgerow.privacy.plan import Plan, Slot
 from hedgerow.privacy.reservation import Release, Reservation
 from hedgerow.queries import EnsembleRef, SplitChoices, SumQuery, query_bytes, size_of
 from hedgerow.queries.noise import Noise, noise_for, part_of_retry, priced_for, released_blocks
-from hedgerow.schema import Schema
 from hedgerow.statement import Disclosure, Statement
 
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from hedgerow.data.readers import stream_of
+from hedgerow.data.schema import Schema, Value
+from hedgerow.data.tables import Rows
 from hedgerow.errors import SchemaError, TableError
-from hedgerow.frames import stream_of
-from hedgerow.schema import Schema, Value
-from hedgerow.tables import Rows
 
 
 def names_of(X: Any) -> list[str] | None:

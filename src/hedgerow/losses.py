@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
+from hedgerow.data.schema import Label
 from hedgerow.errors import FormatError
-from hedgerow.schema import Label
 
 Update = Literal["newton", "gradient", "averaging", "slope", "count"]
 UPDATES = {

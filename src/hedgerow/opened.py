@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from hedgerow.data.schema import Schema
 from hedgerow.errors import LedgerError, LedgerWriteFailed, PlanError, SlotSpent
 from hedgerow.limits import least_parties
 from hedgerow.privacy.identity import Announcement, Roster
@@ -16,7 +17,6 @@ from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.reservation import Reservation
 from hedgerow.queries import size_of
 from hedgerow.queries.noise import priced_for
-from hedgerow.schema import Schema
 from hedgerow.wire import Ask, Once, Refusal
 
 

@@ -18,12 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import wire
+from hedgerow.data.persons import rows_per_person
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import BudgetExceeded, HedgerowError, LedgerWriteFailed, PlanError, TableError
 from hedgerow.exchange import MemoryShelf, ProgramFactory, Shelf
 from hedgerow.failpoints import fail_point
 from hedgerow.limits import Approvals, Event, Limits
 from hedgerow.opened import OpenedRun, check_agreed, read_plan
-from hedgerow.persons import rows_per_person
 from hedgerow.privacy import mechanisms
 from hedgerow.privacy.coins import Coins
 from hedgerow.privacy.identity import Announcement, Identity, Roster, digest_of
@@ -35,10 +37,8 @@ from hedgerow.privacy.refusals import Refusals
 from hedgerow.privacy.reservation import Reservation
 from hedgerow.queries import step_trees
 from hedgerow.queries.noise import priced_for
-from hedgerow.schema import Schema
 from hedgerow.scores import Holding, RunningScores
 from hedgerow.spoken import Answer, Replying, Spoken, Steps, finished
-from hedgerow.tables import Rows
 from hedgerow.talks import Talks
 from hedgerow.wire import Ask, Message, Refusal
 
@@ -51,7 +51,7 @@ class Party:
     Parameters
     ----------
     name : party name, as in the roster
-    rows : rows already checked against the schema (see `hedgerow.tables.rows_of`), or whatever
+    rows : rows already checked against the schema (see `hedgerow.data.tables.rows_of`), or whatever
         holds them elsewhere and gives exact sums
     schema : the public schema all parties agreed on
     ledger : where this party's charges go; in-process parties may share one

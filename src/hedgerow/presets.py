@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from hedgerow.data.rng import fresh_seed
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import SettingsError
 from hedgerow.gate import Gate
 from hedgerow.growing import auto, boost, dp_xgboost, private_tree
@@ -14,10 +17,7 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.plan import Later, Plan, Wish, make_plan
 from hedgerow.privacy.pure import OnPaths
 from hedgerow.queries.noise import check_unit
-from hedgerow.rng import fresh_seed
-from hedgerow.schema import Schema
 from hedgerow.settings import Privacy, Settings, with_values
-from hedgerow.tables import Rows
 
 _ALL = frozenset(Settings.__dataclass_fields__)
 _AUTO = frozenset({"rows_hint", "monotone", "warm_start", "warm_start_says"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any
 
+from hedgerow.data.tables import rows_of
 from hedgerow.errors import SettingsError
 from hedgerow.evaluation import Evaluation, evaluate, evaluation_plan
 from hedgerow.federation.local import local_federation
@@ -14,7 +15,6 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import check_party_count
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.settings import Privacy
-from hedgerow.tables import rows_of
 
 
 def evaluate_privately(

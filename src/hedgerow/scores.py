@@ -13,14 +13,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.losses import loss_for
 from hedgerow.model.routing import Routes, shared_routes
 from hedgerow.model.tree import Tree, check_trees
 from hedgerow.privacy.coins import Coins
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, step_trees
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
 
 
 class Holding(Protocol):

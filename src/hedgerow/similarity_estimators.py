@@ -7,16 +7,16 @@ from typing import Any, Self
 
 import numpy as np
 
+from hedgerow.data.rng import fresh_seed
+from hedgerow.data.schema import Schema, Value
+from hedgerow.data.tables import rows_of
 from hedgerow.errors import SettingsError
 from hedgerow.exact_estimators import ExactBoosting
 from hedgerow.fitted import FittedClassifier, FittedRegressor
 from hedgerow.inputs import check_fit, is_named, split_rows
-from hedgerow.rng import fresh_seed
-from hedgerow.schema import Schema, Value
 from hedgerow.similarity.memory import SimilarityMemory
 from hedgerow.similarity.run import train
 from hedgerow.similarity.settings import SimilaritySettings
-from hedgerow.tables import rows_of
 
 
 class _SimilarityBoosting(ExactBoosting):

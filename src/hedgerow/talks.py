@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from hedgerow import wire
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import HedgerowError
 from hedgerow.exchange import Agreement, Program, ProgramFactory, Shelf, Step, check_letters
 from hedgerow.limits import Limits
@@ -24,8 +26,6 @@ from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.masks import MaskKeys
 from hedgerow.privacy.peers import Peers
 from hedgerow.privacy.spending import label_spending
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
 from hedgerow.wire import Message, Refusal
 
 MOST_LETTERS = 10_000

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.rng import stream
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.federation.base import Federation
 from hedgerow.losses import loss_for
 from hedgerow.privacy.mechanisms import noise_from
 from hedgerow.privacy.plan import Wish, make_plan
 from hedgerow.queries import LabelSums, SumQuery, size_of, step_trees
 from hedgerow.queries.noise import needs_exact_sums, noise_for
-from hedgerow.rng import stream
-from hedgerow.schema import Schema
 from hedgerow.settings import Privacy, Settings
-from hedgerow.tables import Rows
 
 
 class _Off:

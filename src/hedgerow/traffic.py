@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import wire
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Categorical, Numeric, Ordinal, Schema
 from hedgerow.errors import PlanError
 from hedgerow.losses import Loss, Squared, loss_for
 from hedgerow.model.stacking import stack, stack_trees
@@ -53,7 +54,6 @@ from hedgerow.queries.stand_ins import (
     outcomes_stand_in,
     tree_stand_in,
 )
-from hedgerow.schema import Categorical, Numeric, Ordinal, Schema
 from hedgerow.spoken import Answer
 from hedgerow.wire import Ask, Message
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.data.schema import Schema, Value
+from hedgerow.data.tables import Rows
 from hedgerow.errors import SettingsError
 from hedgerow.estimators import PrivateBoostingClassifier, settings_given
 from hedgerow.presets import check_party_count, plan_for
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.plan import Plan
 from hedgerow.readable import TreeView, export_rules, export_text, plot_tree, tree_svg
-from hedgerow.schema import Schema, Value
 from hedgerow.settings import Privacy, spare_for
-from hedgerow.tables import Rows
 
 
 class PrivateTreeClassifier(PrivateBoostingClassifier):

@@ -10,7 +10,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema, Value
+from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import SettingsError
 from hedgerow.exact_estimators import ExactBoosting
 from hedgerow.federation.base import Federation
@@ -18,16 +20,9 @@ from hedgerow.federation.exchanging import Conversation
 from hedgerow.fitted import FittedClassifier, FittedRegressor
 from hedgerow.inputs import check_fit, is_named
 from hedgerow.privacy.ledger import Ledger
-from hedgerow.schema import Schema, Value
-from hedgerow.tables import Rows, rows_of
 from hedgerow.vertical.bins import some_columns
 from hedgerow.vertical.model import Part, merged
-from hedgerow.vertical.run import (
-    agreement_for,
-    merged_from_reports,
-    predict_jointly,
-    train,
-)
+from hedgerow.vertical.run import agreement_for, merged_from_reports, predict_jointly, train
 from hedgerow.vertical.settings import VerticalSettings
 
 

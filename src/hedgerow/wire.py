@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.schema import Schema
 from hedgerow.errors import FormatError, HedgerowError, LedgerWriteFailed
 from hedgerow.model.stacking import stack_trees, unstack_trees
 from hedgerow.model.tree import Tree
@@ -23,7 +24,6 @@ from hedgerow.privacy.identity import Identity, Roster, signed_by
 from hedgerow.privacy.plan import Plan
 from hedgerow.queries import SumQuery, query_bytes, query_from_bytes
 from hedgerow.queries.noise import Noise, noise_for
-from hedgerow.schema import Schema
 
 VERSION = 5
 SIGNED = 128  # letters of a signature

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from hedgerow import wire
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows, rows_of
 from hedgerow.federation.engine import Reply
 from hedgerow.federation.local import LocalEngine
 from hedgerow.limits import Limits
@@ -22,9 +24,7 @@ from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.verify import verify
 from hedgerow.queries import LabelSums, SumQuery
 from hedgerow.queries.noise import noise_for
-from hedgerow.schema import Schema
 from hedgerow.settings import Privacy
-from hedgerow.tables import Rows, rows_of
 from hedgerow.wire import Ask, Message
 
 SCHEMA = Schema.from_bounds({"age": (0, 100), "dose": (0, 1)}, classes=[0, 1])

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import rows_of
 from hedgerow.evaluation import evaluate, evaluation_plan
 from hedgerow.federation.base import RefusedBy
 from hedgerow.federation.local import local_federation
@@ -18,10 +20,8 @@ from hedgerow.model.tree import single_leaf
 from hedgerow.party import Party
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.plan import Plan
-from hedgerow.schema import Schema
 from hedgerow.settings import Privacy
 from hedgerow.statement import Statement
-from hedgerow.tables import rows_of
 
 LABELS: dict[str, dict[str, Any]] = {
     "two": {"classes": [0, 1]}, "three": {"classes": [0, 1, 2]}, "number": {"label_bounds": (0, 2)},

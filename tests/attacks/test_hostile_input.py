@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hedgerow.data.schema import Schema
+from hedgerow.data.schema_toml import read_schema
 from hedgerow.deployment.limits import read_limits
 from hedgerow.errors import HedgerowError
 from hedgerow.evaluation.result import Evaluation, Findings, Measure
@@ -28,8 +30,6 @@ from hedgerow.privacy.identity import Announcement, Roster
 from hedgerow.privacy.plan import Plan
 from hedgerow.queries import NO_TREES, ColumnCounts, LabelSums, LeafSums, query_from_bytes
 from hedgerow.queries import query_bytes as to_bytes
-from hedgerow.schema import Schema
-from hedgerow.schema_toml import read_schema
 from hedgerow.statement import Statement
 from hedgerow.wire import Ask, Message
 from tests.attacks.rig import SCHEMA, Rig, word

@@ -13,13 +13,13 @@ import pytest
 from typer.testing import CliRunner
 
 from hedgerow.cli.app import app
+from hedgerow.data.schema import Categorical, Label, Numeric, Schema
 from hedgerow.errors import FormatError, HedgerowError
 from hedgerow.evaluation.result import Confusion, Evaluation, Findings, Measure
 from hedgerow.explain import explain
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Structure, Tree, member_words, single_leaf
 from hedgerow.report import report_html
-from hedgerow.schema import Categorical, Label, Numeric, Schema
 from hedgerow.statement import Disclosure, Statement
 
 ESCAPE = chr(27) + "]0;owned" + chr(7) + chr(27) + "[2J"

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from hedgerow import wire
+from hedgerow.data.schema import Schema
 from hedgerow.federation.kit import Kit
 from hedgerow.limits import Limits
 from hedgerow.party import Party
@@ -29,7 +30,6 @@ from hedgerow.privacy.ledger import Budget, Ledger, Line
 from hedgerow.privacy.masks import MaskKeys
 from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.refusals import MOST
-from hedgerow.schema import Schema
 from hedgerow.wire import Message
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 

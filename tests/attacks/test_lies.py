@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from hedgerow import wire
+from hedgerow.data.schema import Schema
 from hedgerow.limits import Limits
 from hedgerow.packing import pack, unpack
 from hedgerow.party import Party
@@ -17,7 +18,6 @@ from hedgerow.presets import plan_for
 from hedgerow.privacy.identity import Announcement, Identity, Roster
 from hedgerow.privacy.ledger import Budget
 from hedgerow.queries import ColumnCounts, LabelSums
-from hedgerow.schema import Schema
 from hedgerow.settings import Privacy
 from hedgerow.wire import Message
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word

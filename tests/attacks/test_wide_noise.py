@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
 from hedgerow.errors import PlanError
 from hedgerow.party import Party
 from hedgerow.presets import plan_for

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hedgerow.cli.app import main
-from hedgerow.datasets import (
+from hedgerow.data.datasets import (
     HOSPITAL_SCHEMA,
     VISIT_SCHEMA,
     Table,
@@ -20,12 +20,12 @@ from hedgerow.datasets import (
     split_table,
     visit_tables,
 )
+from hedgerow.data.rng import stream
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import rows_of
 from hedgerow.demo import Score, draw
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.plan import Plan
-from hedgerow.rng import stream
-from hedgerow.schema import Schema
-from hedgerow.tables import rows_of
 from tests.slow import slow
 
 

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from hedgerow.cli.draft import drafted, nice_bounds
+from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema
+from hedgerow.data.tables import rows_of
 from hedgerow.errors import HedgerowError, TableError
-from hedgerow.schema import Categorical, Label, Numeric, Ordinal, Schema
-from hedgerow.tables import rows_of
 from tests.cli.conftest import Call, write_csv
 
 N = 60

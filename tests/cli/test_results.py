@@ -15,6 +15,7 @@ import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
 from hedgerow.cli.app import main
+from hedgerow.data.tables import read_table
 from hedgerow.errors import (
     BudgetExceeded,
     FormatError,
@@ -25,7 +26,6 @@ from hedgerow.errors import (
 )
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.settings import Privacy, Settings
-from hedgerow.tables import read_table
 from tests.cli.conftest import Call
 
 TREES = ("--method", "random-trees", "--trees", 3, "--depth", 2)
@@ -210,7 +210,7 @@ def test_an_unexpected_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch
     def broken(*_: object) -> None:
         raise ZeroDivisionError("not on purpose")
 
-    monkeypatch.setattr("hedgerow.schema.Schema.read", broken)
+    monkeypatch.setattr("hedgerow.data.schema.Schema.read", broken)
     monkeypatch.setattr(sys, "argv", ["hedgerow", "schema", "check", "schema.toml"])
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     with pytest.raises(ZeroDivisionError):

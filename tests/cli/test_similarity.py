@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.schema import Schema
 from tests.cli.conftest import Call, write_csv
 
 COMMON = ("similarity", "--schema", "schema.toml", "--data", "north.csv", "--data", "south.csv")

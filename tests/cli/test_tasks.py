@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hedgerow.data.schema import Label, Numeric, Schema
+from hedgerow.data.tables import read_table
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.schema import Label, Numeric, Schema
-from hedgerow.tables import read_table
 from tests.cli.conftest import Call, write_csv
 
 WORDS = ("--epsilon", 8, "--delta", "1e-5", "--seed", 1)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hedgerow.cli.parties import party_sources
+from hedgerow.data.tables import read_table
 from hedgerow.errors import (
     BudgetExceeded,
     HedgerowError,
@@ -19,7 +20,6 @@ from hedgerow.errors import (
 )
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.ledger import Ledger
-from hedgerow.tables import read_table
 from tests.cli.conftest import Call
 
 SMALL = (

@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import base_grid, gather_codes
+from hedgerow.data.binning import base_grid, gather_codes
+from hedgerow.data.rng import stream
+from hedgerow.data.schema import Label, Schema
+from hedgerow.data.tables import Rows
 from hedgerow.growing.candidates import CANDIDATES
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.growing.splits.growth import cut_of, possible_bins
@@ -41,9 +44,6 @@ from hedgerow.queries.leaf_averages import LEAF_RULES
 from hedgerow.queries.mixes import LARGEST, PLAIN, WIDEST
 from hedgerow.queries.split_choices import UTILITIES
 from hedgerow.queries.tree_nodes import NO_COLUMN, Asked
-from hedgerow.rng import stream
-from hedgerow.schema import Label, Schema
-from hedgerow.tables import Rows
 from tests.conftest import MIXED
 
 GOLDEN = (1 + math.sqrt(5)) / 2

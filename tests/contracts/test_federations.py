@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hedgerow.data.tables import Rows
 from hedgerow.errors import SumFailed
 from hedgerow.federation import base
 from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
 from hedgerow.privacy.masks import MaskKeys
-from hedgerow.tables import Rows
 from hedgerow.testing import check_federation
 from tests.conftest import MIXED, mixed_rows, mixed_table
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hedgerow.data.tables import rows_of
 from hedgerow.errors import LedgerError, PlanError
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates import CANDIDATES
@@ -21,7 +22,6 @@ from hedgerow.privacy.reservation import Reservation
 from hedgerow.privacy.verify import verify
 from hedgerow.queries import LabelSums
 from hedgerow.settings import Privacy
-from hedgerow.tables import rows_of
 from tests.conftest import (
     MIXED,
     federation_of,

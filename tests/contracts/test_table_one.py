@@ -17,14 +17,14 @@ import pytest
 from scipy.optimize import brentq
 
 from hedgerow import Ledger, local_federation
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import rows_of
 from hedgerow.gate import Gate
 from hedgerow.presets import METHODS, method_named, plan_for
 from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.reservation import Release
 from hedgerow.queries import SumQuery
-from hedgerow.schema import Schema
 from hedgerow.settings import Privacy
-from hedgerow.tables import rows_of
 from hedgerow.testing import noise_off
 
 M, T, D, S = 4, 6, 2, 3  # columns, trees, depth, rounds of refined candidates

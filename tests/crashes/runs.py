@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from hedgerow.data.schema import Schema
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.verify import verify
-from hedgerow.schema import Schema
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLED = -9

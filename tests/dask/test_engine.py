@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from distributed import Client
 
+from hedgerow.data.schema import Schema, Unit
+from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import SettingsError, SumFailed, TableError
 from hedgerow.federation.base import Federation
 from hedgerow.federation.dask import cluster, partitions, rows
@@ -30,9 +32,7 @@ from hedgerow.presets import METHODS, method_named, plan_for
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.verify import verify
-from hedgerow.schema import Schema, Unit
 from hedgerow.settings import Privacy
-from hedgerow.tables import Rows, rows_of
 from hedgerow.testing import check_federation, noise_off
 from tests.conftest import MIXED, Table, mixed_rows, mixed_table, promise, split_rows
 from tests.dask.conftest import write_files

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from hedgerow.data.schema import Schema
 from hedgerow.deployment.desk import ask_desk
 from hedgerow.deployment.limits import default_limits_text
 from hedgerow.deployment.trying import Houses, hedgerow
@@ -23,7 +24,6 @@ from hedgerow.limits import Limits
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.verify import verify
-from hedgerow.schema import Schema
 from tests.e2e.killing import kill, processes_of
 from tests.slow import slow
 

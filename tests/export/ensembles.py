@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from hedgerow.data.schema import Categorical, Column, Label, Numeric, Ordinal, Schema
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Structure, Tree, member_words
-from hedgerow.schema import Categorical, Column, Label, Numeric, Ordinal, Schema
 from hedgerow.statement import Statement
 
 STATEMENT = Statement("epsilon-delta", 1.0, 1e-6, "coordinator")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from hedgerow import PrivateBoostingClassifier, SimilarityBoostingClassifier
+from hedgerow.data.schema import Categorical, Numeric, Schema
 from hedgerow.errors import ExportError
 from hedgerow.export import FORMATS, to_matrix, to_sklearn, to_xgboost
 from hedgerow.export import ordering as ordering_module
@@ -21,7 +22,6 @@ from hedgerow.export.forest import forest_of
 from hedgerow.export.ordering import ordered
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree, single_leaf
-from hedgerow.schema import Categorical, Numeric, Schema
 from hedgerow.statement import Statement
 from tests.conftest import MIXED
 from tests.export.ensembles import LABELS, STATEMENT, edge_cases, random_tree

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hedgerow.data.schema import Categorical, Numeric, Ordinal, Schema
 from hedgerow.errors import TableError
 from hedgerow.export import to_matrix, to_xgboost
 from hedgerow.export.xgboost_json import category_names, feature_names
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.schema import Categorical, Numeric, Ordinal, Schema
 from tests.conftest import MIXED
 from tests.export.ensembles import LABELS, STATEMENT, edge_cases, random_tree
 from tests.export.runs import TABLE

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, PrivateTreeClassifier
+from hedgerow.data.schema import Categorical, Label, Schema
+from hedgerow.data.tables import read_table
 from hedgerow.export import FORMATS, to_matrix
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.schema import Categorical, Label, Schema
-from hedgerow.tables import read_table
 from tests.export.runs import predictions
 
 N_ROWS = 1200

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hedgerow.data.schema import Numeric, Schema
 from hedgerow.export import to_matrix, to_sklearn, to_xgboost
 from hedgerow.export.forest import forest_of
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.schema import Numeric, Schema
 from tests.conftest import MIXED
 from tests.export.ensembles import LABELS, STATEMENT, edge_cases, random_tree
 from tests.export.runs import TABLE, matrix_for_xgboost, mixed_model, numbers_of

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import Ledger, local_federation
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import PlanError
 from hedgerow.gate import Gate
 from hedgerow.growing.boost import _structure
@@ -21,9 +23,7 @@ from hedgerow.privacy.plan import Later, Wish, make_plan
 from hedgerow.privacy.reservation import Reservation
 from hedgerow.privacy.verify import verify
 from hedgerow.queries import NO_TREES, ColumnCounts, LabelSums, LeafSums, size_of
-from hedgerow.schema import Schema
 from hedgerow.settings import Privacy, Settings
-from hedgerow.tables import Rows, rows_of
 from hedgerow.testing import check_query, noise_off
 
 SCHEMA = Schema.from_bounds({f"x{j}": (0, 1) for j in range(24)}, classes=[0, 1])

@@ -12,6 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from hedgerow import Ledger, local_federation
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import rows_of
 from hedgerow.errors import PlanError
 from hedgerow.gate import Gate
 from hedgerow.growing.cart import Cut, GrowingTree
@@ -21,9 +23,7 @@ from hedgerow.privacy.paths import Paths, Priced
 from hedgerow.privacy.reservation import Reservation
 from hedgerow.queries import ClassHistograms, ImpurityBounds, impurity_bounds
 from hedgerow.queries.tree_nodes import NO_COLUMN, Asked
-from hedgerow.schema import Schema
 from hedgerow.settings import Privacy
-from hedgerow.tables import rows_of
 from hedgerow.testing import check_query, noise_off
 
 SCHEMA = Schema.from_bounds({f"x{j}": (0, 1) for j in range(12)}, classes=[0, 1])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from hedgerow.data.tables import Rows
 from hedgerow.federation.base import Federation, PartiesLost, Reply, Total
 from hedgerow.federation.local import local_federation
 from hedgerow.federation.nvflare import delivery
@@ -25,7 +26,6 @@ from hedgerow.privacy.plan import Wish, make_plan
 from hedgerow.queries import LabelSums, size_of
 from hedgerow.queries.noise import noise_for
 from hedgerow.settings import Privacy, Settings
-from hedgerow.tables import Rows
 from hedgerow.testing import check_federation, noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table
 from tests.nvflare.houses import NAMES, Handler, Houses, echo, is_alive

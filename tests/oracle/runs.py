@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Label, Schema
+from hedgerow.data.tables import Rows
 from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import method_named, plan_for
@@ -15,9 +17,7 @@ from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.reservation import Release
 from hedgerow.queries import ColumnHessians, SumQuery
-from hedgerow.schema import Label, Schema
 from hedgerow.settings import Privacy
-from hedgerow.tables import Rows
 from hedgerow.testing import noise_off
 from tests.conftest import MIXED, Table, federation_of, mixed_table
 from tests.oracle.reference import Expected, Reference, rows_of_table

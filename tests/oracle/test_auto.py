@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hedgerow.data.schema import Label, Schema
+from hedgerow.data.tables import Rows, rows_of
 from hedgerow.federation.base import Federation
 from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
@@ -17,10 +19,8 @@ from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.verify import verify
 from hedgerow.queries import SumQuery, step_trees
 from hedgerow.queries.noise import noise_for
-from hedgerow.schema import Label, Schema
 from hedgerow.scores import RunningScores
 from hedgerow.settings import Privacy
-from hedgerow.tables import Rows, rows_of
 from hedgerow.testing import noise_off, seeded
 from tests.conftest import federation_of, split_rows
 from tests.oracle.runs import LABELS, schema_of, table_of

@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.rng import stream
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows, rows_of
 from hedgerow.federation.base import Federation, Total
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates import CANDIDATES
@@ -22,10 +25,7 @@ from hedgerow.privacy.mechanisms import noise_from
 from hedgerow.privacy.plan import Plan
 from hedgerow.queries import ColumnCounts, LeafAverages, SplitChoices, SumQuery, query_bytes
 from hedgerow.queries.noise import Noise
-from hedgerow.rng import stream
-from hedgerow.schema import Schema
 from hedgerow.settings import Privacy, Settings
-from hedgerow.tables import Rows, rows_of
 from hedgerow.testing import noise_off
 from tests.conftest import federation_of, split_rows
 from tests.oracle.runs import schema_of, table_of

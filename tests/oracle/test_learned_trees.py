@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from hedgerow import Ledger, local_federation
+from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema
+from hedgerow.data.tables import rows_of
 from hedgerow.errors import SettingsError
 from hedgerow.gate import Gate
 from hedgerow.losses import TREE_UPDATES
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import METHODS, method_named, plan_for
 from hedgerow.privacy.verify import verify
-from hedgerow.schema import Categorical, Label, Numeric, Ordinal, Schema
 from hedgerow.settings import Privacy
-from hedgerow.tables import rows_of
 from hedgerow.testing import noise_off
 from tests.oracle.reference import leaf_of, rows_of_table
 
@@ -229,7 +229,7 @@ class Plain:
 
 
 def test_a_histogram_tree_is_the_greedy_tree() -> None:
-    from hedgerow.binning import base_grid
+    from hedgerow.data.binning import base_grid
     from hedgerow.growing.candidates import uniform
 
     schema, values = table("binary")

@@ -10,7 +10,9 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows, rows_of
 from hedgerow.gate import Gate
 from hedgerow.growing.private_tree.rule import tree_cuts
 from hedgerow.model.ensemble import Ensemble
@@ -19,9 +21,7 @@ from hedgerow.privacy.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.reservation import Reservation
 from hedgerow.privacy.verify import verify
 from hedgerow.queries.cuts import bin_of_codes
-from hedgerow.schema import Schema
 from hedgerow.settings import Privacy
-from hedgerow.tables import Rows, rows_of
 from hedgerow.testing import noise_off, seeded
 from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table, split_rows
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hedgerow import kernels
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.settings import Privacy
 from hedgerow.testing import noise_off, seeded

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hedgerow.data.rng import stream
+from hedgerow.data.schema import Schema
 from hedgerow.estimators import PrivateBoostingClassifier
 from hedgerow.federation.base import Federation, Total
 from hedgerow.gate import Gate
@@ -15,8 +17,6 @@ from hedgerow.losses import TREE_UPDATES
 from hedgerow.privacy.reservation import Release
 from hedgerow.queries import ColumnHessians, SumQuery, query_bytes, query_from_bytes, size_of
 from hedgerow.queries.noise import Noise
-from hedgerow.rng import stream
-from hedgerow.schema import Schema
 from tests.conftest import MIXED, Table, mixed_table
 
 Question = tuple[bytes, Noise, int, int, tuple[str, ...]]

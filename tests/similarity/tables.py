@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hedgerow.schema import Categorical, Label, Numeric, Ordinal, Schema
-from hedgerow.tables import Rows, rows_of
+from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema
+from hedgerow.data.tables import Rows, rows_of
 
 MIXED = Schema(
     (

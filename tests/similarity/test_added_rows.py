@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from hedgerow import SimilarityBoostingClassifier, SimilarityMemory
+from hedgerow.data.tables import Rows
 from hedgerow.deployment.programs import program_factories
 from hedgerow.errors import FormatError, Refused, SettingsError
 from hedgerow.exchange import MemoryShelf
@@ -21,7 +22,6 @@ from hedgerow.similarity import finding, neighbours
 from hedgerow.similarity.kept import Kept, place_of
 from hedgerow.similarity.run import agreement_for, model_of, train
 from hedgerow.similarity.settings import SimilaritySettings
-from hedgerow.tables import Rows
 from tests.similarity.tables import dealt, mixed_rows, numbers
 
 SETTINGS = SimilaritySettings(n_trees=4, max_depth=3, learning_rate=0.3, seed=5)

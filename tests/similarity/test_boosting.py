@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Label
 from hedgerow.exact import BITS, gradients
 from hedgerow.losses import loss_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Tree
-from hedgerow.schema import Label
 from hedgerow.similarity.boosting import Grower, TreeRule
 from hedgerow.statement import Statement
 from tests.similarity.tables import mixed_rows

@@ -11,14 +11,9 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-from hedgerow import (
-    Ensemble,
-    Schema,
-    SimilarityBoostingClassifier,
-    SimilarityBoostingRegressor,
-)
+from hedgerow import Ensemble, Schema, SimilarityBoostingClassifier, SimilarityBoostingRegressor
+from hedgerow.data.schema import Categorical, Label
 from hedgerow.errors import SchemaError, SettingsError
-from hedgerow.schema import Categorical, Label
 
 SMALL: dict[str, Any] = {"n_trees": 15, "max_depth": 4, "learning_rate": 0.3, "random_state": 0}
 

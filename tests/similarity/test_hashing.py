@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError
-from hedgerow.schema import Schema
 from hedgerow.similarity.hashing import (
     code_values,
     default_hashes,

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hedgerow.data.schema import Label
 from hedgerow.errors import FormatError
 from hedgerow.exact import gradients
 from hedgerow.exchange import Step, delivered
 from hedgerow.losses import loss_for
 from hedgerow.packing import pack, unpack
-from hedgerow.schema import Label
 from hedgerow.similarity import letters as post
 from hedgerow.similarity.boosting import Grower, TreeRule
 from hedgerow.similarity.run import agreement_for, similarity_program

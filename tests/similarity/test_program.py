@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Label
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.exact import BITS, gradients
 from hedgerow.exchange import Agreement, talk
 from hedgerow.losses import loss_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.routing import routes_of
-from hedgerow.schema import Label
 from hedgerow.similarity.boosting import Grower
 from hedgerow.similarity.hashing import code_values, hash_family
 from hedgerow.similarity.neighbours import Pair, most_similar

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hedgerow import PrivateBoostingClassifier, Schema
-from hedgerow.schema import Categorical, Column, Label, Numeric
+from hedgerow.data.schema import Categorical, Column, Label, Numeric
 
 Floats = NDArray[np.float64]
 N_ROWS = 2000

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hedgerow.data.tables import Rows
 from hedgerow.federation.local import LocalEngine
 from hedgerow.packing import unpack
 from hedgerow.privacy.ledger import Ledger
@@ -17,7 +18,6 @@ from hedgerow.privacy.plan import Wish, make_plan
 from hedgerow.queries import ColumnCounts, size_of
 from hedgerow.queries.noise import noise_for
 from hedgerow.settings import Privacy, Settings
-from hedgerow.tables import Rows
 from hedgerow.testing import noise_off
 from tests.attacks.rig import Posted
 from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table

@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from hedgerow.data.rng import stream
 from hedgerow.errors import PlanError
 from hedgerow.estimators import PrivateBoostingClassifier
 from hedgerow.gate import Gate
@@ -18,7 +19,6 @@ from hedgerow.privacy import mechanisms
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.plan import Wish, make_plan
 from hedgerow.queries import NO_TREES, LeafSums, size_of
-from hedgerow.rng import stream
 from hedgerow.settings import Privacy, Settings
 from hedgerow.testing import noise_off
 from tests.attacks.test_drop_outs import Flaky

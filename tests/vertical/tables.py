@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.schema import Categorical, Label, Numeric, Ordinal, Schema
-from hedgerow.tables import Rows, share_of
+from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema
+from hedgerow.data.tables import Rows, share_of
 from hedgerow.vertical.settings import VerticalSettings
 
 LABELS = {

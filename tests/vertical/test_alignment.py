@@ -12,11 +12,7 @@ import pytest
 from hedgerow.errors import ExchangeFailed, FormatError, HedgerowError, SettingsError, TableError
 from hedgerow.packing import pack, unpack
 from hedgerow.vertical import alignment
-from hedgerow.vertical.alignment import (
-    ActiveAlignment,
-    PassiveAlignment,
-    disclosures_of_alignment,
-)
+from hedgerow.vertical.alignment import ActiveAlignment, PassiveAlignment, disclosures_of_alignment
 from hedgerow.vertical.ids import check_agreed_ids, checked_ids, fresh_salt, seal_ids
 
 

@@ -9,11 +9,11 @@ from importlib import import_module
 import numpy as np
 import pytest
 
+from hedgerow.data.rng import stream
 from hedgerow.errors import FormatError
 from hedgerow.privacy import local
 from hedgerow.privacy.local import MECHANISMS, Duchi, Laplace, Piecewise
 from hedgerow.privacy.mechanisms import perturb
-from hedgerow.rng import stream
 from hedgerow.testing import seeded
 from hedgerow.vertical.audit import AuditSettings, audit_table, drawn_splits, split_matrix
 from hedgerow.vertical.audit_columns import (

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hedgerow.data.tables import share_of
 from hedgerow.errors import ExchangeFailed, FormatError, HedgerowError, SettingsError, TableError
 from hedgerow.exchange import MemoryShelf, Step, talk
 from hedgerow.packing import pack, unpack
-from hedgerow.tables import share_of
 from hedgerow.vertical.model import part_name
 from hedgerow.vertical.program import VerticalProgram
 from hedgerow.vertical.run import agreement_for, train, vertical_program

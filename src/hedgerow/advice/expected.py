@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hedgerow.data.schema import Schema
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.growing.auto import rule_for
 from hedgerow.growing.auto.state import mu_of_a_row
@@ -18,7 +19,6 @@ from hedgerow.losses import loss_for
 from hedgerow.presets import plan_for
 from hedgerow.privacy.plan import Plan
 from hedgerow.queries import LeafSums
-from hedgerow.schema import Schema
 from hedgerow.settings import Privacy
 
 GROUP = 0.1  # of the rows

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.advice.expected import Facts
+from hedgerow.data.rng import Generator, stream
+from hedgerow.data.tables import Rows
 from hedgerow.errors import SettingsError
 from hedgerow.evaluation.smoothing import rising
 from hedgerow.federation.local import local_federation
@@ -23,10 +25,8 @@ from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.accounting import epsilon_of
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.queries import NO_TREES
-from hedgerow.rng import Generator, stream
 from hedgerow.scores import RunningScores
 from hedgerow.settings import Privacy
-from hedgerow.tables import Rows
 
 Floats = NDArray[np.float64]
 METRICS = {  # by task, the default first; whether more is better

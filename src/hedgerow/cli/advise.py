@@ -95,8 +95,8 @@ def _facts(
     """Public facts, and the promise with any epsilon; as `hedgerow plan` settles them."""
     from hedgerow.advice import Facts
     from hedgerow.cli.planning import make_plan
+    from hedgerow.data.schema import Schema
     from hedgerow.presets import method_named
-    from hedgerow.schema import Schema
     from hedgerow.settings import Settings
 
     public = Schema.read(schema)

@@ -130,7 +130,7 @@ def simulated(
 ) -> Curve:
     """The curve of a sample, with a bar on stderr while it is tried out."""
     from hedgerow.advice import simulate
-    from hedgerow.tables import rows_of
+    from hedgerow.data.tables import rows_of
 
     rows = rows_of(sample, facts.schema)
     with _counting((len(epsilons) + 1) * repeats) as observe:

@@ -14,7 +14,7 @@ from hedgerow.cli.screen import tell
 from hedgerow.errors import HedgerowError, TableError
 
 if TYPE_CHECKING:
-    from hedgerow.schema import Column, Label, Schema
+    from hedgerow.data.schema import Column, Label, Schema
 
 WARNING = (
     "THIS SCHEMA WAS COMPUTED FROM THE ROWS of {source}. Use a draft only with a public or "
@@ -41,7 +41,7 @@ def draft(
     import tomli_w
 
     from hedgerow.cli.files import write_text
-    from hedgerow.frames import read_table
+    from hedgerow.data.readers import read_table
 
     if out is not None and out.exists():
         raise HedgerowError(f"{out} exists and is not overwritten; choose another --out.")
@@ -60,7 +60,7 @@ def draft(
 
 def drafted(table: Any, label: str, source: str) -> tuple[Schema, list[str]]:
     """A schema that fits a table, and notes: which columns it leaves out and why."""
-    from hedgerow.schema import Schema
+    from hedgerow.data.schema import Schema
 
     names = table.column_names
     if names.count(label) != 1:
@@ -112,7 +112,7 @@ def nice_bounds(values: Sequence[float]) -> tuple[float, float]:
 
 def _column(name: str, values: list[Any]) -> Column | str:
     """A description of one column, or the reason why there is none."""
-    from hedgerow.schema import Categorical, Numeric, Ordinal
+    from hedgerow.data.schema import Categorical, Numeric, Ordinal
 
     distinct = _distinct(values)
     if not name.strip():
@@ -146,7 +146,7 @@ def _column(name: str, values: list[Any]) -> Column | str:
 
 
 def _label(name: str, values: list[Any], source: str) -> Label:
-    from hedgerow.schema import Label
+    from hedgerow.data.schema import Label
 
     distinct = _distinct(values)
     if len(distinct) < 2:

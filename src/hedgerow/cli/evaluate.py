@@ -161,8 +161,8 @@ def measure(model: Path, data: Sequence[Path]) -> dict[str, Any]:
 
 def _seen(trained: Ensemble, path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Labels and predictions of one table."""
+    from hedgerow.data.tables import read_table, target_of
     from hedgerow.errors import TableError
-    from hedgerow.tables import read_table, target_of
 
     label, rows = trained.schema.label, read_table(path)
     if rows.column_names.count(label.name) != 1:

@@ -13,12 +13,12 @@ from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
     from hedgerow.cli.cluster import ClusterOptions
+    from hedgerow.data.schema import Schema
     from hedgerow.exchange import ProgramFactory
     from hedgerow.federation.base import Federation
     from hedgerow.privacy.identity import Roster
     from hedgerow.privacy.ledger import Ledger
     from hedgerow.privacy.plan import Plan
-    from hedgerow.schema import Schema
 
 ENGINES = ("local", "nvflare", "dask")
 _CONNECT_SECONDS = 8.0  # for houses that are just being started
@@ -87,7 +87,7 @@ class TablesHere(_NothingStarted):
         return with_pooled_cuts(schema, given, self._sources)
 
     def check(self, schema: Schema) -> None:
-        from hedgerow.tables import rows_of
+        from hedgerow.data.tables import rows_of
 
         self._tables = {name: rows_of(path, schema) for name, path in self._sources.items()}
 

@@ -14,8 +14,8 @@ from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
     from hedgerow.advice import Curve, Expected, Facts
+    from hedgerow.data.schema import Schema
     from hedgerow.privacy.plan import Plan
-    from hedgerow.schema import Schema
 
 ExpectedRows = Annotated[
     int | None,
@@ -58,7 +58,7 @@ def plan(
     """Show what a run will ask, what it will cost and how much it will send. Asks nobody."""
     from hedgerow.cli.files import write_text
     from hedgerow.cli.planning import make_plan
-    from hedgerow.schema import Schema
+    from hedgerow.data.schema import Schema
 
     public = Schema.read(schema)
     given = options.given_values(context.params)

@@ -11,8 +11,8 @@ from hedgerow.errors import PlanError, SettingsError
 from hedgerow.settings import Settings
 
 if TYPE_CHECKING:
+    from hedgerow.data.schema import Schema
     from hedgerow.privacy.plan import Plan
-    from hedgerow.schema import Schema
 
 
 def values_of(plan: Plan) -> dict[str, Any]:
@@ -68,8 +68,8 @@ def with_pooled_cuts(
     schema: Schema, given: Mapping[str, Any], sources: Mapping[str, Path]
 ) -> dict[str, Any]:
     """What was given; with candidates that are not private, their cuts from all tables."""
+    from hedgerow.data.tables import rows_of
     from hedgerow.presets import with_exact_cuts
-    from hedgerow.tables import rows_of
 
     if given.get("candidates") != "quantiles-not-private":
         return dict(given)

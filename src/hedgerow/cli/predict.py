@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from hedgerow.schema import Schema
+    from hedgerow.data.schema import Schema
 
 
 def predict(
@@ -30,8 +30,8 @@ def predict(
 ) -> None:
     """Write one probability per class and the likelier class for every row, in the same order."""
     from hedgerow.cli.files import check_writable, write_text
+    from hedgerow.data.tables import read_table
     from hedgerow.model.io import read_model
-    from hedgerow.tables import read_table
 
     if out == "-" and json:
         raise SettingsError("--json and --out - both write to stdout; keep one of the two")
@@ -54,7 +54,7 @@ def predictions_csv(
     schema: Schema, probabilities: NDArray[np.float64], ids: Sequence[str] | None = None
 ) -> str:
     """Predictions as CSV: ids if there are any, a column for every class, the likelier class."""
-    from hedgerow.schema import text_of
+    from hedgerow.data.schema import text_of
 
     classes = [text_of(value) for value in schema.label.classes]
     file = io.StringIO(newline="")

@@ -12,7 +12,7 @@ from hedgerow.cli.screen import print_json, results, table
 from hedgerow.cli.screen import show as say
 
 if TYPE_CHECKING:
-    from hedgerow.schema import Column
+    from hedgerow.data.schema import Column
 
 SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="Schema file (TOML).")]
 
@@ -26,12 +26,12 @@ def check(
     json: options.Json = False,
 ) -> None:
     """Check a schema, and the tables that are to fit it. Sends nothing and spends nothing."""
-    from hedgerow.schema import Schema
+    from hedgerow.data.schema import Schema
 
     public = Schema.read(schema)
     fitting: list[dict[str, Any]] = []
     if data:
-        from hedgerow.tables import rows_of
+        from hedgerow.data.tables import rows_of
 
         fitting = [{"path": str(path), "rows": rows_of(path, public).n_rows} for path in data]
     facts = {
@@ -55,7 +55,7 @@ def check(
 
 def show(schema: SchemaArgument, json: options.Json = False) -> None:
     """Show columns, bounds, categories, label and unit of privacy."""
-    from hedgerow.schema import Schema, text_of
+    from hedgerow.data.schema import Schema, text_of
 
     public = Schema.read(schema)
     if json:
@@ -74,7 +74,7 @@ def show(schema: SchemaArgument, json: options.Json = False) -> None:
 
 
 def _values(column: Column) -> str:
-    from hedgerow.schema import Numeric, text_of
+    from hedgerow.data.schema import Numeric, text_of
 
     if isinstance(column, Numeric):
         return f"{column.lower:g} to {column.upper:g}" + (", whole" if column.integer else "")

@@ -27,11 +27,11 @@ from hedgerow.cli.vertical_parties import heard
 from hedgerow.errors import HedgerowError, Refused, SettingsError
 
 if TYPE_CHECKING:
+    from hedgerow.data.schema import Schema
     from hedgerow.exchange import Agreement, ProgramFactory, Shelf
     from hedgerow.federation.base import Federation
     from hedgerow.model.ensemble import Ensemble
     from hedgerow.privacy.ledger import Ledger
-    from hedgerow.schema import Schema
 
 Further = Annotated[
     list[str] | None,
@@ -177,8 +177,8 @@ def _agreed(
 ) -> tuple[Schema, Agreement]:
     import secrets
 
-    from hedgerow.rng import fresh_seed
-    from hedgerow.schema import Schema
+    from hedgerow.data.rng import fresh_seed
+    from hedgerow.data.schema import Schema
     from hedgerow.similarity.run import agreement_for
     from hedgerow.similarity.settings import SimilaritySettings
 

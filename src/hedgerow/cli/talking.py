@@ -14,10 +14,10 @@ from hedgerow.cli.screen import messages, results, table
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
+    from hedgerow.data.schema import Schema
     from hedgerow.exchange import Agreement
     from hedgerow.federation.base import Federation
     from hedgerow.privacy.ledger import Ledger
-    from hedgerow.schema import Schema
 
 EngineName = Annotated[
     str,

@@ -15,11 +15,11 @@ from hedgerow.cli.screen import print_json, results, show, size_text, table, tel
 from hedgerow.errors import HedgerowError, PlanError, SettingsError
 
 if TYPE_CHECKING:
+    from hedgerow.data.schema import Schema
     from hedgerow.federation.base import Federation
     from hedgerow.model.ensemble import Ensemble
     from hedgerow.privacy.ledger import Ledger
     from hedgerow.privacy.plan import Plan
-    from hedgerow.schema import Schema
 
 
 DataFiles = Annotated[
@@ -151,9 +151,9 @@ def _run(
     """Everything that can fail is tried before the first charge."""
     from hedgerow.cli.files import check_writable
     from hedgerow.cli.planning import settle_plan
+    from hedgerow.data.schema import Schema
     from hedgerow.gate import start_trees
     from hedgerow.privacy.ledger import Ledger
-    from hedgerow.schema import Schema
 
     with nothing_spent():
         beside = beside_of(out, ".plan.toml")

@@ -107,7 +107,7 @@ def train(
     What each party will see is printed before anything is sent, and kept in every ledger. Every
     party keeps its own part of the model: in its kit, or here in a folder of its own.
     """
-    from hedgerow.schema import Schema
+    from hedgerow.data.schema import Schema
     from hedgerow.vertical.run import agreement_for
 
     own: dict[str, Any] = {
@@ -253,9 +253,9 @@ def _statement(
 
 def _write_predictions(shelf: Shelf, run: str, out: Path) -> int:
     from hedgerow.cli.predict import predictions_csv
+    from hedgerow.data.schema import Schema
     from hedgerow.model.ensemble import predictions_of
     from hedgerow.packing import unpack
-    from hedgerow.schema import Schema
     from hedgerow.vertical.model import predictions_name
 
     data = shelf.get(predictions_name(run))

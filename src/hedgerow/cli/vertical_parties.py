@@ -13,10 +13,10 @@ from hedgerow.cli.talking import further_settings, parties_for
 from hedgerow.errors import HedgerowError, Refused, SettingsError
 
 if TYPE_CHECKING:
+    from hedgerow.data.schema import Schema
     from hedgerow.exchange import Program, ProgramFactory, Shelf, Step
     from hedgerow.federation.base import Federation
     from hedgerow.privacy.ledger import Ledger
-    from hedgerow.schema import Schema
     from hedgerow.vertical.settings import VerticalSettings
 
 FILE = "model.json"  # in the folder of a model: what all parties know of it
@@ -29,7 +29,7 @@ class SharesHere(TablesHere):
     folder: Path | None = None
 
     def check(self, schema: Schema) -> None:
-        from hedgerow.tables import share_of
+        from hedgerow.data.tables import share_of
 
         self._tables = {
             name: share_of(path, schema, self.id_column, source=str(path))
@@ -192,9 +192,9 @@ def known_model(
     model: str, parties: TablesHere | OtherHouses, schema: Path | None
 ) -> tuple[str, VerticalSettings, Schema]:
     """The run that made a model, its settings and schema."""
+    from hedgerow.data.schema import Schema
     from hedgerow.errors import FormatError
     from hedgerow.privacy.ledger import COORDINATOR, Ledger
-    from hedgerow.schema import Schema
     from hedgerow.vertical.model import Part, part_name
     from hedgerow.vertical.settings import VerticalSettings
 

@@ -7,12 +7,12 @@ from functools import cache
 from itertools import product
 from typing import Any
 
+from hedgerow.data.schema import Schema
 from hedgerow.errors import HedgerowError
 from hedgerow.evaluation.program import wishes
 from hedgerow.limits import Kinds
 from hedgerow.presets import METHODS, Method
 from hedgerow.privacy.plan import EVALUATION
-from hedgerow.schema import Schema
 from hedgerow.settings import CANDIDATE_METHODS
 
 _CHOICES = {

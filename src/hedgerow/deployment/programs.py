@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.exchange import Agreement, Program, ProgramFactory, Shelf
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
 
 _VERTICAL = ("hedgerow.vertical.run", "vertical_program")
 PROGRAMS = {  # name, as limits have it: module, what makes it

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.data.schema import Schema
 from hedgerow.deployment.roster import collect
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.federation.kit import COORDINATOR, Kit, read_card
 from hedgerow.federation.sockets import Unreachable, call
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.verify import verify
-from hedgerow.schema import Schema
 
 _READY_SECONDS = 90.0
 _STATUS = b'{"question": "status"}'
@@ -88,8 +88,8 @@ class Trial:
 
     def _tables(self, folder: Path) -> dict[str, Path]:
         """One checked table a party; a single one is dealt out row by row."""
-        from hedgerow.frames import read_table
-        from hedgerow.tables import rows_of
+        from hedgerow.data.readers import read_table
+        from hedgerow.data.tables import rows_of
 
         schema = Schema.read(self._schema)
         if len(self._files) > 1:

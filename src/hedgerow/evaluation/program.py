@@ -8,6 +8,7 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError, SlotSpent
 from hedgerow.evaluation import many_classes, numbers, two_classes
 from hedgerow.evaluation.result import Evaluation, Findings
@@ -16,7 +17,6 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.plan import EVALUATION, Plan, Wish, make_plan
 from hedgerow.queries import ClassOutcomes, ErrorCounts, ErrorSums, ScoreCounts
 from hedgerow.queries.noise import check_unit
-from hedgerow.schema import Schema
 from hedgerow.settings import Privacy, Settings
 
 Floats = NDArray[np.float64]

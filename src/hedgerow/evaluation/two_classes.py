@@ -10,20 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.evaluation.calibration import calibrated, calibration_error, odds_fit
-from hedgerow.evaluation.result import (
-    WIDTH,
-    Confusion,
-    Findings,
-    Measure,
-    RocPoint,
-    measure,
-)
-from hedgerow.evaluation.smoothing import (
-    agreed,
-    group_means,
-    rising,
-    variance_along,
-)
+from hedgerow.evaluation.result import WIDTH, Confusion, Findings, Measure, RocPoint, measure
+from hedgerow.evaluation.smoothing import agreed, group_means, rising, variance_along
 
 Floats = NDArray[np.float64]
 FIRST_EDGES = 33  # of the grid on which scores are looked for

@@ -9,13 +9,13 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import ColumnGrid
+from hedgerow.data.binning import ColumnGrid
+from hedgerow.data.schema import Categorical, Numeric, Ordinal, Schema, text_of
 from hedgerow.errors import SettingsError
 from hedgerow.model.pieces import right_codes
 from hedgerow.model.routing import prediction_grid
 from hedgerow.model.tree import Structure, Tree
 from hedgerow.readable.conditions import OTHER, number
-from hedgerow.schema import Categorical, Numeric, Ordinal, Schema, text_of
 
 MOST_NUMBERS = 1 << 27  # of all maps together, or of the boxes of a tree: about a gigabyte
 Floats = NDArray[np.float64]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
 from hedgerow.errors import SettingsError
 from hedgerow.explain.explanation import Explanation, explain
 from hedgerow.explain.shapes import Shape

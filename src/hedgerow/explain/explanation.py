@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.rng import stream
+from hedgerow.data.schema import text_of
+from hedgerow.data.tables import encode_table
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.explain.cells import Boxes, Cells, boxes_of, cells_of, check_size
 from hedgerow.explain.effects import Effects, effects_of
@@ -21,9 +24,6 @@ from hedgerow.explain.reference import Reference, references
 from hedgerow.explain.rows import Contributions, add_tree
 from hedgerow.explain.shapes import Pair, Shape
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.rng import stream
-from hedgerow.schema import text_of
-from hedgerow.tables import encode_table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -5,12 +5,7 @@ from hedgerow.export.metadata import Exported
 from hedgerow.export.onnx_graph import to_onnx
 from hedgerow.export.sklearn_arrays import to_sklearn
 from hedgerow.export.treelite_model import to_treelite
-from hedgerow.export.xgboost_json import (
-    category_names,
-    feature_names,
-    feature_types,
-    to_xgboost,
-)
+from hedgerow.export.xgboost_json import category_names, feature_names, feature_types, to_xgboost
 
 FORMATS = {
     "xgboost": to_xgboost,

@@ -11,9 +11,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.schema import Categorical, Column, Schema
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Structure, Tree
-from hedgerow.schema import Categorical, Column, Schema
 
 Floats = NDArray[np.float64]
 Link = Literal["logit", "softmax", "share", "shares", "number"]

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import ColumnGrid, base_grid
-from hedgerow.encoding import ColumnCodes, Numbers
+from hedgerow.data.binning import ColumnGrid, base_grid
+from hedgerow.data.encoding import ColumnCodes, Numbers
+from hedgerow.data.readers import stream_of
+from hedgerow.data.schema import Numeric, Schema
 from hedgerow.export.metadata import model_of
-from hedgerow.frames import stream_of
-from hedgerow.schema import Numeric, Schema
 
 
 def to_matrix(model: Any, data: Any) -> NDArray[np.float32]:

@@ -8,9 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from hedgerow.data.schema import Categorical, Column, Numeric, Value
 from hedgerow.export.forest import Forest, Link
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.schema import Categorical, Column, Numeric, Value
 from hedgerow.statement import PRIVATE
 
 FORMAT = 1

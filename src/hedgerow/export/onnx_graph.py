@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.schema import Label, text_of
 from hedgerow.errors import ExportError
 from hedgerow.export.files import write_bytes
 from hedgerow.export.forest import ExportTree, Forest, forest_of
 from hedgerow.export.metadata import NONE, Exported, metadata_of, model_of, notes_of
-from hedgerow.schema import Label, text_of
 
 LESS, MEMBER = 1, 6  # BRANCH_LT, BRANCH_MEMBER
 SUM, NO_TRANSFORM = 1, 0

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.data.schema import Categorical, Column, Schema, text_of
 from hedgerow.export.files import write_bytes
 from hedgerow.export.forest import ExportTree, Forest, Link, forest_of, n_codes_of
 from hedgerow.export.metadata import Exported, covers_of, metadata_of, model_of, notes_of
-from hedgerow.schema import Categorical, Column, Schema, text_of
 
 VERSION = [3, 2, 0]  # of XGBoost whose layout this is
 NO_PARENT = 2147483647

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import wire
+from hedgerow.data.schema import Schema
 from hedgerow.errors import FormatError, HedgerowError, Refused, SumFailed
 from hedgerow.failpoints import fail_point
 from hedgerow.federation.engine import Engine as Engine
@@ -27,7 +28,6 @@ from hedgerow.privacy.masks import MaskKeys, add_modulo
 from hedgerow.privacy.plan import Plan
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, size_of
 from hedgerow.queries.noise import Noise
-from hedgerow.schema import Schema
 from hedgerow.spoken import Answer, Said, Spoken
 from hedgerow.wire import REFUSALS, Ask, Message
 

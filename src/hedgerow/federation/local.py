@@ -10,6 +10,8 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.exchange import ProgramFactory, Shelf
 from hedgerow.federation.base import Federation, Reply
 from hedgerow.limits import Limits
@@ -17,10 +19,8 @@ from hedgerow.party import Party
 from hedgerow.privacy.coins import kept_key
 from hedgerow.privacy.identity import Identity, Roster, check_names
 from hedgerow.privacy.ledger import Ledger
-from hedgerow.schema import Schema
 from hedgerow.scores import Holding
 from hedgerow.spoken import finished
-from hedgerow.tables import Rows
 
 
 class LocalEngine:

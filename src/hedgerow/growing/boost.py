@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.rng import Generator, stream
+from hedgerow.data.schema import Schema
 from hedgerow.errors import PlanError, SettingsError, SlotSpent
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates import Cuts, first_cuts, refine
@@ -24,11 +26,7 @@ from hedgerow.growing.leaves import (
 )
 from hedgerow.growing.splits.growth import LearnedTree
 from hedgerow.growing.splits.learned import grow_tree, levels_of
-from hedgerow.growing.splits.totally_random import (
-    columns_of_tree,
-    columns_to_cut,
-    totally_random,
-)
+from hedgerow.growing.splits.totally_random import columns_of_tree, columns_to_cut, totally_random
 from hedgerow.losses import Loss, RowBound, loss_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Structure, Tree, single_leaf
@@ -42,8 +40,6 @@ from hedgerow.queries import (
     n_bins_of,
     size_of,
 )
-from hedgerow.rng import Generator, stream
-from hedgerow.schema import Schema
 from hedgerow.settings import Settings
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.schema import Categorical, Schema
 from hedgerow.model.tree import Structure, member_words
-from hedgerow.schema import Categorical, Schema
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import ColumnGrid
+from hedgerow.data.binning import ColumnGrid
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import encode_table
 from hedgerow.losses import Loss, loss_for
 from hedgerow.model.naming import NO_TREES_YET, longer, model_hash
 from hedgerow.model.routing import Routes, prediction_grid, routes_of
 from hedgerow.model.tree import Tree, check_trees
-from hedgerow.schema import Schema
 from hedgerow.statement import Statement
-from hedgerow.tables import encode_table
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,13 +8,13 @@ import struct
 from os import PathLike
 from pathlib import Path
 
+from hedgerow.data.schema import Schema
 from hedgerow.errors import FormatError
 from hedgerow.failpoints import fail_point
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.known import stack_known, with_known
 from hedgerow.model.stacking import stack_trees, unstack_trees
 from hedgerow.packing import pack, unpack
-from hedgerow.schema import Schema
 from hedgerow.statement import Statement
 
 MAGIC = b"HEDGEROW"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.binning import ColumnGrid
+from hedgerow.data.binning import ColumnGrid
 from hedgerow.errors import FormatError
 from hedgerow.kernels import shapes
 from hedgerow.model.tree import Structure

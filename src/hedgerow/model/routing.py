@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.binning import Codes, ColumnGrid, code_places
+from hedgerow.data.binning import Codes, ColumnGrid, code_places
+from hedgerow.data.schema import Schema
 from hedgerow.model.pieces import translated
 from hedgerow.model.tree import Structure, Tree
-from hedgerow.schema import Schema
 
 MAX_SHARED = 8
 _NOTHING = np.zeros((0, 0), np.uint16)

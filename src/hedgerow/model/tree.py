@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.schema import Categorical, Column, Schema
 from hedgerow.errors import FormatError
 from hedgerow.packing import pack
-from hedgerow.schema import Categorical, Column, Schema
 
 MAX_NODES = 1 << 20
 _Kinds = tuple[tuple[str, str, tuple[int, ...]], ...]

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.model.naming import NO_TREES_YET, longer, model_hash
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
 
 
 @dataclass(frozen=True)

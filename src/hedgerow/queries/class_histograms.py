@@ -9,20 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import ColumnGrid, base_grid
+from hedgerow.data.binning import ColumnGrid, base_grid
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.tree import Structure
 from hedgerow.privacy.paths import Priced
 from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, Sensitivity
-from hedgerow.queries.cuts import (
-    Cuts,
-    bin_of_codes,
-    check_cuts,
-    n_bins_of,
-    pack_cuts,
-    unpack_cuts,
-)
+from hedgerow.queries.cuts import Cuts, bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
 from hedgerow.queries.tree_nodes import (
     NO_COLUMN,
     Asked,
@@ -33,8 +28,6 @@ from hedgerow.queries.tree_nodes import (
     sensitivity_of,
     unpack_asked,
 )
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
 
 _WHAT = "class histograms"
 

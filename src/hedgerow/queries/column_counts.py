@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.binning import base_grid, code_places
+from hedgerow.data.binning import base_grid, code_places
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.privacy.paths import Priced
 from hedgerow.privacy.pure import LEAST_PRICE, MOST_PRICE
 from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, Sensitivity
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
 
 
 @dataclass(frozen=True)

@@ -11,21 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.binning import base_grid, code_places
+from hedgerow.data.binning import base_grid, code_places
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.kernels import mixing
 from hedgerow.losses import UPDATES, RowBound, loss_for, loss_named
-from hedgerow.queries.base import (
-    Block,
-    EnsembleRef,
-    Sensitivity,
-    check_clip,
-    clip_steps,
-)
+from hedgerow.queries.base import Block, EnsembleRef, Sensitivity, check_clip, clip_steps
 from hedgerow.queries.cuts import bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
 from hedgerow.queries.mixes import PLAIN, Mix, check_mixes, lengths, pack_mixes, unpack_mixes
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
 
 MAX_WEIGHT = 1e3  # weights lie between 1/1000 and 1000; beyond, a column would be no question
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import ColumnGrid
+from hedgerow.data.binning import ColumnGrid
 from hedgerow.errors import FormatError
 
 Cuts = tuple[tuple[int, ...], ...]  # of each column, indices into the edges of its base grid

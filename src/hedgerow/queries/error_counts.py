@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
 from hedgerow.queries.outcomes import BLOCK, MAX_EDGES, check_edges, predictions_of
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
 
 
 @dataclass(frozen=True)

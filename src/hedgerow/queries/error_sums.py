@@ -9,17 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
-from hedgerow.queries.outcomes import (
-    BLOCK,
-    check_edges,
-    check_weights,
-    predictions_of,
-    whole_steps,
-)
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
+from hedgerow.queries.outcomes import BLOCK, check_edges, check_weights, predictions_of, whole_steps
 
 N_BLOCKS = 4
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.losses import RowBound, loss_for, loss_named
 from hedgerow.queries.base import EnsembleRef, check_clip
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
 
 FINE_BITS = 20  # gradients are added up in steps of 2^-20, whatever noise the sums get
 

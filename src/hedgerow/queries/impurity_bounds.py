@@ -34,7 +34,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.tree import Structure
@@ -50,8 +52,6 @@ from hedgerow.queries.tree_nodes import (
     sensitivity_of,
     unpack_asked,
 )
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
 
 _WHAT = "impurity bounds"
 _EXACT_ROWS = 1 << 26  # below it shares of two counts are told apart by float64

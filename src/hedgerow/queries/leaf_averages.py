@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.tree import Structure
@@ -23,8 +25,6 @@ from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
 from hedgerow.queries.gradients import FINE_BITS, Gradients
 from hedgerow.queries.leaf_sums import LeafSums
 from hedgerow.queries.tree_nodes import MOST_LEAVES, Asked, priced_tree
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
 
 LEAF_RULES = ("sum-and-count", "least-rows", "plain")
 _STEP = 2.0**-FINE_BITS

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.losses import UPDATES, RowBound, loss_for, loss_named
 from hedgerow.model.routing import Routes, shared_routes
 from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.tree import Structure
 from hedgerow.queries.base import Block, EnsembleRef, Sensitivity, check_clip, clip_steps
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
 
 MAX_TREES = 100_000
 STEP_CURVE_SCALE = 3.33  # of several outputs: the curvature along a step beside its slope

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.binning import base_grid, code_places
+from hedgerow.data.binning import base_grid, code_places
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.losses import UPDATES, RowBound, loss_for, loss_named
 from hedgerow.model.routing import shared_routes
@@ -21,8 +23,6 @@ from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.tree import Structure
 from hedgerow.queries.base import Block, EnsembleRef, Sensitivity, check_clip, clip_steps
 from hedgerow.queries.cuts import bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,12 @@ import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from hedgerow.data.schema import Schema
 from hedgerow.errors import PlanError
 from hedgerow.privacy import mechanisms
 from hedgerow.privacy.paths import Priced
 from hedgerow.privacy.plan import Plan
 from hedgerow.queries.base import Block, SumQuery
-from hedgerow.schema import Schema
 
 
 @dataclass(frozen=True)

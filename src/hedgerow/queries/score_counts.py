@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
 
 MAX_EDGES = 1024
 _BLOCK = 1 << 16  # rows that are looked at together; memory does not grow with the table

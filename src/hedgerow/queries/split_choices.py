@@ -15,7 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import ColumnGrid, base_grid
+from hedgerow.data.binning import ColumnGrid, base_grid
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.tree import Structure
@@ -27,8 +29,6 @@ from hedgerow.queries.cuts import Cuts, pack_cuts, unpack_cuts
 from hedgerow.queries.gradients import FINE_BITS, Gradients
 from hedgerow.queries.node_histograms import NodeHistograms
 from hedgerow.queries.tree_nodes import MOST_LEAVES, Asked, priced_tree
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
 
 UTILITIES = ("separation", "gain")
 _GAIN, _SEPARATION = 4.0, 4.0  # ranges, in units of b^2 and of b

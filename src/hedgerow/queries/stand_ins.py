@@ -6,7 +6,8 @@ import sys
 
 import numpy as np
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema
 from hedgerow.model.tree import Structure
 from hedgerow.queries.base import EnsembleRef, SumQuery
 from hedgerow.queries.class_histograms import ClassHistograms
@@ -18,7 +19,6 @@ from hedgerow.queries.impurity_bounds import ImpurityBounds
 from hedgerow.queries.leaf_averages import LEAF_RULES, LeafAverages
 from hedgerow.queries.split_choices import UTILITIES, SplitChoices
 from hedgerow.queries.tree_nodes import Asked
-from hedgerow.schema import Schema
 
 KINDS = (ClassHistograms.kind, ImpurityBounds.kind)
 CHOICES = (SplitChoices.kind, LeafAverages.kind)

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.model.routing import shared_routes
 from hedgerow.model.tree import Structure
 from hedgerow.privacy.paths import Priced, split_hash
 from hedgerow.privacy.pure import LEAST_PRICE, MOST_PRICE
 from hedgerow.queries.base import Sensitivity
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
 
 NO_COLUMN = -1  # stands for all rows of a leaf, in one bin
 MOST_LEAVES = 1 << 13

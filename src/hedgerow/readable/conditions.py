@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hedgerow.data.schema import Categorical, Ordinal, Schema, text_of
 from hedgerow.model.tree import Structure
-from hedgerow.schema import Categorical, Ordinal, Schema, text_of
 
 OTHER = "any other"
 

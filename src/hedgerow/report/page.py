@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from itertools import zip_longest
 
+from hedgerow.data.schema import Numeric, text_of
 from hedgerow.evaluation.result import Evaluation
 from hedgerow.explain import Explanation
 from hedgerow.explain.explanation import edits_of
@@ -16,7 +17,6 @@ from hedgerow.report.marks import number, table, tag, text
 from hedgerow.report.quality import quality_section
 from hedgerow.report.style import STYLE
 from hedgerow.report.trees import one_tree, some_trees
-from hedgerow.schema import Numeric, text_of
 from hedgerow.statement import PRIVATE, Statement
 
 _ALARM = (

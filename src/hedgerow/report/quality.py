@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from hedgerow.data.schema import text_of
 from hedgerow.evaluation.result import TITLES, Confusion, Evaluation
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.report.charts import calibration_svg, roc_svg
 from hedgerow.report.marks import number, table, tag, text
-from hedgerow.schema import text_of
 
 MOST_CLASSES = 12  # of a shown table of counts
 _HINT = (

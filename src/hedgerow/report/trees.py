@@ -6,13 +6,13 @@ from base64 import b64encode
 
 import numpy as np
 
+from hedgerow.data.schema import Schema
 from hedgerow.explain import Explanation
 from hedgerow.model.tree import Tree
 from hedgerow.readable import TreeView, tree_svg
 from hedgerow.readable.conditions import side_of
 from hedgerow.report.frame import label, short
 from hedgerow.report.marks import tag, text
-from hedgerow.schema import Schema
 
 MOST_LEAVES, MOST_TREES = 16, 2
 WIDE, HIGH, ACROSS, DOWN = 174.0, 42.0, 22.0, 6.0

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import ColumnGrid, base_grid
-from hedgerow.schema import Numeric
+from hedgerow.data.binning import ColumnGrid, base_grid
+from hedgerow.data.schema import Numeric
+from hedgerow.data.tables import Rows
 from hedgerow.similarity.hashing import HashFamily, code_values
 from hedgerow.similarity.neighbours import Neighbours
-from hedgerow.tables import Rows
 
 Floats = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ def narrowing(
 
     >>> from hedgerow import Schema
     >>> from hedgerow.similarity.hashing import hash_family
-    >>> from hedgerow.tables import rows_of
+    >>> from hedgerow.data.tables import rows_of
     >>> schema = Schema.from_bounds({"a": (0, 1), "b": (0, 1), "c": (0, 1)}, classes=[0, 1])
     >>> X = np.random.default_rng(0).uniform(size=(40, 3))
     >>> found = narrowing(hash_family(schema, 0, 2, 0.5), rows_of(X, schema, [0, 1] * 20))

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.exact import BITS, Ints, leaf_values, member_bits
 from hedgerow.model.tree import Structure, Tree
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,15 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.exchange import Agreement, Shelf
-from hedgerow.schema import Schema
 from hedgerow.similarity import letters as post
 from hedgerow.similarity.hashing import hash_family, spread, typical_width
 from hedgerow.similarity.kept import Kept, facts_of, place_of, read_kept
 from hedgerow.similarity.neighbours import Neighbours, Pair, Sorted, most_similar
 from hedgerow.similarity.settings import SimilaritySettings
-from hedgerow.tables import Rows
 
 Words = NDArray[np.uint64]
 

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.binning import ColumnGrid, base_grid
+from hedgerow.data.binning import ColumnGrid, base_grid
+from hedgerow.data.rng import stream
+from hedgerow.data.schema import Categorical, Numeric, Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import SettingsError
-from hedgerow.rng import stream
-from hedgerow.schema import Categorical, Numeric, Schema
-from hedgerow.tables import Rows
 
 MOST_HASHES = 40  # L = min(40, d - 1) if nothing else is said, as in the paper
 LARGEST = 240  # fifteen words: what the comparison can add up

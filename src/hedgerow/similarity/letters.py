@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema
 from hedgerow.errors import FormatError
 from hedgerow.letters import Letter
 from hedgerow.model.tree import Structure, Tree, member_words
 from hedgerow.packing import pack
-from hedgerow.schema import Schema
 
 MOST_ROWS = 1 << 31
 Words = NDArray[np.uint64]

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
+from hedgerow.data.rng import stream
 from hedgerow.packing import digest
-from hedgerow.rng import stream
 
 EXACT = 20_000  # rows of another party that are all compared
 BANDS = 8  # orders in which more rows are sorted

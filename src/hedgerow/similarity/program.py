@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.exact import gradients, leaf_values
 from hedgerow.exchange import Agreement, Shelf, Step
@@ -24,13 +26,11 @@ from hedgerow.letters import by_writer
 from hedgerow.losses import loss_for
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Structure, Tree
-from hedgerow.schema import Schema
 from hedgerow.similarity import letters as post
 from hedgerow.similarity.boosting import Grower, from_wire, to_wire
 from hedgerow.similarity.finding import Finding
 from hedgerow.similarity.neighbours import Neighbours
 from hedgerow.similarity.settings import SimilaritySettings
-from hedgerow.tables import Rows
 
 Words = NDArray[np.uint64]
 Stage = Callable[[Mapping[str, bytes]], Step]

@@ -6,16 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.exchange import Agreement, MemoryShelf, Shelf, talk
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.schema import Schema
 from hedgerow.similarity.letters import read_tree
 from hedgerow.similarity.memory import SimilarityMemory
 from hedgerow.similarity.program import SimilarityProgram
 from hedgerow.similarity.settings import SimilaritySettings
 from hedgerow.statement import Disclosure, Statement
-from hedgerow.tables import Rows
 
 PROGRAM = "simfl"  # as limits of parties name it
 MEASURED = "hedgerow.similarity.audit"

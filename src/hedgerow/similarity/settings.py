@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError
-from hedgerow.schema import Schema
 from hedgerow.similarity.boosting import TreeRule
 from hedgerow.similarity.hashing import WINDOW, check_hashes, default_hashes
 

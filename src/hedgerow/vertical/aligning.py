@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError, TableError
 from hedgerow.letters import Letter
 from hedgerow.packing import pack
-from hedgerow.tables import Rows
 from hedgerow.vertical.alignment import ActiveAlignment, PassiveAlignment
 from hedgerow.vertical.ids import IdsSeal, check_agreed_ids, fresh_salt, seal_ids
 from hedgerow.vertical.settings import VerticalSettings

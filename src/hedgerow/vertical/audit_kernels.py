@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.rng import Generator
+from hedgerow.data.rng import Generator
 from hedgerow.vertical.audit_matrices import NOTHING_LEFT, Recovered, null_vectors
 
 TRIES = 10

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.rng import Generator
 from hedgerow.errors import FormatError
-from hedgerow.rng import Generator
 
 STEPS = 300
 NOTHING_LEFT = 1e-9  # of a sent column in the answers: it was used

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import Codes, ColumnGrid, code_places
+from hedgerow.data.binning import Codes, ColumnGrid, code_places
 from hedgerow.exact import Ints, member_bits
 from hedgerow.model.tree import Structure
 

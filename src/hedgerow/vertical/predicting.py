@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError, TableError
 from hedgerow.exact import Ints
 from hedgerow.exchange import Agreement, Shelf, Step
@@ -20,8 +22,6 @@ from hedgerow.letters import Letter
 from hedgerow.losses import loss_for
 from hedgerow.model.routing import routes_of
 from hedgerow.packing import pack
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
 from hedgerow.vertical.aligning import ActiveRows, PassiveRows
 from hedgerow.vertical.bins import Split, some_columns
 from hedgerow.vertical.model import Part, part_name, predictions_name

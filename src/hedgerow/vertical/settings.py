@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError
 from hedgerow.losses import loss_for
 from hedgerow.privacy.local import LEAST_EPSILON, MOST_EPSILON
-from hedgerow.schema import Schema
 
 PROTECTIONS = ("none", "smm-1", "smm-2", "ldp", "paillier")
 MECHANISMS = ("labels-once", "laplace", "duchi", "piecewise", "hybrid")

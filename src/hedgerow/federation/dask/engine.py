@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError
 from hedgerow.federation.base import Federation, Reply
 from hedgerow.federation.dask.rows import ClusterRows
 from hedgerow.federation.local import LocalEngine, local_federation
 from hedgerow.party import Party
 from hedgerow.privacy.ledger import Ledger
-from hedgerow.schema import Schema
 from hedgerow.settings import Privacy
 
 NAME = "all"

@@ -8,12 +8,12 @@ from typing import Any
 
 from distributed import default_client
 
+from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError, TableError
 from hedgerow.federation.dask.cluster import connected
 from hedgerow.federation.dask.engine import check_trust
 from hedgerow.federation.dask.rows import ClusterRows
 from hedgerow.federation.dask.sources import DaskFrame
-from hedgerow.schema import Schema
 
 
 def check_frames(X: Any, y: Any, parties: Any, trust: str | None) -> None:

@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
+from hedgerow.data.persons import PersonCounts, Places, places_of, rows_that_count
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import SettingsError
 from hedgerow.packing import digest, unpack
-from hedgerow.persons import PersonCounts, Places, places_of, rows_that_count
 from hedgerow.privacy.coins import Coins
 from hedgerow.queries import SumQuery, query_from_bytes, step_trees
-from hedgerow.schema import Schema
 from hedgerow.scores import RunningScores
-from hedgerow.tables import Rows, rows_of
 from hedgerow.wire import Message
 
 Total = NDArray[np.int64]

@@ -15,6 +15,7 @@ import numpy as np
 from distributed import Client
 from numpy.typing import NDArray
 
+from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError
 from hedgerow.federation.dask import partitions
 from hedgerow.federation.dask.cluster import Cluster, ClusterLost, WorkersLost
@@ -26,7 +27,6 @@ from hedgerow.model.tree import Tree, check_trees
 from hedgerow.packing import pack
 from hedgerow.privacy.coins import Coins
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, query_bytes
-from hedgerow.schema import Schema
 from hedgerow.wire import Message
 
 _FAN = 8  # sums that one task adds; more than that are added on workers first

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from hedgerow.data.readers import Stream, parquet_stream, readable
+from hedgerow.data.schema import Schema
 from hedgerow.errors import TableError
 from hedgerow.federation.dask.cluster import Cluster, ClusterLost, WorkersLost
-from hedgerow.frames import Stream, parquet_stream, readable
-from hedgerow.schema import Schema
 
 ROWS = 1 << 20  # of a partition, about: more row groups are not put into one
 _ENDINGS = (".parquet", ".pq")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import ColumnGrid
-from hedgerow.schema import Numeric
+from hedgerow.data.binning import ColumnGrid
+from hedgerow.data.schema import Numeric
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError, SlotSpent
 from hedgerow.gate import Gate
 from hedgerow.growing.auto.bins import bins_of, cell_cuts
@@ -31,7 +32,6 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import single_leaf
 from hedgerow.privacy.plan import Later, Plan, Wish
 from hedgerow.queries import ColumnSums, LabelSums, LeafSums, ScoreCounts, n_bins_of
-from hedgerow.schema import Schema
 from hedgerow.settings import Settings
 
 Floats = NDArray[np.float64]

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.binning import ColumnGrid
+from hedgerow.data.binning import ColumnGrid
+from hedgerow.data.schema import Schema
 from hedgerow.model.tree import Structure, member_words
 from hedgerow.queries import n_bins_of
-from hedgerow.schema import Schema
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema
 from hedgerow.errors import SlotSpent
 from hedgerow.gate import Gate
 from hedgerow.growing.auto.bins import Bins
@@ -22,7 +23,6 @@ from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.reservation import Release
 from hedgerow.queries import ColumnSums, SumQuery, n_bins_of
 from hedgerow.queries.mixes import Mix
-from hedgerow.schema import Schema
 
 Floats = NDArray[np.float64]
 

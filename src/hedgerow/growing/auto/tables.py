@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.rng import stream
 from hedgerow.growing.auto.parts import Cut
 from hedgerow.growing.auto.smoothing import importance
 from hedgerow.kernels import cells
 from hedgerow.model.tree import Structure
-from hedgerow.rng import stream
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

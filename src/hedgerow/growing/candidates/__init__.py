@@ -6,11 +6,11 @@ then replace them by released sums. `not_private` reads rows, and its models say
 
 from __future__ import annotations
 
+from hedgerow.data.schema import Schema
 from hedgerow.growing.candidates import not_private
 from hedgerow.growing.candidates.base import Cuts
 from hedgerow.growing.candidates.iterative_hessian import refine
 from hedgerow.growing.candidates.uniform import log, uniform
-from hedgerow.schema import Schema
 from hedgerow.settings import Settings
 
 CANDIDATES = {"uniform": uniform, "log": log, "iterative-hessian": uniform, "quantiles": uniform}

@@ -10,15 +10,15 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import SettingsError
 from hedgerow.growing.candidates.base import Cuts
 from hedgerow.growing.candidates.quantiles import equal_mass
 from hedgerow.growing.candidates.uniform import uniform
 from hedgerow.queries import ColumnCounts
-from hedgerow.schema import Schema
 from hedgerow.settings import Settings
-from hedgerow.tables import Rows
 
 NAME = "quantiles-not-private"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hedgerow.binning import ColumnGrid, base_grid
+from hedgerow.data.binning import ColumnGrid, base_grid
+from hedgerow.data.schema import Numeric, Schema
 from hedgerow.growing.candidates.base import Cuts
-from hedgerow.schema import Numeric, Schema
 
 
 def uniform(schema: Schema, n_bins: int) -> Cuts:

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema
 from hedgerow.errors import PlanError, SlotSpent
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates import Cuts, first_cuts
 from hedgerow.growing.candidates.quantiles import equal_mass
-from hedgerow.growing.dp_xgboost.rule import (
-    RETRY_SHARE,
-    Shares,
-    loss_of,
-    price_of,
-    rounds_of,
-)
+from hedgerow.growing.dp_xgboost.rule import RETRY_SHARE, Shares, loss_of, price_of, rounds_of
 from hedgerow.growing.dp_xgboost.trees import TreeOfChoices
 from hedgerow.growing.splits.totally_random import columns_to_cut
 from hedgerow.model.ensemble import Ensemble
@@ -24,7 +19,6 @@ from hedgerow.privacy.plan import Wish
 from hedgerow.privacy.pure import OnPaths
 from hedgerow.queries import ColumnCounts, LeafAverages, SplitChoices, n_bins_of, size_of
 from hedgerow.queries.gradients import Gradients
-from hedgerow.schema import Schema
 from hedgerow.settings import Settings
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError
 from hedgerow.losses import Loss, Squared, loss_for
 from hedgerow.privacy.plan import Plan
 from hedgerow.queries import ColumnCounts
-from hedgerow.schema import Schema
 from hedgerow.settings import Settings
 
 RETRY_SHARE = 0.1  # the most that a spare attempt may cost, as a part of the whole epsilon

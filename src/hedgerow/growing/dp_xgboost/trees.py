@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates import Cuts
 from hedgerow.growing.cart import GrowingTree

@@ -9,7 +9,9 @@ import math
 
 import numpy as np
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.rng import stream
+from hedgerow.data.schema import Categorical
 from hedgerow.gate import Gate
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.growing.private_tree.asking import Asking, Found, Wanted
@@ -19,8 +21,6 @@ from hedgerow.growing.private_tree.splits import best_cut, gain_rule
 from hedgerow.growing.splits.growth import cut_of, possible_bins
 from hedgerow.privacy.pure import LEAST_PRICE
 from hedgerow.queries import n_bins_of
-from hedgerow.rng import stream
-from hedgerow.schema import Categorical
 from hedgerow.splitting import Histogram, reconciled
 
 WORTH = 0.2  # bounds are asked if their noise is below this part of the node's impurity

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError
 from hedgerow.gate import Gate
 from hedgerow.growing.private_tree.growth import Growth
@@ -21,7 +22,6 @@ from hedgerow.model.tree import Tree
 from hedgerow.privacy.plan import Wish
 from hedgerow.privacy.pure import OnPaths
 from hedgerow.queries import ClassHistograms, ImpurityBounds, n_bins_of
-from hedgerow.schema import Schema
 from hedgerow.settings import Settings
 
 SHRINK = 1.0  # leaves lean toward their parent with the weight of so many deviations of noise

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Numeric, Schema
 from hedgerow.errors import PlanError
 from hedgerow.growing.candidates import Cuts, log, uniform
-from hedgerow.schema import Numeric, Schema
 from hedgerow.settings import Settings
 
 COUNT_SHARE = 0.04  # of a path's epsilon: how many rows of each class there are at all

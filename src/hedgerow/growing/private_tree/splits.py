@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from hedgerow.data.schema import Categorical, Schema
 from hedgerow.growing.private_tree.nodes import Measured
 from hedgerow.growing.splits.growth import Bools, Floats
-from hedgerow.schema import Categorical, Schema
 from hedgerow.settings import Settings
 from hedgerow.splitting import (
     BestSplit,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.rng import Generator, one_of
+from hedgerow.data.rng import Generator, one_of
 
 Bools = NDArray[np.bool_]
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import base_grid
+from hedgerow.data.binning import base_grid
+from hedgerow.data.rng import Generator
+from hedgerow.data.schema import Categorical, Schema
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates import Cuts
 from hedgerow.growing.cart import Cut, GrowingTree, member_set
 from hedgerow.losses import RowBound, loss_for
 from hedgerow.queries import n_bins_of
-from hedgerow.rng import Generator
-from hedgerow.schema import Categorical, Schema
 from hedgerow.settings import Settings
 from hedgerow.splitting import (
     BestSplit,

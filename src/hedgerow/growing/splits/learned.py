@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from hedgerow.data.rng import Generator
 from hedgerow.errors import SlotSpent
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates import Cuts
 from hedgerow.growing.splits.growth import Growth, LearnedTree, Offer
 from hedgerow.growing.splits.histogram import histogram_offers
 from hedgerow.growing.splits.partially_random import OneColumn, random_offers
-from hedgerow.rng import Generator
 from hedgerow.settings import Settings
 
 Ask = Callable[[list[int], bool], dict[int, list[Offer]]]

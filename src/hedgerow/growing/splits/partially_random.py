@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.schema import Categorical
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.growing.splits.drawing import can_be_cut, drawn_sides
 from hedgerow.growing.splits.growth import Growth, Known, Offer, cut_of
 from hedgerow.queries import LeafSums
-from hedgerow.schema import Categorical
 from hedgerow.splitting import Histogram
 
 Floats = NDArray[np.float64]

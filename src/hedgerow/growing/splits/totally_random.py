@@ -7,15 +7,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from hedgerow.binning import ColumnGrid, base_grid
+from hedgerow.data.binning import ColumnGrid, base_grid
+from hedgerow.data.rng import Generator, one_of
+from hedgerow.data.schema import Categorical, Schema
 from hedgerow.growing.candidates import Cuts
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.growing.splits.drawing import Bools, can_be_cut, drawn_sides
 from hedgerow.growing.splits.growth import cut_of
 from hedgerow.model.tree import Structure
 from hedgerow.queries import n_bins_of
-from hedgerow.rng import Generator, one_of
-from hedgerow.schema import Categorical, Schema
 
 Left = dict[int, Bools]  # of columns cut above a node: which bins can still hold rows
 

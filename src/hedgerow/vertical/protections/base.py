@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import ColumnGrid
+from hedgerow.data.binning import ColumnGrid
 from hedgerow.errors import FormatError
 from hedgerow.exact import Ints, gradients, leaf_values
 from hedgerow.letters import Letter

@@ -20,13 +20,7 @@ from hedgerow.packing import pack
 from hedgerow.privacy import mechanisms
 from hedgerow.privacy.local import LabelResponse
 from hedgerow.vertical.levels import Level, search
-from hedgerow.vertical.protections.base import (
-    DONE,
-    ExactNumbers,
-    Floats,
-    Passive,
-    ScoredThere,
-)
+from hedgerow.vertical.protections.base import DONE, ExactNumbers, Floats, Passive, ScoredThere
 from hedgerow.vertical.settings import VerticalSettings
 from hedgerow.vertical.talking import Asking, Talk
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import Codes, ColumnGrid, base_grid, empty_codes
-from hedgerow.encoding import ColumnCodes, Ids, Persons, Targets
+from hedgerow.data.binning import Codes, ColumnGrid, base_grid, empty_codes
+from hedgerow.data.encoding import ColumnCodes, Ids, Persons, Targets
+from hedgerow.data.readers import Stream, one_column, read_table, stream_of
+from hedgerow.data.schema import Label, Schema
 from hedgerow.errors import TableError
-from hedgerow.frames import Stream, one_column, read_table, stream_of
-from hedgerow.schema import Label, Schema
 
 __all__ = ["Rows", "encode_table", "read_table", "rows_of", "share_of", "target_of"]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.schema import Categorical, Column, Numeric, Schema, Value, text_of
+from hedgerow.data.schema import Categorical, Column, Numeric, Schema, Value, text_of
 
 UNIFORM_CELLS = 128
 OCTAVES = 17

@@ -8,8 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from hedgerow.data.schema import Categorical, Column, Label, Numeric, Ordinal, Schema, Unit
 from hedgerow.errors import FormatError, SchemaError
-from hedgerow.schema import Categorical, Column, Label, Numeric, Ordinal, Schema, Unit
 
 FORMAT = 1
 _TOP = ("format", "name", "label", "unit", "column")

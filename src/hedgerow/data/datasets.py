@@ -1,6 +1,6 @@
 """A made-up world for the demonstration: three hospitals and who comes back within 30 days.
 
-Nothing here is about real people. Everything is drawn from `hedgerow.rng`, so a seed gives the
+Nothing here is about real people. Everything is drawn from `hedgerow.data.rng`, so a seed gives the
 same patients everywhere.
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.rng import Generator, stream
-from hedgerow.schema import Categorical, Label, Numeric, Ordinal, Schema, Unit
+from hedgerow.data.rng import Generator, stream
+from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema, Unit
 
 Table = dict[str, NDArray[Any]]
 WARDS = ("general", "cardiology", "surgery", "oncology", "orthopaedics", "neurology", "lung")

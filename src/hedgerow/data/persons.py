@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import TableError
-from hedgerow.schema import Schema
-from hedgerow.tables import Rows
 
 
 def rows_per_person(rows: Rows, schema: Schema) -> Rows:

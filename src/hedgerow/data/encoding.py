@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.binning import (
+from hedgerow.data.binning import (
     MISSING,
     UNKNOWN,
     ColumnGrid,
@@ -23,8 +23,8 @@ from hedgerow.binning import (
     is_missing,
     positions_of,
 )
+from hedgerow.data.schema import Label, Numeric, Value, text_of
 from hedgerow.errors import TableError
-from hedgerow.schema import Label, Numeric, Value, text_of
 
 _CLOSE = 1 << 16  # whole numbers of a list: a table of their range is small
 _FEW = 256  # of them, which are looked up whether they are there or not

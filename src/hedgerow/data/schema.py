@@ -203,19 +203,19 @@ class Schema:
 
     @staticmethod
     def from_dict(document: Mapping[str, Any], source: str = "schema") -> Schema:
-        from hedgerow.schema_toml import schema_from_document
+        from hedgerow.data.schema_toml import schema_from_document
 
         return schema_from_document(document, source)
 
     @staticmethod
     def read(path: str | PathLike[str]) -> Schema:
         """Read a schema file (TOML), or one of the dataset descriptions with `[[feature]]`."""
-        from hedgerow.schema_toml import read_schema
+        from hedgerow.data.schema_toml import read_schema
 
         return read_schema(path)
 
     def write(self, path: str | PathLike[str]) -> None:
-        from hedgerow.schema_toml import write_schema
+        from hedgerow.data.schema_toml import write_schema
 
         write_schema(self, path)
 

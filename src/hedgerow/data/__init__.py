@@ -1,0 +1,1 @@
+"""Public facts and tables: schema, reading, encoding, binning, persons."""
