@@ -68,8 +68,8 @@ def _leaves(values: np.ndarray, plan: object, X: np.ndarray) -> np.ndarray:
     """The leaf of every row, told apart by giving leaves their own number as value."""
     from hedgerow.growing.candidates import first_cuts
     from hedgerow.model.ensemble import Ensemble
+    from hedgerow.model.statement import Statement
     from hedgerow.model.tree import Tree
-    from hedgerow.statement import Statement
 
     structure = boost._structure(SCHEMA, plan, first_cuts(SCHEMA, plan.settings), 0)  # type: ignore[attr-defined,arg-type]
     tree = Tree(structure, np.arange(len(values), dtype=np.float32)[:, None])

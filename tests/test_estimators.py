@@ -19,7 +19,7 @@ from sklearn.model_selection import train_test_split
 from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, Schema
 from hedgerow.data.tables import read_table
 from hedgerow.errors import SchemaError, SettingsError, TableError
-from hedgerow.losses import TREE_UPDATES
+from hedgerow.model.losses import TREE_UPDATES
 from hedgerow.privacy.ledger import Ledger
 from tests.conftest import MIXED, mixed_table
 

@@ -19,8 +19,8 @@ from hedgerow.growing.leaves import (
     step_deviations,
     step_values,
 )
-from hedgerow.losses import Logistic, Loss, Softmax, Squared
-from hedgerow.model.io import model_bytes, model_from_bytes
+from hedgerow.model.files import model_bytes, model_from_bytes
+from hedgerow.model.losses import Logistic, Loss, Softmax, Squared
 from hedgerow.model.stacking import stack_trees
 from hedgerow.settings import Privacy
 from hedgerow.testing import noise_off

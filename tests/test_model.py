@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.errors import FormatError
-from hedgerow.losses import TREE_UPDATES
 from hedgerow.model import stacking
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.model.io import model_bytes, model_from_bytes
+from hedgerow.model.files import model_bytes, model_from_bytes
+from hedgerow.model.losses import TREE_UPDATES
 from hedgerow.model.stacking import stack, unstack
+from hedgerow.model.statement import Disclosure, Statement
 from hedgerow.model.tree import Structure, Tree, single_leaf
 from hedgerow.packing import pack, unpack
 from hedgerow.settings import Privacy
-from hedgerow.statement import Disclosure, Statement
 from hedgerow.testing import noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table, train
 from tests.oracle.runs import LABELS, run, schema_of, table_of

@@ -19,7 +19,7 @@ from hedgerow.data.tables import rows_of
 from hedgerow.errors import SettingsError
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates.not_private import exact_cuts
-from hedgerow.model.io import read_model
+from hedgerow.model.files import read_model
 from hedgerow.presets import method_named, plan_for, with_exact_cuts
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.plan import Plan

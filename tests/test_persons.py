@@ -18,7 +18,7 @@ from hedgerow.data.schema import Label, Schema, Unit
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import SchemaError, TableError
 from hedgerow.gate import Gate
-from hedgerow.losses import TREE_UPDATES
+from hedgerow.model.losses import TREE_UPDATES
 from hedgerow.party import Party
 from hedgerow.presets import plan_for
 from hedgerow.privacy.ledger import Ledger

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hedgerow.splitting import (
+from hedgerow.model.splitting import (
     BestSplit,
     GainRule,
     Histogram,

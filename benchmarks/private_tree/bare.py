@@ -13,6 +13,7 @@ import numpy as np
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.statement import Statement
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy import mechanisms
 from hedgerow.privacy.paths import Paths
@@ -21,7 +22,6 @@ from hedgerow.privacy.reservation import Release
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery
 from hedgerow.queries.noise import noise_for, priced_for
 from hedgerow.settings import Privacy
-from hedgerow.statement import Statement
 from hedgerow.testing import seeded
 
 

@@ -23,7 +23,7 @@ _HOMES = {
     "SimilarityBoostingClassifier": "hedgerow.similarity_estimators",
     "SimilarityBoostingRegressor": "hedgerow.similarity_estimators",
     "SimilarityMemory": "hedgerow.similarity.memory",
-    "Statement": "hedgerow.statement",
+    "Statement": "hedgerow.model.statement",
     "VerticalBoostingClassifier": "hedgerow.vertical_estimators",
     "VerticalBoostingRegressor": "hedgerow.vertical_estimators",
     "evaluate_privately": "hedgerow.private_evaluation",
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from hedgerow.federation.base import Federation as Federation
     from hedgerow.federation.local import local_federation as local_federation
     from hedgerow.model.ensemble import Ensemble as Ensemble
+    from hedgerow.model.statement import Statement as Statement
     from hedgerow.presets import plan_for as plan_for
     from hedgerow.privacy.ledger import Ledger as Ledger
     from hedgerow.privacy.plan import Plan as Plan
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from hedgerow.similarity_estimators import (
         SimilarityBoostingRegressor as SimilarityBoostingRegressor,
     )
-    from hedgerow.statement import Statement as Statement
     from hedgerow.tree_estimator import PrivateTreeClassifier as PrivateTreeClassifier
     from hedgerow.vertical_estimators import (
         VerticalBoostingClassifier as VerticalBoostingClassifier,

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
+from hedgerow.model.statement import Disclosure
 from hedgerow.packing import canonical_json, digest
-from hedgerow.statement import Disclosure
 
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")  # it stands in logs and file names
 

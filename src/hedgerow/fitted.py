@@ -16,7 +16,7 @@ from hedgerow.explain import Explanation, explain
 from hedgerow.export.methods import Exports
 from hedgerow.inputs import check_width, class_array, classes_given, schema_given
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.statement import Statement
+from hedgerow.model.statement import Statement
 
 
 class Fitted(Exports, BaseEstimator):

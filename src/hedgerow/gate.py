@@ -15,6 +15,7 @@ from hedgerow.errors import PlanError, SlotSpent
 from hedgerow.failpoints import fail_point
 from hedgerow.federation.base import Federation, PartiesLost, RefusedBy, Total
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.statement import Disclosure, Statement
 from hedgerow.model.tree import Tree
 from hedgerow.packing import digest
 from hedgerow.privacy import mechanisms
@@ -23,7 +24,6 @@ from hedgerow.privacy.plan import Plan, Slot
 from hedgerow.privacy.reservation import Release, Reservation
 from hedgerow.queries import EnsembleRef, SplitChoices, SumQuery, query_bytes, size_of
 from hedgerow.queries.noise import Noise, noise_for, part_of_retry, priced_for, released_blocks
-from hedgerow.statement import Disclosure, Statement
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
-from hedgerow.losses import loss_for
+from hedgerow.model.losses import loss_for
 from hedgerow.model.routing import Routes, shared_routes
 from hedgerow.model.tree import Tree, check_trees
 from hedgerow.privacy.coins import Coins

@@ -16,7 +16,7 @@ from hedgerow.data.rng import stream
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.federation.base import Federation
-from hedgerow.losses import loss_for
+from hedgerow.model.losses import loss_for
 from hedgerow.privacy.mechanisms import noise_from
 from hedgerow.privacy.plan import Wish, make_plan
 from hedgerow.queries import LabelSums, SumQuery, size_of, step_trees

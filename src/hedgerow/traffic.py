@@ -19,7 +19,7 @@ from hedgerow import wire
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Categorical, Numeric, Ordinal, Schema
 from hedgerow.errors import PlanError
-from hedgerow.losses import Loss, Squared, loss_for
+from hedgerow.model.losses import Loss, Squared, loss_for
 from hedgerow.model.stacking import stack, stack_trees
 from hedgerow.model.tree import member_words, single_leaf
 from hedgerow.packing import canonical_json

@@ -16,12 +16,12 @@ from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
 from hedgerow.limits import Limits
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.statement import Statement
 from hedgerow.model.tree import single_leaf
 from hedgerow.party import Party
 from hedgerow.privacy.ledger import Ledger
 from hedgerow.privacy.plan import Plan
 from hedgerow.settings import Privacy
-from hedgerow.statement import Statement
 
 LABELS: dict[str, dict[str, Any]] = {
     "two": {"classes": [0, 1]}, "three": {"classes": [0, 1, 2]}, "number": {"label_bounds": (0, 2)},

@@ -22,15 +22,15 @@ from hedgerow.federation.kit import read_card, read_roster
 from hedgerow.growing.boost import _structure
 from hedgerow.growing.candidates import uniform
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.model.io import model_bytes, model_from_bytes
+from hedgerow.model.files import model_bytes, model_from_bytes
 from hedgerow.model.stacking import unstack
+from hedgerow.model.statement import Statement
 from hedgerow.model.tree import Tree, single_leaf
 from hedgerow.packing import MAX_HEADER, pack, unpack
 from hedgerow.privacy.identity import Announcement, Roster
 from hedgerow.privacy.plan import Plan
 from hedgerow.queries import NO_TREES, ColumnCounts, LabelSums, LeafSums, query_from_bytes
 from hedgerow.queries import query_bytes as to_bytes
-from hedgerow.statement import Statement
 from hedgerow.wire import Ask, Message
 from tests.attacks.rig import SCHEMA, Rig, word
 

@@ -18,7 +18,7 @@ from hedgerow.growing.candidates import CANDIDATES
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.growing.splits.growth import cut_of, possible_bins
 from hedgerow.growing.splits.totally_random import totally_random
-from hedgerow.losses import UPDATES, loss_for
+from hedgerow.model.losses import UPDATES, loss_for
 from hedgerow.queries import (
     NO_TREES,
     ClassHistograms,

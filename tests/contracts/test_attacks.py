@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hedgerow import kernels, losses
+from hedgerow import kernels
+from hedgerow.model import losses
 from hedgerow.queries import (
     QUERIES,
     ColumnHessians,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow import losses
 from hedgerow.errors import FormatError
+from hedgerow.model import losses
 from hedgerow.queries import (
     NO_TREES,
     QUERIES,

@@ -12,7 +12,7 @@ from hedgerow.data.tables import rows_of
 from hedgerow.errors import LedgerError, PlanError
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates import CANDIDATES
-from hedgerow.losses import TREE_UPDATES
+from hedgerow.model.losses import TREE_UPDATES
 from hedgerow.presets import METHODS, method_named, plan_for
 from hedgerow.privacy.accounting import epsilon_of
 from hedgerow.privacy.ledger import COORDINATOR, Ledger

@@ -20,6 +20,7 @@ from hedgerow.errors import BudgetExceeded, SettingsError
 from hedgerow.evaluation import evaluation_plan
 from hedgerow.limits import Limits
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.statement import Statement
 from hedgerow.model.tree import single_leaf
 from hedgerow.presets import METHODS, plan_for
 from hedgerow.privacy import ledger as ledger_module
@@ -30,7 +31,6 @@ from hedgerow.privacy.reservation import Reservation
 from hedgerow.privacy.spending import month_spending, spending
 from hedgerow.queries import QUERIES
 from hedgerow.settings import Privacy
-from hedgerow.statement import Statement
 from hedgerow.wire import Refusal
 from tests.conftest import MIXED, promise
 from tests.test_ledger import a_plan

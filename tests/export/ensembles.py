@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from hedgerow.data.schema import Categorical, Column, Label, Numeric, Ordinal, Schema
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.statement import Statement
 from hedgerow.model.tree import Structure, Tree, member_words
-from hedgerow.statement import Statement
 
 STATEMENT = Statement("epsilon-delta", 1.0, 1e-6, "coordinator")
 LABELS = {

@@ -21,8 +21,8 @@ from hedgerow.export import ordering as ordering_module
 from hedgerow.export.forest import forest_of
 from hedgerow.export.ordering import ordered
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.statement import Statement
 from hedgerow.model.tree import Tree, single_leaf
-from hedgerow.statement import Statement
 from tests.conftest import MIXED
 from tests.export.ensembles import LABELS, STATEMENT, edge_cases, random_tree
 from tests.export.runs import TABLE, metadata, mixed_model, numbers_of, predictions

@@ -15,7 +15,7 @@ from hedgerow.errors import PlanError
 from hedgerow.gate import Gate
 from hedgerow.growing.boost import _structure
 from hedgerow.growing.candidates import uniform
-from hedgerow.losses import loss_for
+from hedgerow.model.losses import loss_for
 from hedgerow.presets import plan_for
 from hedgerow.privacy.identity import Announcement, Identity
 from hedgerow.privacy.masks import Context, MaskKeys

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow import gate, losses, wire
+from hedgerow import gate, wire
 from hedgerow.kernels import loops
+from hedgerow.model import losses
 from hedgerow.packing import canonical_json
 from hedgerow.privacy import mechanisms
 from hedgerow.privacy.charges import Drawn

@@ -13,8 +13,8 @@ from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.errors import SettingsError
 from hedgerow.gate import Gate
-from hedgerow.losses import TREE_UPDATES
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.losses import TREE_UPDATES
 from hedgerow.presets import METHODS, method_named, plan_for
 from hedgerow.privacy.verify import verify
 from hedgerow.settings import Privacy

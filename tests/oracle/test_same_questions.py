@@ -13,7 +13,7 @@ from hedgerow.estimators import PrivateBoostingClassifier
 from hedgerow.federation.base import Federation, Total
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates import CANDIDATES
-from hedgerow.losses import TREE_UPDATES
+from hedgerow.model.losses import TREE_UPDATES
 from hedgerow.privacy.reservation import Release
 from hedgerow.queries import ColumnHessians, SumQuery, query_bytes, query_from_bytes, size_of
 from hedgerow.queries.noise import Noise

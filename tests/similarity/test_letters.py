@@ -10,9 +10,9 @@ import pytest
 
 from hedgerow.data.schema import Label
 from hedgerow.errors import FormatError
-from hedgerow.exact import gradients
 from hedgerow.exchange import Step, delivered
-from hedgerow.losses import loss_for
+from hedgerow.model.exact import gradients
+from hedgerow.model.losses import loss_for
 from hedgerow.packing import pack, unpack
 from hedgerow.similarity import letters as post
 from hedgerow.similarity.boosting import Grower, TreeRule

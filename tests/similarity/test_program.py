@@ -12,10 +12,10 @@ import pytest
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Label
 from hedgerow.errors import FormatError, SettingsError
-from hedgerow.exact import BITS, gradients
 from hedgerow.exchange import Agreement, talk
-from hedgerow.losses import loss_for
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.exact import BITS, gradients
+from hedgerow.model.losses import loss_for
 from hedgerow.model.routing import routes_of
 from hedgerow.similarity.boosting import Grower
 from hedgerow.similarity.hashing import code_values, hash_family

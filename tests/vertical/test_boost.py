@@ -11,9 +11,9 @@ import pytest
 
 from hedgerow.data.binning import base_grid
 from hedgerow.data.tables import rows_of
-from hedgerow.exact import BITS, gradients
-from hedgerow.losses import loss_for
-from hedgerow.statement import Statement
+from hedgerow.model.exact import BITS, gradients
+from hedgerow.model.losses import loss_for
+from hedgerow.model.statement import Statement
 from hedgerow.vertical.bins import binned
 from hedgerow.vertical.boost import Booster
 from hedgerow.vertical.model import Part, merged

@@ -15,7 +15,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.growing.auto import rule_for
 from hedgerow.growing.auto.state import mu_of_a_row
-from hedgerow.losses import loss_for
+from hedgerow.model.losses import loss_for
 from hedgerow.presets import plan_for
 from hedgerow.privacy.plan import Plan
 from hedgerow.queries import LeafSums

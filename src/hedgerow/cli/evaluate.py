@@ -143,7 +143,7 @@ def measure(model: Path, data: Sequence[Path]) -> dict[str, Any]:
     """
     import numpy as np
 
-    from hedgerow.model.io import read_model
+    from hedgerow.model.files import read_model
 
     trained = read_model(model)
     label, seen = trained.schema.label, [_seen(trained, path) for path in data]

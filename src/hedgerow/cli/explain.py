@@ -34,7 +34,7 @@ def explain(
     """Show what each column does: importances, shapes with error bands, pairs. Costs no budget."""
     from hedgerow.errors import SettingsError
     from hedgerow.explain import explain as explained
-    from hedgerow.model.io import read_model
+    from hedgerow.model.files import read_model
 
     found = explained(read_model(model))
     names = column or []

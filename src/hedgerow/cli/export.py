@@ -32,7 +32,7 @@ def export(model: options.ModelFile, to: To, out: Out, json: options.Json = Fals
         raise SettingsError(f"--to {to!r} is not a format; known: {', '.join(KINDS)}")
     from hedgerow.cli.files import check_writable
     from hedgerow.export import FORMATS
-    from hedgerow.model.io import read_model
+    from hedgerow.model.files import read_model
 
     trained = read_model(model)
     check_writable(out)

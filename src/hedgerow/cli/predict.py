@@ -31,7 +31,7 @@ def predict(
     """Write one probability per class and the likelier class for every row, in the same order."""
     from hedgerow.cli.files import check_writable, write_text
     from hedgerow.data.tables import read_table
-    from hedgerow.model.io import read_model
+    from hedgerow.model.files import read_model
 
     if out == "-" and json:
         raise SettingsError("--json and --out - both write to stdout; keep one of the two")

@@ -36,7 +36,7 @@ def report(
     from hedgerow.cli.files import write_text
     from hedgerow.evaluation.result import Evaluation
     from hedgerow.explain import explain
-    from hedgerow.model.io import read_model
+    from hedgerow.model.files import read_model
     from hedgerow.privacy.ledger import Ledger
     from hedgerow.report.facts import check_evaluation, facts_of
     from hedgerow.report.page import page_of

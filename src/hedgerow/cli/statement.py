@@ -8,7 +8,7 @@ from hedgerow.cli.screen import print_json, show
 
 def statement(model: options.ModelFile, json: options.Json = False) -> None:
     """Print a model's guarantee: the numbers, who is trusted, and what is not covered."""
-    from hedgerow.model.io import read_model
+    from hedgerow.model.files import read_model
 
     promised = read_model(model).statement
     if json:

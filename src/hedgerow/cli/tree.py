@@ -30,7 +30,7 @@ def tree(
 ) -> None:
     """Show a model of method private-tree: splits, noisy counts with intervals, class shares."""
     from hedgerow.cli.files import write_text
-    from hedgerow.model.io import read_model
+    from hedgerow.model.files import read_model
     from hedgerow.readable import TreeView, export_rules, export_text, plot_tree, tree_svg
 
     if json and (text or rules):

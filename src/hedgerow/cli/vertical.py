@@ -34,7 +34,7 @@ from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
     from hedgerow.exchange import Agreement, Shelf
-    from hedgerow.statement import Statement
+    from hedgerow.model.statement import Statement
     from hedgerow.vertical.settings import VerticalSettings
 
 vertical_app = typer.Typer(

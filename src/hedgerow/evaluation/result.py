@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.errors import FormatError
-from hedgerow.statement import Statement
+from hedgerow.model.statement import Statement
 
 FORMAT = 1
 KIND = "hedgerow evaluation"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hedgerow.statement import PRIVATE
+from hedgerow.model.statement import PRIVATE
 
 if TYPE_CHECKING:
     from hedgerow.explain.explanation import Explanation

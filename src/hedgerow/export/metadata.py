@@ -11,7 +11,7 @@ from typing import Any
 from hedgerow.data.schema import Categorical, Column, Numeric, Value
 from hedgerow.export.forest import Forest, Link
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.statement import PRIVATE
+from hedgerow.model.statement import PRIVATE
 
 FORMAT = 1
 RELEASED = "released"

@@ -27,8 +27,8 @@ from hedgerow.growing.leaves import (
 from hedgerow.growing.splits.growth import LearnedTree
 from hedgerow.growing.splits.learned import grow_tree, levels_of
 from hedgerow.growing.splits.totally_random import columns_of_tree, columns_to_cut, totally_random
-from hedgerow.losses import Loss, RowBound, loss_for
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.losses import Loss, RowBound, loss_for
 from hedgerow.model.tree import Structure, Tree, single_leaf
 from hedgerow.privacy.plan import Plan, Wish
 from hedgerow.queries import (

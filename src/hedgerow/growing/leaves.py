@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.losses import RowBound
+from hedgerow.model.losses import RowBound
 
 Floats = NDArray[np.float64]
 

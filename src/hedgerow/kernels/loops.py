@@ -160,8 +160,8 @@ def row_numbers(
 ) -> None:  # fmt: skip
     """What rows first .. first + size add to their leaf or bin: (row, number).
 
-    `hedgerow.losses` has the widths and bounds. Gradients are clamped to +-clip steps of the grid,
-    Hessians are those of the row itself.
+    `hedgerow.model.losses` has the widths and bounds. Gradients are clamped to +-clip steps of the
+    grid, Hessians are those of the row itself.
     """
     n_outputs = scores.shape[1]
     one: Any = np.int64(1) << bits

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from hedgerow.data.binning import ColumnGrid
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import encode_table
-from hedgerow.losses import Loss, loss_for
-from hedgerow.model.naming import NO_TREES_YET, longer, model_hash
+from hedgerow.model.hashes import NO_TREES_YET, longer, model_hash
+from hedgerow.model.losses import Loss, loss_for
 from hedgerow.model.routing import Routes, prediction_grid, routes_of
+from hedgerow.model.statement import Statement
 from hedgerow.model.tree import Tree, check_trees
-from hedgerow.statement import Statement
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +62,13 @@ class Ensemble:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a `.hedge` file, by rename, so that a crash leaves the old file or the new one."""
-        from hedgerow.model.io import write_model
+        from hedgerow.model.files import write_model
 
         write_model(self, path)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Ensemble:
-        from hedgerow.model.io import read_model
+        from hedgerow.model.files import read_model
 
         return read_model(path)
 

@@ -17,7 +17,7 @@ from hedgerow import kernels
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
-from hedgerow.model.naming import NO_TREES_YET, longer, model_hash
+from hedgerow.model.hashes import NO_TREES_YET, longer, model_hash
 
 
 @dataclass(frozen=True)

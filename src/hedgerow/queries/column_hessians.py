@@ -14,7 +14,7 @@ from hedgerow.data.binning import base_grid, code_places
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
-from hedgerow.losses import loss_for, loss_named
+from hedgerow.model.losses import loss_for, loss_named
 from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
 from hedgerow.queries.cuts import bin_of_codes, check_cuts, pack_cuts, unpack_cuts
 

@@ -16,7 +16,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.kernels import mixing
-from hedgerow.losses import UPDATES, RowBound, loss_for, loss_named
+from hedgerow.model.losses import UPDATES, RowBound, loss_for, loss_named
 from hedgerow.queries.base import Block, EnsembleRef, Sensitivity, check_clip, clip_steps
 from hedgerow.queries.cuts import bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
 from hedgerow.queries.mixes import PLAIN, Mix, check_mixes, lengths, pack_mixes, unpack_mixes

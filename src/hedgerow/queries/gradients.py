@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
-from hedgerow.losses import RowBound, loss_for, loss_named
+from hedgerow.model.losses import RowBound, loss_for, loss_named
 from hedgerow.queries.base import EnsembleRef, check_clip
 
 FINE_BITS = 20  # gradients are added up in steps of 2^-20, whatever noise the sums get

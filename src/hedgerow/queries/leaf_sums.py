@@ -16,7 +16,7 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
-from hedgerow.losses import UPDATES, RowBound, loss_for, loss_named
+from hedgerow.model.losses import UPDATES, RowBound, loss_for, loss_named
 from hedgerow.model.routing import Routes, shared_routes
 from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.tree import Structure

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hedgerow.data.schema import Schema
 from hedgerow.errors import FormatError
-from hedgerow.losses import loss_for
+from hedgerow.model.losses import loss_for
 
 Floats = NDArray[np.float64]
 BLOCK = 1 << 16  # rows that are looked at together; memory does not grow with the table

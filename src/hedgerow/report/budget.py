@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hedgerow.model.statement import PRIVATE, Statement
 from hedgerow.report.facts import Account, Facts
 from hedgerow.report.marks import table, tag, text
-from hedgerow.statement import PRIVATE, Statement
 
 _HINT = (
     "How much of a budget over several runs this is, is on the ledger: "

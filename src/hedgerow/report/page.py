@@ -10,6 +10,7 @@ from hedgerow.data.schema import Numeric, text_of
 from hedgerow.evaluation.result import Evaluation
 from hedgerow.explain import Explanation
 from hedgerow.explain.explanation import edits_of
+from hedgerow.model.statement import PRIVATE, Statement
 from hedgerow.report.budget import budget_section
 from hedgerow.report.effects import effects_section, pairs_section, shapes_section
 from hedgerow.report.facts import Facts
@@ -17,7 +18,6 @@ from hedgerow.report.marks import number, table, tag, text
 from hedgerow.report.quality import quality_section
 from hedgerow.report.style import STYLE
 from hedgerow.report.trees import one_tree, some_trees
-from hedgerow.statement import PRIVATE, Statement
 
 _ALARM = (
     "<b>NOT PRIVATE.</b> This model and this page may tell about single rows. Treat them as you "

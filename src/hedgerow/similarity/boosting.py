@@ -15,7 +15,7 @@ from hedgerow import kernels
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
-from hedgerow.exact import BITS, Ints, leaf_values, member_bits
+from hedgerow.model.exact import BITS, Ints, leaf_values, member_bits
 from hedgerow.model.tree import Structure, Tree
 
 

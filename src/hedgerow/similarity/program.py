@@ -20,10 +20,10 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError, SettingsError
-from hedgerow.exact import gradients, leaf_values
 from hedgerow.exchange import Agreement, Shelf, Step
 from hedgerow.letters import by_writer
-from hedgerow.losses import loss_for
+from hedgerow.model.exact import gradients, leaf_values
+from hedgerow.model.losses import loss_for
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Structure, Tree
 from hedgerow.similarity import letters as post

@@ -11,11 +11,11 @@ from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.exchange import Agreement, MemoryShelf, Shelf, talk
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.statement import Disclosure, Statement
 from hedgerow.similarity.letters import read_tree
 from hedgerow.similarity.memory import SimilarityMemory
 from hedgerow.similarity.program import SimilarityProgram
 from hedgerow.similarity.settings import SimilaritySettings
-from hedgerow.statement import Disclosure, Statement
 
 PROGRAM = "simfl"  # as limits of parties name it
 MEASURED = "hedgerow.similarity.audit"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.data.binning import Codes, ColumnGrid, code_places
-from hedgerow.exact import Ints, member_bits
+from hedgerow.model.exact import Ints, member_bits
 from hedgerow.model.tree import Structure
 
 Bools = NDArray[np.bool_]

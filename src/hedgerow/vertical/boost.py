@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hedgerow import kernels
 from hedgerow.errors import FormatError
-from hedgerow.exact import BITS, Ints
-from hedgerow.losses import Loss
+from hedgerow.model.exact import BITS, Ints
+from hedgerow.model.losses import Loss
 from hedgerow.packing import pack
 from hedgerow.vertical.bins import Bins, Split
 from hedgerow.vertical.levels import Found, Histograms, Level, root, search, sides, totals_of

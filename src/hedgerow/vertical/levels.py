@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.exact import BITS, Ints
 from hedgerow.letters import Letter
+from hedgerow.model.exact import BITS, Ints
 from hedgerow.packing import pack
 from hedgerow.vertical.bins import Bins, Bools, Split
 

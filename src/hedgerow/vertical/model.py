@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from hedgerow.data.schema import Schema
 from hedgerow.errors import FormatError
-from hedgerow.exact import Ints
-from hedgerow.losses import loss_for
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.exact import Ints
+from hedgerow.model.losses import loss_for
+from hedgerow.model.statement import Statement
 from hedgerow.model.tree import Structure, Tree, member_words
 from hedgerow.packing import pack, unpack
-from hedgerow.statement import Statement
 from hedgerow.vertical.bins import Split
 from hedgerow.vertical.places import MOST_DEPTH
 

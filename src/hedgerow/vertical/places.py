@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.exact import Ints
 from hedgerow.letters import Letter
+from hedgerow.model.exact import Ints
 from hedgerow.vertical.bins import Bools, Split
 from hedgerow.vertical.levels import Level
 

@@ -16,10 +16,10 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError, TableError
-from hedgerow.exact import Ints
 from hedgerow.exchange import Agreement, Shelf, Step
 from hedgerow.letters import Letter
-from hedgerow.losses import loss_for
+from hedgerow.model.exact import Ints
+from hedgerow.model.losses import loss_for
 from hedgerow.model.routing import routes_of
 from hedgerow.packing import pack
 from hedgerow.vertical.aligning import ActiveRows, PassiveRows

@@ -14,7 +14,7 @@ from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError, TableError
 from hedgerow.exchange import Agreement, Shelf, Step
 from hedgerow.letters import Letter
-from hedgerow.losses import loss_for
+from hedgerow.model.losses import loss_for
 from hedgerow.packing import pack
 from hedgerow.vertical.aligning import ActiveRows, PassiveRows
 from hedgerow.vertical.bins import Bins, Split, binned, some_columns

@@ -14,7 +14,7 @@ from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.exchange import Agreement, MemoryShelf, Shelf, talk
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.statement import Disclosure
+from hedgerow.model.statement import Disclosure
 from hedgerow.vertical.model import Part, merged, part_name
 from hedgerow.vertical.predicting import PredictionProgram
 from hedgerow.vertical.program import VerticalProgram

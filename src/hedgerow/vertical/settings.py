@@ -9,7 +9,7 @@ from typing import Any
 
 from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError
-from hedgerow.losses import loss_for
+from hedgerow.model.losses import loss_for
 from hedgerow.privacy.local import LEAST_EPSILON, MOST_EPSILON
 
 PROTECTIONS = ("none", "smm-1", "smm-2", "ldp", "paillier")

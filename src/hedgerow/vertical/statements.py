@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from hedgerow.exchange import Agreement
+from hedgerow.model.statement import Disclosure, Statement
 from hedgerow.privacy import mechanisms
-from hedgerow.statement import Disclosure, Statement
 from hedgerow.vertical.settings import VerticalSettings
 
 _AUDITS = "hedgerow.vertical.audit_"

@@ -22,7 +22,7 @@ from hedgerow.federation.dask.cluster import Cluster, ClusterLost, WorkersLost
 from hedgerow.federation.dask.partitions import Answer
 from hedgerow.federation.dask.placing import Observe, Placement, read_table
 from hedgerow.federation.dask.sources import Source
-from hedgerow.losses import loss_for
+from hedgerow.model.losses import loss_for
 from hedgerow.model.tree import Tree, check_trees
 from hedgerow.packing import pack
 from hedgerow.privacy.coins import Coins

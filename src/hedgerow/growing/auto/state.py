@@ -17,7 +17,7 @@ from hedgerow.growing.auto.bins import Bins
 from hedgerow.growing.auto.parts import Parts, structure_of
 from hedgerow.growing.auto.rule import Rule, rule_for
 from hedgerow.growing.auto.start import Counted, Known
-from hedgerow.losses import loss_for
+from hedgerow.model.losses import loss_for
 from hedgerow.model.tree import Structure, Tree, single_leaf
 from hedgerow.privacy.plan import Plan
 from hedgerow.privacy.reservation import Release

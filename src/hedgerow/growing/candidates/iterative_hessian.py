@@ -13,7 +13,7 @@ from hedgerow.data.schema import Numeric, Schema
 from hedgerow.errors import SlotSpent
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates.base import Cuts
-from hedgerow.losses import loss_for
+from hedgerow.model.losses import loss_for
 from hedgerow.queries import ColumnHessians
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError
-from hedgerow.losses import Loss, Squared, loss_for
+from hedgerow.model.losses import Loss, Squared, loss_for
 from hedgerow.privacy.plan import Plan
 from hedgerow.queries import ColumnCounts
 from hedgerow.settings import Settings

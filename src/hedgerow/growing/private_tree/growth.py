@@ -19,9 +19,9 @@ from hedgerow.growing.private_tree.nodes import Measured, Node, Offer, impurity
 from hedgerow.growing.private_tree.rule import Rule, rule_of, tree_cuts, usable_columns
 from hedgerow.growing.private_tree.splits import best_cut, gain_rule
 from hedgerow.growing.splits.growth import cut_of, possible_bins
+from hedgerow.model.splitting import Histogram, reconciled
 from hedgerow.privacy.pure import LEAST_PRICE
 from hedgerow.queries import n_bins_of
-from hedgerow.splitting import Histogram, reconciled
 
 WORTH = 0.2  # bounds are asked if their noise is below this part of the node's impurity
 KEPT = 2.0  # children consider columns whose bound is within so many deviations of the lowest

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.growing.splits.growth import Bools, Floats
-from hedgerow.splitting import BestSplit, Histogram
+from hedgerow.model.splitting import BestSplit, Histogram
 
 
 @dataclass(frozen=True, eq=False)

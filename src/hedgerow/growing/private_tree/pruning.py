@@ -8,7 +8,7 @@ import numpy as np
 
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.growing.private_tree.nodes import Settled
-from hedgerow.splitting import GainRule
+from hedgerow.model.splitting import GainRule
 
 
 @dataclass(frozen=True, eq=False)

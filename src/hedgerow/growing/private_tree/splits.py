@@ -7,8 +7,7 @@ import numpy as np
 from hedgerow.data.schema import Categorical, Schema
 from hedgerow.growing.private_tree.nodes import Measured
 from hedgerow.growing.splits.growth import Bools, Floats
-from hedgerow.settings import Settings
-from hedgerow.splitting import (
+from hedgerow.model.splitting import (
     BestSplit,
     GainRule,
     Histogram,
@@ -16,6 +15,7 @@ from hedgerow.splitting import (
     category_cuts,
     ordered_cuts,
 )
+from hedgerow.settings import Settings
 
 CAUTION = 1.0  # how much of the noise's own gain is taken off a cut's
 

@@ -17,10 +17,8 @@ from hedgerow.data.schema import Categorical, Schema
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates import Cuts
 from hedgerow.growing.cart import Cut, GrowingTree, member_set
-from hedgerow.losses import RowBound, loss_for
-from hedgerow.queries import n_bins_of
-from hedgerow.settings import Settings
-from hedgerow.splitting import (
+from hedgerow.model.losses import RowBound, loss_for
+from hedgerow.model.splitting import (
     BestSplit,
     GainRule,
     Histogram,
@@ -29,6 +27,8 @@ from hedgerow.splitting import (
     ordered_cuts,
     reconciled,
 )
+from hedgerow.queries import n_bins_of
+from hedgerow.settings import Settings
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

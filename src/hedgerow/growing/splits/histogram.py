@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from hedgerow.growing.splits.growth import Growth, Offer
+from hedgerow.model.splitting import Histogram
 from hedgerow.queries import NodeHistograms
-from hedgerow.splitting import Histogram
 
 
 def histogram_offers(growth: Growth, nodes: list[int], asks: bool) -> dict[int, list[Offer]]:

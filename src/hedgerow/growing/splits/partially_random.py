@@ -9,8 +9,8 @@ from hedgerow.data.schema import Categorical
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.growing.splits.drawing import can_be_cut, drawn_sides
 from hedgerow.growing.splits.growth import Growth, Known, Offer, cut_of
+from hedgerow.model.splitting import Histogram
 from hedgerow.queries import LeafSums
-from hedgerow.splitting import Histogram
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

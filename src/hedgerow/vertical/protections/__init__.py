@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.losses import Loss
+from hedgerow.model.losses import Loss
 from hedgerow.vertical.settings import VerticalSettings
 from hedgerow.vertical.talking import Asking
 

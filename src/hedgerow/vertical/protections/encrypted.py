@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hedgerow.exact import BITS, Ints
 from hedgerow.letters import Letter
-from hedgerow.losses import Loss
+from hedgerow.model.exact import BITS, Ints
+from hedgerow.model.losses import Loss
 from hedgerow.packing import pack
 from hedgerow.vertical import paillier
 from hedgerow.vertical.bins import Bins

@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.exact import BITS, Ints, gradients, leaf_values
 from hedgerow.kernels import SQUARED
 from hedgerow.letters import Letter
-from hedgerow.losses import Loss
+from hedgerow.model.exact import BITS, Ints, gradients, leaf_values
+from hedgerow.model.losses import Loss
 from hedgerow.packing import pack
 from hedgerow.privacy import mechanisms
 from hedgerow.privacy.local import LabelResponse

@@ -17,8 +17,8 @@ from scipy.linalg import qr, solve_triangular
 from threadpoolctl import threadpool_limits
 
 from hedgerow.errors import ExchangeFailed
-from hedgerow.exact import BITS, Ints
 from hedgerow.kernels.threads import over_items
+from hedgerow.model.exact import BITS, Ints
 from hedgerow.privacy import secret
 from hedgerow.vertical.bins import Bins
 from hedgerow.vertical.levels import Level

@@ -12,10 +12,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from hedgerow.errors import FormatError
-from hedgerow.exact import BITS, Ints
 from hedgerow.kernels.threads import over_items
 from hedgerow.letters import Letter
-from hedgerow.losses import Loss
+from hedgerow.model.exact import BITS, Ints
+from hedgerow.model.losses import Loss
 from hedgerow.packing import pack
 from hedgerow.privacy import secret
 from hedgerow.vertical.bins import Bools

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hedgerow import kernels
 from hedgerow.data.binning import ColumnGrid
-from hedgerow.losses import Loss
+from hedgerow.model.losses import Loss
 from hedgerow.model.tree import member_words
 
 BITS = 24  # sums of 2**39 rows still fit into int64

@@ -12,10 +12,10 @@ from hedgerow.data.schema import Schema
 from hedgerow.errors import FormatError
 from hedgerow.failpoints import fail_point
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.model.known import stack_known, with_known
+from hedgerow.model.leaf_noise import stack_known, with_known
 from hedgerow.model.stacking import stack_trees, unstack_trees
+from hedgerow.model.statement import Statement
 from hedgerow.packing import pack, unpack
-from hedgerow.statement import Statement
 
 MAGIC = b"HEDGEROW"
 FORMAT = 2  # 2: deviations and covers of leaves
