@@ -31,8 +31,8 @@ from hedgerow.explain import BAND, Shape, explain
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
 from hedgerow.presets import method_named, plan_for
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.settings import Privacy
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off
 
 RESULTS = Path(__file__).parent / "results" / "bands.json"

@@ -32,8 +32,8 @@ from hedgerow.federation.local import local_federation
 from hedgerow.federation.nvflare.engine import NvflareEngine
 from hedgerow.gate import Gate
 from hedgerow.presets import method_named, plan_for
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.settings import Privacy
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.settings import Privacy
 from hedgerow.traffic import traffic
 
 RESULT = Path(__file__).parent / "results" / "federation.json"

@@ -20,9 +20,9 @@ from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import method_named, plan_for
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.plan import Plan
-from hedgerow.settings import Privacy
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.settings import Privacy
 from tests import slow
 from tests.compiling import compile_together
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow.errors import PlanError
-from hedgerow.privacy.accounting import (
+from hedgerow.privacy.accounting.gaussian import (
     EXACT_LIMIT,
     FLOOR,
     delta_of,

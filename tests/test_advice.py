@@ -20,8 +20,8 @@ from hedgerow.errors import SettingsError
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
 from hedgerow.growing import boost
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.settings import Privacy
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.settings import Privacy
 
 SCHEMA = Schema.from_bounds({"a": (0, 1), "b": (0, 1)}, classes=[0, 1])
 NUMBERS = Schema.from_bounds({"a": (0, 1), "b": (0, 1)}, label_bounds=(0, 50))

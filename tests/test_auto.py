@@ -44,8 +44,8 @@ from hedgerow.kernels import cells
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Tree
 from hedgerow.presets import plan_for
+from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.queries import n_bins_of
-from hedgerow.settings import Privacy, Settings
 from tests.conftest import MIXED, mixed_table
 
 GRID = base_grid(MIXED)

@@ -15,8 +15,8 @@ from hedgerow.growing.boost import wishes
 from hedgerow.growing.candidates import CANDIDATES, refine
 from hedgerow.growing.candidates.quantiles import equal_mass
 from hedgerow.growing.splits.totally_random import columns_to_cut
+from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.queries import ColumnCounts, ColumnHessians
-from hedgerow.settings import Privacy, Settings
 from hedgerow.testing import seeded
 from tests.conftest import MIXED, train
 from tests.oracle.parts import equal_mass_cuts, first_cuts, refined

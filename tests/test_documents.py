@@ -24,7 +24,7 @@ from hedgerow.cli.app import app
 from hedgerow.data.schema import Schema
 from hedgerow.failpoints import FAIL_POINTS
 from hedgerow.model.losses import TREE_UPDATES, Logistic, Softmax, Squared
-from hedgerow.settings import Privacy, Settings
+from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.vertical.settings import VerticalSettings
 from hedgerow.wire import REFUSALS
 

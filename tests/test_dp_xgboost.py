@@ -18,17 +18,17 @@ from hedgerow.gate import Gate
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import method_named, plan_for
-from hedgerow.privacy.coins import Coins
-from hedgerow.privacy.ledger import COORDINATOR, Ledger
-from hedgerow.privacy.paths import Priced, priced_of, spent_on_paths
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.verify import verify
+from hedgerow.privacy.accounting.paths import Priced, priced_of, spent_on_paths
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.ledger.verify import verify
+from hedgerow.privacy.noise.poisson_sampling import Coins
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import LeafAverages, SplitChoices
 from hedgerow.queries.base import NO_TREES
 from hedgerow.queries.gradients import Gradients
 from hedgerow.queries.noise import noise_for
 from hedgerow.scores import RunningScores
-from hedgerow.settings import Privacy
 from hedgerow.testing import noise_off
 from tests.contracts.attacks import choices_of
 
@@ -139,7 +139,7 @@ def test_a_run_that_was_killed_goes_on_with_the_same_rows(
 
     with monkeypatch.context() as patched:
         patched.setattr(gate_module, "fail_point", dying)
-        patched.setattr("hedgerow.privacy.reservation.fail_point", dying)
+        patched.setattr("hedgerow.privacy.ledger.reservation.fail_point", dying)
         with Ledger.open(tmp_path / "x.ledger") as ledger, pytest.raises(Killed):
             grow(plan, ledger)
     with Ledger.open(tmp_path / "x.ledger") as ledger:

@@ -20,7 +20,7 @@ from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, Schema
 from hedgerow.data.tables import read_table
 from hedgerow.errors import SchemaError, SettingsError, TableError
 from hedgerow.model.losses import TREE_UPDATES
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from tests.conftest import MIXED, mixed_table
 
 Numbers = tuple[NDArray[np.float64], NDArray[np.int64]]

@@ -22,10 +22,10 @@ from hedgerow.gate import Gate
 from hedgerow.limits import Limits
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree, single_leaf
-from hedgerow.privacy.ledger import Budget, Ledger
-from hedgerow.privacy.reservation import Reservation
-from hedgerow.privacy.spending import spending
-from hedgerow.settings import Privacy
+from hedgerow.privacy.ledger.ledger import Budget, Ledger
+from hedgerow.privacy.ledger.reservation import Reservation
+from hedgerow.privacy.ledger.spending import spending
+from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off
 from tests.conftest import federation_of
 

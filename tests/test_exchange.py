@@ -19,8 +19,8 @@ from hedgerow.federation.local import local_federation
 from hedgerow.limits import Limits
 from hedgerow.model.statement import Disclosure
 from hedgerow.packing import pack, unpack
-from hedgerow.privacy.ledger import COORDINATOR, Ledger
-from hedgerow.privacy.verify import verify
+from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.ledger.verify import verify
 from hedgerow.wire import Message
 from tests.conftest import MIXED, mixed_rows, mixed_table, split_rows
 

@@ -18,7 +18,7 @@ from hedgerow.explain import BAND, Explanation, edit, explain, rows
 from hedgerow.explain.cells import boxes_of, cells_of
 from hedgerow.explain.effects import effects_of
 from hedgerow.model.files import model_bytes, model_from_bytes
-from hedgerow.settings import Privacy
+from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table, train
 from tests.oracle.runs import LABELS, schema_of, table_of

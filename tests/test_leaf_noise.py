@@ -22,7 +22,7 @@ from hedgerow.growing.leaves import (
 from hedgerow.model.files import model_bytes, model_from_bytes
 from hedgerow.model.losses import Logistic, Loss, Softmax, Squared
 from hedgerow.model.stacking import stack_trees
-from hedgerow.settings import Privacy
+from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table, train
 from tests.test_model import HEAD, pack, resealed, unpack

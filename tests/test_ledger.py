@@ -29,13 +29,13 @@ from hedgerow.errors import (
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
 from hedgerow.presets import plan_for
-from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.refusals import MOST, Refusals
-from hedgerow.privacy.reservation import Release, Reservation
-from hedgerow.privacy.spending import budget_of, set_budget, spending
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger
+from hedgerow.privacy.ledger.refusals import MOST, Refusals
+from hedgerow.privacy.ledger.reservation import Release, Reservation
+from hedgerow.privacy.ledger.spending import budget_of, set_budget, spending
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import LabelSums
-from hedgerow.settings import Privacy
 from tests.conftest import MIXED, mixed_rows, mixed_table
 
 
@@ -114,7 +114,7 @@ def test_the_chain_shows_what_was_changed(path: Path, statement: str) -> None:
 
 
 def test_a_second_opener_is_told_that_the_ledger_is_in_use(path: Path) -> None:
-    code = f"from hedgerow.privacy.ledger import Ledger; Ledger.open({str(path)!r})"
+    code = f"from hedgerow.privacy.ledger.ledger import Ledger; Ledger.open({str(path)!r})"
     with Ledger.open(path):
         with pytest.raises(LedgerError, match="in use"):
             Ledger.open(path)
@@ -243,7 +243,7 @@ def test_owners_have_their_own_budgets() -> None:
 def test_an_older_format_is_migrated_after_a_copy(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hedgerow.privacy import ledger as module
+    from hedgerow.privacy.ledger import ledger as module
 
     monkeypatch.setattr(module, "FORMAT", 2)
     monkeypatch.setitem(module.MIGRATIONS, 1, "CREATE TABLE later (x)")
@@ -261,7 +261,7 @@ def test_an_older_format_is_migrated_after_a_copy(
 def test_threads_cannot_overspend_together() -> None:
     import threading
 
-    from hedgerow.privacy.spending import set_budget, spending
+    from hedgerow.privacy.ledger.spending import set_budget, spending
 
     ledger = Ledger.in_memory()
     set_budget(ledger, Budget(1.5, 1e-6))
@@ -285,7 +285,7 @@ def test_threads_cannot_overspend_together() -> None:
 
 
 def test_a_recorded_budget_holds_beside_another_limit() -> None:
-    from hedgerow.privacy.spending import set_budget
+    from hedgerow.privacy.ledger.spending import set_budget
 
     ledger = Ledger.in_memory()
     set_budget(ledger, Budget(0.1, 1e-6))

@@ -13,7 +13,7 @@ from hedgerow.data.schema import Label
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.kernels import loops
 from hedgerow.model.losses import Logistic, Softmax, Squared, loss_for, loss_named
-from hedgerow.settings import Settings
+from hedgerow.privacy.settings import Settings
 from tests.contracts.attacks import GOLDEN, TIGHT
 from tests.oracle.parts import softmax
 

@@ -24,7 +24,7 @@ from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Progress
 from hedgerow.limits import Limits
-from hedgerow.privacy.ledger import Budget, Ledger
+from hedgerow.privacy.ledger.ledger import Budget, Ledger
 from tests.mistakes import FITS, GOOD, MISTAKES, PROMISE, TABLES, TRAIN, Fit, Mistake, X, Y
 
 SCHEMA = Schema(

@@ -24,7 +24,7 @@ from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.statement import Disclosure, Statement
 from hedgerow.model.tree import Structure, Tree, single_leaf
 from hedgerow.packing import pack, unpack
-from hedgerow.settings import Privacy
+from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table, train
 from tests.oracle.runs import LABELS, run, schema_of, table_of

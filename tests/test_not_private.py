@@ -21,9 +21,9 @@ from hedgerow.gate import Gate
 from hedgerow.growing.candidates.not_private import exact_cuts
 from hedgerow.model.files import read_model
 from hedgerow.presets import method_named, plan_for, with_exact_cuts
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.plan import Plan
-from hedgerow.settings import Privacy, Settings
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.settings import Privacy, Settings
 
 NAME = "quantiles-not-private"
 METHOD = "random-trees"

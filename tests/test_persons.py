@@ -21,10 +21,10 @@ from hedgerow.gate import Gate
 from hedgerow.model.losses import TREE_UPDATES
 from hedgerow.party import Party
 from hedgerow.presets import plan_for
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import QUERIES, LabelSums, SumQuery
 from hedgerow.queries.noise import noise_for
-from hedgerow.settings import Privacy
 from tests.conftest import federation_of, split_rows
 from tests.contracts.attacks import ATTACKS, SCHEMAS, saturated, with_steps
 from tests.oracle.parts import kept_rows

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from hedgerow.errors import FormatError, HedgerowError, PlanError, SettingsError
 from hedgerow.presets import METHODS, method_named, plan_for
-from hedgerow.privacy.accounting import EXACT_LIMIT
-from hedgerow.privacy.plan import Plan, Slot, Wish, make_plan
-from hedgerow.settings import Privacy, Settings
+from hedgerow.privacy.accounting.gaussian import EXACT_LIMIT
+from hedgerow.privacy.accounting.plan import Plan, Slot, Wish, make_plan
+from hedgerow.privacy.settings import Privacy, Settings
 from tests.conftest import MIXED, promise
 
 PLAN = plan_for(

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow.errors import LedgerError, PlanError, SettingsError, SlotSpent
-from hedgerow.privacy.ledger import COORDINATOR, Ledger
-from hedgerow.privacy.plan import Later, Plan, Rest, Wish, make_plan
-from hedgerow.privacy.reservation import Reservation
-from hedgerow.privacy.verify import verify
+from hedgerow.privacy.accounting.plan import Later, Plan, Rest, Wish, make_plan
+from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.ledger.reservation import Reservation
+from hedgerow.privacy.ledger.verify import verify
+from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.queries import ColumnCounts, LabelSums
 from hedgerow.queries.noise import noise_for
-from hedgerow.settings import Privacy, Settings
 from hedgerow.wire import Message
 from tests.attacks.rig import SCHEMA, Rig, word
 

@@ -14,18 +14,18 @@ from scipy.stats import norm
 from hedgerow.errors import BudgetExceeded, FormatError, LedgerError, PlanError, SettingsError
 from hedgerow.model.tree import single_leaf
 from hedgerow.presets import plan_for
-from hedgerow.privacy.accounting import delta_of, epsilon_of
-from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger
-from hedgerow.privacy.paths import Paths, Priced, path_costs, spent_on_paths
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.pure import Branches, Round, pure_mu
-from hedgerow.privacy.reservation import Reservation
-from hedgerow.privacy.spending import Spending, month_spending, spending
-from hedgerow.privacy.verify import verify
+from hedgerow.privacy.accounting.gaussian import delta_of, epsilon_of
+from hedgerow.privacy.accounting.paths import Paths, Priced, path_costs, spent_on_paths
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.accounting.pure import Branches, Round, pure_mu
+from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger
+from hedgerow.privacy.ledger.reservation import Reservation
+from hedgerow.privacy.ledger.spending import Spending, month_spending, spending
+from hedgerow.privacy.ledger.verify import verify
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import ClassHistograms
 from hedgerow.queries.noise import noise_for
 from hedgerow.queries.tree_nodes import Asked
-from hedgerow.settings import Privacy
 from tests.conftest import MIXED
 
 SPLIT = {1: "a" * 64}

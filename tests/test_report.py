@@ -27,12 +27,12 @@ from hedgerow.evaluation.result import (
 )
 from hedgerow.explain import edit, explain
 from hedgerow.model.statement import Statement
-from hedgerow.privacy.ledger import Budget
-from hedgerow.privacy.spending import set_budget
+from hedgerow.privacy.ledger.ledger import Budget
+from hedgerow.privacy.ledger.spending import set_budget
+from hedgerow.privacy.settings import Privacy
 from hedgerow.report import facts_of, report_html
 from hedgerow.report.charts import calibration_svg
 from hedgerow.report.effects import effects_section, pairs_section
-from hedgerow.settings import Privacy
 from hedgerow.testing import noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table, train
 

@@ -12,12 +12,12 @@ from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
 from hedgerow.limits import Limits
 from hedgerow.presets import plan_for
-from hedgerow.privacy.ledger import Budget, Ledger
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.reservation import Reservation
-from hedgerow.privacy.spending import spending
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Budget, Ledger
+from hedgerow.privacy.ledger.reservation import Reservation
+from hedgerow.privacy.ledger.spending import spending
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import LabelSums
-from hedgerow.settings import Privacy
 from tests.conftest import MIXED, mixed_rows, mixed_table
 
 

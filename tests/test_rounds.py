@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from hedgerow.errors import PlanError
 from hedgerow.presets import plan_for
-from hedgerow.privacy import pure
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.pure import (
+from hedgerow.privacy.accounting import pure
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.accounting.pure import (
     Branches,
     Draw,
     Round,
@@ -25,7 +25,7 @@ from hedgerow.privacy.pure import (
     composed,
     composed_delta,
 )
-from hedgerow.settings import Privacy
+from hedgerow.privacy.settings import Privacy
 from tests.conftest import MIXED
 
 OUTCOMES = np.arange(-60, 61)

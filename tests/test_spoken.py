@@ -19,9 +19,9 @@ from hedgerow.kernels.threads import use_threads
 from hedgerow.packing import pack, packed_size, unpack
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.identity import Identity
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.settings import Privacy
 from hedgerow.scores import RunningScores
-from hedgerow.settings import Privacy
 from hedgerow.spoken import Answer, Spoken, Steps, finished
 from hedgerow.testing import noise_off
 from hedgerow.wire import Message

@@ -19,10 +19,10 @@ from hedgerow.errors import PlanError
 from hedgerow.federation.base import Federation
 from hedgerow.gate import Gate
 from hedgerow.presets import METHODS, Method, method_named, plan_for
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.plan import Plan, Slot
+from hedgerow.privacy.accounting.plan import Plan, Slot
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import QUERIES
-from hedgerow.settings import Privacy
 from hedgerow.traffic import OPENING_ROUNDS, Traffic, traffic
 from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table, promise, split_rows
 from tests.oracle.runs import LABELS, schema_of, table_of

@@ -19,10 +19,10 @@ from hedgerow.estimators import PrivateBoostingClassifier
 from hedgerow.federation.base import Federation, Total
 from hedgerow.gate import Gate
 from hedgerow.growing.private_tree.nodes import Measured, settle
-from hedgerow.privacy.ledger import COORDINATOR, Ledger
-from hedgerow.privacy.paths import path_costs
-from hedgerow.privacy.reservation import Release
-from hedgerow.privacy.verify import verify
+from hedgerow.privacy.accounting.paths import path_costs
+from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.ledger.reservation import Release
+from hedgerow.privacy.ledger.verify import verify
 from hedgerow.queries import SumQuery, query_bytes, size_of
 from hedgerow.queries.noise import Noise
 from hedgerow.readable import TreeView, export_rules, tree_svg

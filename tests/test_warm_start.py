@@ -18,8 +18,8 @@ from hedgerow.errors import HedgerowError, PlanError, SettingsError
 from hedgerow.gate import Gate, start_trees
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import plan_for
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.settings import Privacy
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off
 from tests.conftest import MIXED, federation_of, mixed_table
 

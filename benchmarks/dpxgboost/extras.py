@@ -13,7 +13,7 @@ from dpxgboost.cells import Cache, Cell
 from dpxgboost.data import Data, least_rows, load, split_of
 from dpxgboost.methods import OWN, PAPER, choices, error_of, fitted
 from hedgerow.presets import plan_for
-from hedgerow.settings import Privacy
+from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off
 
 FIRST_SEED = 100  # development splits: the final ones decide nothing

@@ -21,7 +21,7 @@ from dpxgboost.data import (
     own_settings,
 )
 from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, local_federation
-from hedgerow.privacy.pure import before_sampling
+from hedgerow.privacy.accounting.pure import before_sampling
 from hedgerow.testing import noise_off
 
 PAPER, OWN, DELTA, AUTO = "paper's settings", "own settings", "own, with delta", "auto"

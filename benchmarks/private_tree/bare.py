@@ -15,13 +15,13 @@ from hedgerow.data.tables import Rows
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Statement
 from hedgerow.presets import method_named, plan_for
-from hedgerow.privacy import mechanisms
-from hedgerow.privacy.paths import Paths
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.reservation import Release
+from hedgerow.privacy.accounting.paths import Paths
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.reservation import Release
+from hedgerow.privacy.noise import mechanisms
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery
 from hedgerow.queries.noise import noise_for, priced_for
-from hedgerow.settings import Privacy
 from hedgerow.testing import seeded
 
 

@@ -22,8 +22,8 @@ from hedgerow.federation.dask.rows import ClusterRows
 from hedgerow.federation.dask.sources import ParquetFolder
 from hedgerow.gate import Gate
 from hedgerow.presets import method_named, plan_for
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.settings import Privacy
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.settings import Privacy
 from speed.clock import source
 from speed.tables import schema_of
 

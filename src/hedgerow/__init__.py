@@ -13,9 +13,9 @@ _HOMES = {
     "Ensemble": "hedgerow.model.ensemble",
     "Evaluation": "hedgerow.evaluation",
     "Federation": "hedgerow.federation.base",
-    "Ledger": "hedgerow.privacy.ledger",
-    "Plan": "hedgerow.privacy.plan",
-    "Privacy": "hedgerow.settings",
+    "Ledger": "hedgerow.privacy.ledger.ledger",
+    "Plan": "hedgerow.privacy.accounting.plan",
+    "Privacy": "hedgerow.privacy.settings",
     "PrivateBoostingClassifier": "hedgerow.estimators",
     "PrivateBoostingRegressor": "hedgerow.estimators",
     "PrivateTreeClassifier": "hedgerow.tree_estimator",
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from hedgerow.model.ensemble import Ensemble as Ensemble
     from hedgerow.model.statement import Statement as Statement
     from hedgerow.presets import plan_for as plan_for
-    from hedgerow.privacy.ledger import Ledger as Ledger
-    from hedgerow.privacy.plan import Plan as Plan
+    from hedgerow.privacy.accounting.plan import Plan as Plan
+    from hedgerow.privacy.ledger.ledger import Ledger as Ledger
+    from hedgerow.privacy.settings import Privacy as Privacy
     from hedgerow.private_evaluation import evaluate_privately as evaluate_privately
     from hedgerow.readable import export_text as export_text
     from hedgerow.readable import plot_tree as plot_tree
-    from hedgerow.settings import Privacy as Privacy
     from hedgerow.similarity.memory import SimilarityMemory as SimilarityMemory
     from hedgerow.similarity_estimators import (
         SimilarityBoostingClassifier as SimilarityBoostingClassifier,

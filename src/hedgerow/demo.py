@@ -31,9 +31,9 @@ from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import method_named, plan_for
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.spending import spending
-from hedgerow.settings import Privacy
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.spending import spending
+from hedgerow.privacy.settings import Privacy
 
 DELTA = 1e-6
 TEST_SHARE = 0.2

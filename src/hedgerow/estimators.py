@@ -20,9 +20,9 @@ from hedgerow.inputs import check_fit, is_dask, is_named, split_rows
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure
 from hedgerow.presets import check_party_count, method_named, plan_for, with_exact_cuts
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.plan import Plan
-from hedgerow.settings import Privacy, Settings, spare_for
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.settings import Privacy, Settings, spare_for
 
 _PRIVACY = {f.name for f in fields(Privacy)} - {"epsilon", "delta", "trust"}
 _SETTINGS = {f.name for f in fields(Settings)}

@@ -18,10 +18,10 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure, Statement
 from hedgerow.model.tree import Tree
 from hedgerow.packing import digest
-from hedgerow.privacy import mechanisms
-from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger
-from hedgerow.privacy.plan import Plan, Slot
-from hedgerow.privacy.reservation import Release, Reservation
+from hedgerow.privacy.accounting.plan import Plan, Slot
+from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger
+from hedgerow.privacy.ledger.reservation import Release, Reservation
+from hedgerow.privacy.noise import mechanisms
 from hedgerow.queries import EnsembleRef, SplitChoices, SumQuery, query_bytes, size_of
 from hedgerow.queries.noise import Noise, noise_for, part_of_retry, priced_for, released_blocks
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.identity import Roster, fingerprint
-from hedgerow.privacy.ledger import Budget
-from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.ledger.ledger import Budget
 from hedgerow.wire import Refusal
 
 Kinds = tuple[frozenset[str], frozenset[str]]  # of queries: listed in a plan, and priced later

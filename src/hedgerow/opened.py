@@ -12,9 +12,9 @@ from typing import Any
 from hedgerow.data.schema import Schema
 from hedgerow.errors import LedgerError, LedgerWriteFailed, PlanError, SlotSpent
 from hedgerow.limits import least_parties
+from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.identity import Announcement, Roster
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.reservation import Reservation
+from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.queries import size_of
 from hedgerow.queries.noise import priced_for
 from hedgerow.wire import Ask, Once, Refusal

@@ -26,15 +26,15 @@ from hedgerow.exchange import MemoryShelf, ProgramFactory, Shelf
 from hedgerow.failpoints import fail_point
 from hedgerow.limits import Approvals, Event, Limits
 from hedgerow.opened import OpenedRun, check_agreed, read_plan
-from hedgerow.privacy import mechanisms
-from hedgerow.privacy.coins import Coins
+from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.identity import Announcement, Identity, Roster, digest_of
-from hedgerow.privacy.ledger import Ledger, Line
+from hedgerow.privacy.ledger.ledger import Ledger, Line
+from hedgerow.privacy.ledger.refusals import Refusals
+from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.masks import Context, MaskKeys
+from hedgerow.privacy.noise import mechanisms
+from hedgerow.privacy.noise.poisson_sampling import Coins
 from hedgerow.privacy.peers import Peers
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.refusals import Refusals
-from hedgerow.privacy.reservation import Reservation
 from hedgerow.queries import step_trees
 from hedgerow.queries.noise import priced_for
 from hedgerow.scores import Holding, RunningScores

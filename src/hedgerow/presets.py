@@ -14,10 +14,10 @@ from hedgerow.gate import Gate
 from hedgerow.growing import auto, boost, dp_xgboost, private_tree
 from hedgerow.growing.candidates import not_private
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.plan import Later, Plan, Wish, make_plan
-from hedgerow.privacy.pure import OnPaths
+from hedgerow.privacy.accounting.plan import Later, Plan, Wish, make_plan
+from hedgerow.privacy.accounting.pure import OnPaths
+from hedgerow.privacy.settings import Privacy, Settings, with_values
 from hedgerow.queries.noise import check_unit
-from hedgerow.settings import Privacy, Settings, with_values
 
 _ALL = frozenset(Settings.__dataclass_fields__)
 _AUTO = frozenset({"rows_hint", "monotone", "warm_start", "warm_start_says"})

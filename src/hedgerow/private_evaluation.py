@@ -13,8 +13,8 @@ from hedgerow.gate import Gate
 from hedgerow.inputs import check_fit, split_rows
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import check_party_count
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.settings import Privacy
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.settings import Privacy
 
 
 def evaluate_privately(

@@ -19,7 +19,7 @@ from hedgerow.data.tables import Rows
 from hedgerow.model.losses import loss_for
 from hedgerow.model.routing import Routes, shared_routes
 from hedgerow.model.tree import Tree, check_trees
-from hedgerow.privacy.coins import Coins
+from hedgerow.privacy.noise.poisson_sampling import Coins
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, step_trees
 
 

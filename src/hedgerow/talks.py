@@ -22,10 +22,10 @@ from hedgerow.exchange import Agreement, Program, ProgramFactory, Shelf, Step, c
 from hedgerow.limits import Limits
 from hedgerow.packing import digest, pack, unpack
 from hedgerow.privacy.identity import Announcement, Identity, Roster, digest_of
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.spending import label_spending
 from hedgerow.privacy.masks import MaskKeys
 from hedgerow.privacy.peers import Peers
-from hedgerow.privacy.spending import label_spending
 from hedgerow.wire import Message, Refusal
 
 MOST_LETTERS = 10_000

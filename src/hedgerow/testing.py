@@ -17,11 +17,11 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.federation.base import Federation
 from hedgerow.model.losses import loss_for
-from hedgerow.privacy.mechanisms import noise_from
-from hedgerow.privacy.plan import Wish, make_plan
+from hedgerow.privacy.accounting.plan import Wish, make_plan
+from hedgerow.privacy.noise.mechanisms import noise_from
+from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.queries import LabelSums, SumQuery, size_of, step_trees
 from hedgerow.queries.noise import needs_exact_sums, noise_for
-from hedgerow.settings import Privacy, Settings
 
 
 class _Off:

@@ -23,10 +23,10 @@ from hedgerow.model.losses import Loss, Squared, loss_for
 from hedgerow.model.stacking import stack, stack_trees
 from hedgerow.model.tree import member_words, single_leaf
 from hedgerow.packing import canonical_json
+from hedgerow.privacy.accounting.plan import Plan, Rest, Slot
 from hedgerow.privacy.identity import Announcement
 from hedgerow.privacy.masks import SEAL_BYTES
-from hedgerow.privacy.mechanisms import MAX_BITS
-from hedgerow.privacy.plan import Plan, Rest, Slot
+from hedgerow.privacy.noise.mechanisms import MAX_BITS
 from hedgerow.queries import (
     ColumnCounts,
     ColumnHessians,
@@ -104,8 +104,8 @@ def traffic(plan: Plan, schema: Schema, parties: int | Sequence[str]) -> Traffic
     Slots that are priced during the run count with all numbers that the plan allows them. A model
     that the run builds on travels once, on top of it all.
 
-    >>> from hedgerow.privacy.plan import Wish, make_plan
-    >>> from hedgerow.settings import Privacy, Settings
+    >>> from hedgerow.privacy.accounting.plan import Wish, make_plan
+    >>> from hedgerow.privacy.settings import Privacy, Settings
     >>> schema = Schema.from_bounds({"age": (0, 110)}, classes=[0, 1])
     >>> wishes = [Wish("batch of 1", "leaf-sums", 0.1, 32, repeat=10)]
     >>> settings, privacy = Settings(n_trees=10, start_share=0.0), Privacy(1.0, 1e-5)

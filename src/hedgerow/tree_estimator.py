@@ -12,10 +12,10 @@ from hedgerow.data.tables import Rows
 from hedgerow.errors import SettingsError
 from hedgerow.estimators import PrivateBoostingClassifier, settings_given
 from hedgerow.presets import check_party_count, plan_for
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.settings import Privacy, spare_for
 from hedgerow.readable import TreeView, export_rules, export_text, plot_tree, tree_svg
-from hedgerow.settings import Privacy, spare_for
 
 
 class PrivateTreeClassifier(PrivateBoostingClassifier):

@@ -19,7 +19,7 @@ from hedgerow.federation.base import Federation
 from hedgerow.federation.exchanging import Conversation
 from hedgerow.fitted import FittedClassifier, FittedRegressor
 from hedgerow.inputs import check_fit, is_named
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.vertical.bins import some_columns
 from hedgerow.vertical.model import Part, merged
 from hedgerow.vertical.run import agreement_for, merged_from_reports, predict_jointly, train

@@ -17,14 +17,14 @@ from hedgerow.federation.local import LocalEngine
 from hedgerow.limits import Limits
 from hedgerow.party import Party
 from hedgerow.presets import plan_for
+from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.identity import Announcement, Identity, Roster, digest_of
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.masks import MaskKeys
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.verify import verify
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import LabelSums, SumQuery
 from hedgerow.queries.noise import noise_for
-from hedgerow.settings import Privacy
 from hedgerow.wire import Ask, Message
 
 SCHEMA = Schema.from_bounds({"age": (0, 100), "dose": (0, 1)}, classes=[0, 1])

@@ -13,11 +13,11 @@ from hedgerow.growing.cart import GrowingTree
 from hedgerow.packing import unpack
 from hedgerow.party import Party
 from hedgerow.presets import plan_for
-from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import NO_TREES, ColumnCounts, LeafAverages, SplitChoices, SumQuery
 from hedgerow.queries.gradients import Gradients
 from hedgerow.queries.noise import noise_for, part_of_retry
-from hedgerow.settings import Privacy
 from hedgerow.wire import Message
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 from tests.attacks.test_tree_lies import tree_of

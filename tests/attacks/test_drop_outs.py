@@ -16,10 +16,10 @@ from hedgerow.gate import Gate
 from hedgerow.growing.boost import grow
 from hedgerow.party import Party
 from hedgerow.presets import method_named, plan_for
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.verify import verify
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.verify import verify
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import step_trees
-from hedgerow.settings import Privacy
 from hedgerow.testing import noise_off
 from hedgerow.wire import Ask, Message
 from tests.attacks.rig import SCHEMA, Posted, some_rows

@@ -17,9 +17,9 @@ from hedgerow.gate import Gate
 from hedgerow.growing.boost import grow
 from hedgerow.model.tree import single_leaf
 from hedgerow.packing import pack, unpack
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.masks import MaskKeys
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.verify import verify
 from hedgerow.queries import NO_TREES, LabelSums, LeafSums
 from hedgerow.testing import noise_off
 from hedgerow.wire import Message

@@ -19,9 +19,9 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Statement
 from hedgerow.model.tree import single_leaf
 from hedgerow.party import Party
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.plan import Plan
-from hedgerow.settings import Privacy
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.settings import Privacy
 
 LABELS: dict[str, dict[str, Any]] = {
     "two": {"classes": [0, 1]}, "three": {"classes": [0, 1, 2]}, "number": {"label_bounds": (0, 2)},

@@ -27,8 +27,8 @@ from hedgerow.model.stacking import unstack
 from hedgerow.model.statement import Statement
 from hedgerow.model.tree import Tree, single_leaf
 from hedgerow.packing import MAX_HEADER, pack, unpack
+from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.identity import Announcement, Roster
-from hedgerow.privacy.plan import Plan
 from hedgerow.queries import NO_TREES, ColumnCounts, LabelSums, LeafSums, query_from_bytes
 from hedgerow.queries import query_bytes as to_bytes
 from hedgerow.wire import Ask, Message

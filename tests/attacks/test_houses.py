@@ -25,11 +25,11 @@ from hedgerow.federation.kit import Kit
 from hedgerow.limits import Limits
 from hedgerow.party import Party
 from hedgerow.presets import plan_for
+from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.identity import Announcement, Identity, Roster, fingerprint
-from hedgerow.privacy.ledger import Budget, Ledger, Line
+from hedgerow.privacy.ledger.ledger import Budget, Ledger, Line
+from hedgerow.privacy.ledger.refusals import MOST
 from hedgerow.privacy.masks import MaskKeys
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.refusals import MOST
 from hedgerow.wire import Message
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 

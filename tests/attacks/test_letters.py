@@ -15,7 +15,7 @@ from hedgerow.deployment.programs import program_factories
 from hedgerow.exchange import Agreement, Step
 from hedgerow.federation.local import local_federation
 from hedgerow.packing import pack, unpack
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.masks import SEAL_BYTES, MaskKeys
 from hedgerow.vertical.run import agreement_for
 from hedgerow.wire import Message

@@ -16,9 +16,9 @@ from hedgerow.packing import pack, unpack
 from hedgerow.party import Party
 from hedgerow.presets import plan_for
 from hedgerow.privacy.identity import Announcement, Identity, Roster
-from hedgerow.privacy.ledger import Budget
+from hedgerow.privacy.ledger.ledger import Budget
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import ColumnCounts, LabelSums
-from hedgerow.settings import Privacy
 from hedgerow.wire import Message
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 

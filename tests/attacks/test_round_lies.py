@@ -15,10 +15,8 @@ from hedgerow.errors import LedgerError, PlanError
 from hedgerow.federation.local import local_federation
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.party import Party
-from hedgerow.privacy.coins import kept_key
-from hedgerow.privacy.ledger import COORDINATOR, Ledger
-from hedgerow.privacy.plan import Plan, Slot
-from hedgerow.privacy.pure import (
+from hedgerow.privacy.accounting.plan import Plan, Slot
+from hedgerow.privacy.accounting.pure import (
     MOST_KINDS,
     Branches,
     Round,
@@ -27,12 +25,14 @@ from hedgerow.privacy.pure import (
     _merged,
     composed,
 )
-from hedgerow.privacy.reservation import Reservation
-from hedgerow.privacy.verify import verify
+from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.ledger.reservation import Reservation
+from hedgerow.privacy.ledger.verify import verify
+from hedgerow.privacy.noise.poisson_sampling import kept_key
+from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.queries import NO_TREES, ColumnCounts, LeafAverages, size_of
 from hedgerow.queries.gradients import Gradients
 from hedgerow.queries.noise import noise_for
-from hedgerow.settings import Privacy, Settings
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 
 COUNTS = replace(ColumnCounts.of(SCHEMA, together=True), price=0.05)

@@ -7,10 +7,10 @@ import pytest
 from hedgerow import Ledger
 from hedgerow.gate import Gate
 from hedgerow.presets import method_named, plan_for
-from hedgerow.privacy.ledger import COORDINATOR
-from hedgerow.privacy.paths import path_costs, priced_of, spent_on_paths
-from hedgerow.privacy.verify import verify
-from hedgerow.settings import Privacy
+from hedgerow.privacy.accounting.paths import path_costs, priced_of, spent_on_paths
+from hedgerow.privacy.ledger.ledger import COORDINATOR
+from hedgerow.privacy.ledger.verify import verify
+from hedgerow.privacy.settings import Privacy
 from tests.attacks.rig import SCHEMA
 from tests.attacks.test_drop_outs import make
 

@@ -13,12 +13,12 @@ from hedgerow.growing.private_tree.rule import tree_cuts
 from hedgerow.limits import Limits
 from hedgerow.party import Party
 from hedgerow.presets import plan_for
-from hedgerow.privacy.ledger import Budget
-from hedgerow.privacy.paths import path_costs
+from hedgerow.privacy.accounting.paths import path_costs
+from hedgerow.privacy.ledger.ledger import Budget
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import ClassHistograms, ImpurityBounds, LabelSums, SumQuery
 from hedgerow.queries.noise import Noise, noise_for, part_of_retry
 from hedgerow.queries.tree_nodes import NO_COLUMN, Asked
-from hedgerow.settings import Privacy
 from hedgerow.wire import Message
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 

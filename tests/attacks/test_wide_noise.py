@@ -13,10 +13,10 @@ from hedgerow.data.binning import base_grid
 from hedgerow.errors import PlanError
 from hedgerow.party import Party
 from hedgerow.presets import plan_for
-from hedgerow.privacy import mechanisms
+from hedgerow.privacy.noise import mechanisms
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import NO_TREES, ColumnSums, n_bins_of
 from hedgerow.queries.noise import noise_for
-from hedgerow.settings import Privacy
 from hedgerow.wire import Message
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 

@@ -11,7 +11,7 @@ import pytest
 from hedgerow.data.schema import Label, Numeric, Schema
 from hedgerow.errors import FormatError, HedgerowError, PlanError, SettingsError
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.accounting.plan import Plan
 from tests.cli.conftest import Call, write_csv
 from tests.cli.test_train import refused
 

@@ -25,7 +25,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.demo import Score, draw
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.accounting.plan import Plan
 from tests.slow import slow
 
 

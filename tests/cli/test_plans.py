@@ -16,7 +16,7 @@ from hedgerow.cli.options import given_values
 from hedgerow.cli.planning import make_plan
 from hedgerow.data.schema import Schema
 from hedgerow.errors import PlanError, SettingsError
-from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.accounting.plan import Plan
 from tests.cli.conftest import Call
 
 PROMISE = ("--epsilon", 2, "--delta", "1e-5")

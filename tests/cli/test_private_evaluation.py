@@ -11,8 +11,8 @@ import pytest
 from hedgerow.errors import BudgetExceeded, PlanError, SettingsError
 from hedgerow.evaluation import Evaluation
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.spending import spending
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.spending import spending
 from tests.cli.conftest import Call
 
 TABLES = ("--data", "a.csv", "--data", "b.csv", "--data", "c.csv")

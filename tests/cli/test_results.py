@@ -25,7 +25,7 @@ from hedgerow.errors import (
     TableError,
 )
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.settings import Privacy, Settings
+from hedgerow.privacy.settings import Privacy, Settings
 from tests.cli.conftest import Call
 
 TREES = ("--method", "random-trees", "--trees", 3, "--depth", 2)

@@ -19,7 +19,7 @@ from hedgerow.errors import (
     TableError,
 )
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from tests.cli.conftest import Call
 
 SMALL = (

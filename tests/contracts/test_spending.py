@@ -14,14 +14,14 @@ from hedgerow.gate import Gate
 from hedgerow.growing.candidates import CANDIDATES
 from hedgerow.model.losses import TREE_UPDATES
 from hedgerow.presets import METHODS, method_named, plan_for
-from hedgerow.privacy.accounting import epsilon_of
-from hedgerow.privacy.ledger import COORDINATOR, Ledger
-from hedgerow.privacy.paths import path_costs
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.reservation import Reservation
-from hedgerow.privacy.verify import verify
+from hedgerow.privacy.accounting.gaussian import epsilon_of
+from hedgerow.privacy.accounting.paths import path_costs
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.ledger.reservation import Reservation
+from hedgerow.privacy.ledger.verify import verify
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import LabelSums
-from hedgerow.settings import Privacy
 from tests.conftest import (
     MIXED,
     federation_of,

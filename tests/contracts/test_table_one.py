@@ -21,10 +21,10 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.gate import Gate
 from hedgerow.presets import METHODS, method_named, plan_for
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.reservation import Release
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.reservation import Release
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import SumQuery
-from hedgerow.settings import Privacy
 from hedgerow.testing import noise_off
 
 M, T, D, S = 4, 6, 2, 3  # columns, trees, depth, rounds of refined candidates

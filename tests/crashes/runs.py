@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from hedgerow.data.schema import Schema
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.verify import verify
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.verify import verify
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLED = -9

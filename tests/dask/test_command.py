@@ -19,8 +19,8 @@ from typer.testing import CliRunner, Result
 from hedgerow.cli.app import app
 from hedgerow.errors import HedgerowError
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.verify import verify
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.verify import verify
 from hedgerow.testing import noise_off
 from tests.dask.conftest import Started
 from tests.slow import slow

@@ -29,10 +29,10 @@ from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate, Progress
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import METHODS, method_named, plan_for
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.verify import verify
-from hedgerow.settings import Privacy
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.verify import verify
+from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import check_federation, noise_off
 from tests.conftest import MIXED, Table, mixed_rows, mixed_table, promise, split_rows
 from tests.dask.conftest import write_files

@@ -21,8 +21,8 @@ from hedgerow.federation.kit import Kit
 from hedgerow.federation.sockets import Listener
 from hedgerow.limits import Event, Limits
 from hedgerow.party import Party
-from hedgerow.privacy.ledger import Budget, Ledger
-from hedgerow.privacy.verify import verify
+from hedgerow.privacy.ledger.ledger import Budget, Ledger
+from hedgerow.privacy.ledger.verify import verify
 from hedgerow.wire import Message
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 from tests.test_ledger import a_plan
@@ -266,7 +266,7 @@ def test_new_kinds_of_lines_do_not_hide_a_defect(
 
 
 def test_a_reservation_of_another_plan_than_the_approved_one_is_found() -> None:
-    from hedgerow.privacy.reservation import Reservation
+    from hedgerow.privacy.ledger.reservation import Reservation
 
     ledger = Ledger.in_memory()
     ledger.append("a", "approve", "run-1", values={"hash": a_plan(2.0).hash})

@@ -19,9 +19,9 @@ from hedgerow.deployment.party_process import PartyProcess
 from hedgerow.deployment.start import Start
 from hedgerow.errors import FormatError, HedgerowError, LedgerError, SettingsError
 from hedgerow.limits import Event, Limits
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.reservation import Reservation
-from hedgerow.privacy.verify import verify
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.reservation import Reservation
+from hedgerow.privacy.ledger.verify import verify
 from tests.deployment.houses import Houses
 from tests.test_ledger import a_plan
 

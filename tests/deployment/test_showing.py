@@ -19,10 +19,10 @@ from hedgerow.deployment.runs import recorded
 from hedgerow.errors import HedgerowError
 from hedgerow.federation.kit import Kit
 from hedgerow.limits import Event, Limits
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.refusals import MOST, Refusals
-from hedgerow.privacy.reservation import Reservation
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.refusals import MOST, Refusals
+from hedgerow.privacy.ledger.reservation import Reservation
 from tests.test_ledger import a_plan
 
 NAMES = ("[/b]", "[conceal]abc", "x\x1b[2J", "a\x9b2Jb", "a\u202eb", "[link=file:]")

@@ -22,8 +22,8 @@ from hedgerow.deployment.trying import Houses, hedgerow
 from hedgerow.federation.kit import Kit
 from hedgerow.limits import Limits
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.verify import verify
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.verify import verify
 from tests.e2e.killing import kill, processes_of
 from tests.slow import slow
 

@@ -15,7 +15,7 @@ from pyarrow import parquet
 from hedgerow.deployment.limits import default_limits_text
 from hedgerow.deployment.trying import Houses, hedgerow
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from tests.vertical.tables import OWNERS, schema_of, whole
 
 PARTIES = ("bank", "phone", "shop")

@@ -17,13 +17,13 @@ from hedgerow.growing.boost import _structure
 from hedgerow.growing.candidates import uniform
 from hedgerow.model.losses import loss_for
 from hedgerow.presets import plan_for
+from hedgerow.privacy.accounting.plan import Later, Wish, make_plan
 from hedgerow.privacy.identity import Announcement, Identity
+from hedgerow.privacy.ledger.reservation import Reservation
+from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.masks import Context, MaskKeys
-from hedgerow.privacy.plan import Later, Wish, make_plan
-from hedgerow.privacy.reservation import Reservation
-from hedgerow.privacy.verify import verify
+from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.queries import NO_TREES, ColumnCounts, LabelSums, LeafSums, size_of
-from hedgerow.settings import Privacy, Settings
 from hedgerow.testing import check_query, noise_off
 
 SCHEMA = Schema.from_bounds({f"x{j}": (0, 1) for j in range(24)}, classes=[0, 1])
@@ -65,7 +65,7 @@ def variance(noise: NDArray[np.float64], expected: float) -> None:
 
 
 def noise_at_the_gate_has_the_stated_variance() -> None:
-    from hedgerow.privacy.accounting import mu_of
+    from hedgerow.privacy.accounting.gaussian import mu_of
 
     for epsilon in (0.5, 4.0):
         mu = mu_of(epsilon, 1e-6, size_of(ColumnCounts.of(SCHEMA)))
@@ -73,7 +73,7 @@ def noise_at_the_gate_has_the_stated_variance() -> None:
 
 
 def shares_add_up_to_the_stated_variance() -> None:
-    from hedgerow.privacy.accounting import mu_of
+    from hedgerow.privacy.accounting.gaussian import mu_of
 
     mu = mu_of(1.0, 1e-6, size_of(ColumnCounts.of(SCHEMA)))
     variance(one_release("parties"), 3 / 2 * 24 / mu**2)

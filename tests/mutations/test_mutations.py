@@ -16,10 +16,10 @@ from hedgerow import gate, wire
 from hedgerow.kernels import loops
 from hedgerow.model import losses
 from hedgerow.packing import canonical_json
-from hedgerow.privacy import mechanisms
-from hedgerow.privacy.charges import Drawn
+from hedgerow.privacy.ledger.charges import Drawn
+from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.masks import Context, MaskKeys
-from hedgerow.privacy.reservation import Reservation
+from hedgerow.privacy.noise import mechanisms
 from hedgerow.queries import noise as query_noise
 from hedgerow.queries.leaf_sums import LeafSums
 from tests.mutations import checks

@@ -18,12 +18,12 @@ from hedgerow.errors import PlanError
 from hedgerow.gate import Gate
 from hedgerow.growing.cart import Cut, GrowingTree
 from hedgerow.presets import plan_for
-from hedgerow.privacy import mechanisms
-from hedgerow.privacy.paths import Paths, Priced
-from hedgerow.privacy.reservation import Reservation
+from hedgerow.privacy.accounting.paths import Paths, Priced
+from hedgerow.privacy.ledger.reservation import Reservation
+from hedgerow.privacy.noise import mechanisms
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import ClassHistograms, ImpurityBounds, impurity_bounds
 from hedgerow.queries.tree_nodes import NO_COLUMN, Asked
-from hedgerow.settings import Privacy
 from hedgerow.testing import check_query, noise_off
 
 SCHEMA = Schema.from_bounds({f"x{j}": (0, 1) for j in range(12)}, classes=[0, 1])

@@ -20,12 +20,12 @@ from hedgerow.gate import Gate
 from hedgerow.growing.boost import grow
 from hedgerow.party import Party
 from hedgerow.presets import plan_for
+from hedgerow.privacy.accounting.plan import Wish, make_plan
 from hedgerow.privacy.identity import Identity, Roster
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.plan import Wish, make_plan
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.queries import LabelSums, size_of
 from hedgerow.queries.noise import noise_for
-from hedgerow.settings import Privacy, Settings
 from hedgerow.testing import check_federation, noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table
 from tests.nvflare.houses import NAMES, Handler, Houses, echo, is_alive

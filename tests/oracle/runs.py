@@ -13,11 +13,11 @@ from hedgerow.data.tables import Rows
 from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import method_named, plan_for
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.reservation import Release
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.reservation import Release
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import ColumnHessians, SumQuery
-from hedgerow.settings import Privacy
 from hedgerow.testing import noise_off
 from tests.conftest import MIXED, Table, federation_of, mixed_table
 from tests.oracle.reference import Expected, Reference, rows_of_table

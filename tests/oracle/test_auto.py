@@ -14,13 +14,13 @@ from hedgerow.federation.base import Federation
 from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import method_named, plan_for
-from hedgerow.privacy.ledger import COORDINATOR, Ledger
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.verify import verify
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.ledger.verify import verify
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import SumQuery, step_trees
 from hedgerow.queries.noise import noise_for
 from hedgerow.scores import RunningScores
-from hedgerow.settings import Privacy
 from hedgerow.testing import noise_off, seeded
 from tests.conftest import federation_of, split_rows
 from tests.oracle.runs import LABELS, schema_of, table_of

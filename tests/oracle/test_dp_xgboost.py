@@ -20,12 +20,12 @@ from hedgerow.growing.candidates import CANDIDATES
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree
 from hedgerow.presets import method_named, plan_for
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.mechanisms import noise_from
-from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.noise.mechanisms import noise_from
+from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.queries import ColumnCounts, LeafAverages, SplitChoices, SumQuery, query_bytes
 from hedgerow.queries.noise import Noise
-from hedgerow.settings import Privacy, Settings
 from hedgerow.testing import noise_off
 from tests.conftest import federation_of, split_rows
 from tests.oracle.runs import schema_of, table_of

@@ -16,8 +16,8 @@ from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.losses import TREE_UPDATES
 from hedgerow.presets import METHODS, method_named, plan_for
-from hedgerow.privacy.verify import verify
-from hedgerow.settings import Privacy
+from hedgerow.privacy.ledger.verify import verify
+from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off
 from tests.oracle.reference import leaf_of, rows_of_table
 

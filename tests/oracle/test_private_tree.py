@@ -17,11 +17,11 @@ from hedgerow.gate import Gate
 from hedgerow.growing.private_tree.rule import tree_cuts
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import method_named, plan_for
-from hedgerow.privacy.ledger import COORDINATOR, Ledger
-from hedgerow.privacy.reservation import Reservation
-from hedgerow.privacy.verify import verify
+from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.ledger.reservation import Reservation
+from hedgerow.privacy.ledger.verify import verify
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries.cuts import bin_of_codes
-from hedgerow.settings import Privacy
 from hedgerow.testing import noise_off, seeded
 from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table, split_rows
 

@@ -10,7 +10,7 @@ import pytest
 from hedgerow import kernels
 from hedgerow.data.binning import base_grid
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.settings import Privacy
+from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off, seeded
 from tests.conftest import MIXED, mixed_rows, mixed_table, split_rows, train
 from tests.oracle.reference import Reference, rows_of_table

@@ -14,7 +14,7 @@ from hedgerow.federation.base import Federation, Total
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates import CANDIDATES
 from hedgerow.model.losses import TREE_UPDATES
-from hedgerow.privacy.reservation import Release
+from hedgerow.privacy.ledger.reservation import Release
 from hedgerow.queries import ColumnHessians, SumQuery, query_bytes, query_from_bytes, size_of
 from hedgerow.queries.noise import Noise
 from tests.conftest import MIXED, Table, mixed_table

@@ -17,7 +17,7 @@ from hedgerow.exchange import MemoryShelf
 from hedgerow.federation.exchanging import Conversation
 from hedgerow.federation.local import local_federation
 from hedgerow.packing import pack, unpack
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.similarity import finding, neighbours
 from hedgerow.similarity.kept import Kept, place_of
 from hedgerow.similarity.run import agreement_for, model_of, train

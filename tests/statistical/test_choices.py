@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binomtest, chi2
 
-from hedgerow.privacy.coins import Coins
-from hedgerow.privacy.flips import exp_coins
-from hedgerow.privacy.mechanisms import SecureSource, choose
-from hedgerow.privacy.pure import Draw
+from hedgerow.privacy.accounting.pure import Draw
+from hedgerow.privacy.noise.bernoulli import exp_coins
+from hedgerow.privacy.noise.mechanisms import SecureSource, choose
+from hedgerow.privacy.noise.poisson_sampling import Coins
 from hedgerow.testing import noise_off, seeded
 
 ALPHA = 1e-7

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from hedgerow.privacy.mechanisms import add_gaussian
+from hedgerow.privacy.noise.mechanisms import add_gaussian
 
 
 def discrete_gaussian(sigma: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2, nbinom
 
-from hedgerow.privacy import flips
-from hedgerow.privacy.mechanisms import SecureSource, add_laplace, laplace_deviation
+from hedgerow.privacy.noise import bernoulli
+from hedgerow.privacy.noise.mechanisms import SecureSource, add_laplace, laplace_deviation
 from hedgerow.testing import _Seeded, noise_off
 
 ALPHA = 1e-7
@@ -94,7 +94,7 @@ def test_every_number_has_a_draw_of_its_own_and_wraps_modulo_two_to_64() -> None
 
 
 def test_whole_numbers_below_a_limit_are_uniform() -> None:
-    draws = flips.below(30_000, 7)
+    draws = bernoulli.below(30_000, 7)
     seen = np.bincount(draws.astype(np.int64), minlength=7)
     assert len(seen) == 7
     assert float(((seen - 30_000 / 7) ** 2 / (30_000 / 7)).sum()) < chi2.ppf(1 - ALPHA, 6)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from hedgerow.errors import PlanError
-from hedgerow.privacy import local
-from hedgerow.privacy.local import (
+from hedgerow.privacy.noise import randomisers
+from hedgerow.privacy.noise.mechanisms import SecureSource, _perturbed, perturb, randomised_labels
+from hedgerow.privacy.noise.randomisers import (
     MECHANISMS,
     Duchi,
     Hybrid,
@@ -23,7 +24,6 @@ from hedgerow.privacy.local import (
     noise_variance,
     power_below,
 )
-from hedgerow.privacy.mechanisms import SecureSource, _perturbed, perturb, randomised_labels
 from hedgerow.testing import noise_off, seeded
 from tests.statistical.test_discrete_laplace import fits, laplace_pmf
 
@@ -266,7 +266,7 @@ def test_what_cannot_be_drawn_is_refused() -> None:
 
 
 def test_rounding_the_wrong_way_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "power_below", lambda e: Fraction(math.exp(e) * (1 + 1e-9)))
+    monkeypatch.setattr(randomisers, "power_below", lambda e: Fraction(math.exp(e) * (1 + 1e-9)))
     labels = LabelResponse(2, 1.0)
     for more, less in (Piecewise(1.0).weights, (labels.own, labels.other)):
         with pytest.raises(AssertionError):

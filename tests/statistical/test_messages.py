@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from hedgerow.data.tables import Rows
 from hedgerow.federation.local import LocalEngine
 from hedgerow.packing import unpack
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.accounting.plan import Wish, make_plan
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.masks import MaskKeys
-from hedgerow.privacy.plan import Wish, make_plan
+from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.queries import ColumnCounts, size_of
 from hedgerow.queries.noise import noise_for
-from hedgerow.settings import Privacy, Settings
 from hedgerow.testing import noise_off
 from tests.attacks.rig import Posted
 from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table

@@ -15,11 +15,11 @@ from hedgerow.estimators import PrivateBoostingClassifier
 from hedgerow.gate import Gate
 from hedgerow.growing.candidates import CANDIDATES
 from hedgerow.growing.splits.totally_random import totally_random
-from hedgerow.privacy import mechanisms
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.plan import Wish, make_plan
+from hedgerow.privacy.accounting.plan import Wish, make_plan
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.noise import mechanisms
+from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.queries import NO_TREES, LeafSums, size_of
-from hedgerow.settings import Privacy, Settings
 from hedgerow.testing import noise_off
 from tests.attacks.test_drop_outs import Flaky
 from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table, split_rows

@@ -15,8 +15,8 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import stats
 
-from hedgerow.privacy import mechanisms, sampling
-from hedgerow.privacy.mechanisms import SecureSource
+from hedgerow.privacy.noise import discrete_gaussian, mechanisms
+from hedgerow.privacy.noise.mechanisms import SecureSource
 from tests.statistical.measures import FALSE_ALARM, mean_fits, variance_fits
 
 HAPPENS = 2**64 - 5  # a word that makes an event of chance exp(-1/2) at its first step
@@ -47,7 +47,7 @@ def some_words(n: int) -> NDArray[np.uint64]:
 def read(words: NDArray[np.uint64], sigma: int, size: int) -> tuple[NDArray[np.int64], int]:
     """Numbers that these words give, and how many of the words they took."""
     out = np.zeros(size, np.int64)
-    done, used = sampling.gaussians(words, np.full(size, sigma), out, 0)
+    done, used = discrete_gaussian.gaussians(words, np.full(size, sigma), out, 0)
     return out[:done], int(used)
 
 
@@ -126,7 +126,7 @@ def test_numbers_of_different_widths_are_what_each_would_be_alone() -> None:
         alone += found.tolist()
         first += used
     out = np.zeros(60, np.int64)
-    done, used = sampling.gaussians(words, np.array(widths), out, 0)
+    done, used = discrete_gaussian.gaussians(words, np.array(widths), out, 0)
     assert (done, used) == (60, first)
     assert out.tolist() == alone
 
@@ -147,7 +147,7 @@ def test_every_batch_has_a_key_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_no_decision_is_made_in_floating_point() -> None:
-    loop = njit(error_model="numpy")(sampling.gaussians.py_func)
+    loop = njit(error_model="numpy")(discrete_gaussian.gaussians.py_func)
     loop(some_words(4), np.full(1, 5), np.zeros(1, np.int64), 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -168,7 +168,10 @@ def test_the_largest_number_fits_and_larger_ones_are_reported() -> None:
     draws, _ = read(np.array(wholes(62) + rest, np.uint64), 2**56, 1)
     assert draws.tolist() == [63 * 2**56 - 1]
     words, out = np.array(wholes(63), np.uint64), np.zeros(1, np.int64)
-    assert sampling.gaussians(words, np.full(1, 2**56), out, 0)[0] == sampling.OUT_OF_RANGE
+    assert (
+        discrete_gaussian.gaussians(words, np.full(1, 2**56), out, 0)[0]
+        == discrete_gaussian.OUT_OF_RANGE
+    )
 
 
 @pytest.mark.parametrize("word", [0, 1, HAPPENS, 2**64 - 1])
@@ -188,7 +191,7 @@ BROKEN = {
 
 def broken(old: str, new: str, folder: Path) -> Any:
     """The sampler with one piece of its source replaced, compiled without a cache."""
-    source = Path(sampling.__file__).read_text("utf-8")
+    source = Path(discrete_gaussian.__file__).read_text("utf-8")
     assert source.count(old) == 1
     (folder / "broken.py").write_text(source.replace(old, new).replace("cache=True, ", ""))
     spec = importlib.util.spec_from_file_location("broken", folder / "broken.py")
@@ -203,7 +206,7 @@ def broken(old: str, new: str, folder: Path) -> Any:
 def test_a_broken_sampler_is_found(
     what: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(sampling, "gaussians", broken(*BROKEN[what], tmp_path).gaussians)
+    monkeypatch.setattr(discrete_gaussian, "gaussians", broken(*BROKEN[what], tmp_path).gaussians)
     assert not fits(draw, 2)
 
 

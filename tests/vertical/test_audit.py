@@ -11,9 +11,9 @@ import pytest
 
 from hedgerow.data.rng import stream
 from hedgerow.errors import FormatError
-from hedgerow.privacy import local
-from hedgerow.privacy.local import MECHANISMS, Duchi, Laplace, Piecewise
-from hedgerow.privacy.mechanisms import perturb
+from hedgerow.privacy.noise import randomisers
+from hedgerow.privacy.noise.mechanisms import perturb
+from hedgerow.privacy.noise.randomisers import MECHANISMS, Duchi, Laplace, Piecewise
 from hedgerow.testing import seeded
 from hedgerow.vertical.audit import AuditSettings, audit_table, drawn_splits, split_matrix
 from hedgerow.vertical.audit_columns import (
@@ -181,7 +181,7 @@ def test_bounds_of_guessing() -> None:
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_likelihoods_are_those_of_the_mechanism(mechanism: str) -> None:
     """No two inputs differ by more than epsilon at any output, and some reach it."""
-    rule = local.rule_for(mechanism, 2.0)
+    rule = randomisers.rule_for(mechanism, 2.0)
     outputs = perturb(np.zeros(400), 2.0, mechanism)
     apart = log_chances(rule, outputs, np.ones(400)) - log_chances(rule, outputs, -np.ones(400))
     assert np.abs(apart).max() <= 2.0 + 1e-9

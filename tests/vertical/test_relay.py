@@ -14,9 +14,9 @@ from hedgerow.federation.local import local_federation
 from hedgerow.limits import Limits
 from hedgerow.packing import unpack
 from hedgerow.presets import plan_for
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.masks import MaskKeys
-from hedgerow.settings import Privacy
+from hedgerow.privacy.settings import Privacy
 from hedgerow.vertical.run import agreement_for
 from hedgerow.vertical_estimators import VerticalBoostingClassifier
 from hedgerow.wire import Message

@@ -17,9 +17,9 @@ from hedgerow.growing.auto import rule_for
 from hedgerow.growing.auto.state import mu_of_a_row
 from hedgerow.model.losses import loss_for
 from hedgerow.presets import plan_for
-from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import LeafSums
-from hedgerow.settings import Privacy
 
 GROUP = 0.1  # of the rows
 LEAST_EPSILON, MOST_EPSILON, _SCAN = 1e-3, 1e3, 25  # where an answer is looked for

@@ -22,11 +22,11 @@ from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import method_named, plan_for
-from hedgerow.privacy.accounting import epsilon_of
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.accounting.gaussian import epsilon_of
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import NO_TREES
 from hedgerow.scores import RunningScores
-from hedgerow.settings import Privacy
 
 Floats = NDArray[np.float64]
 METRICS = {  # by task, the default first; whether more is better

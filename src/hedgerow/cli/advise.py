@@ -13,7 +13,7 @@ from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
     from hedgerow.advice import Curve, Facts
-    from hedgerow.settings import Privacy
+    from hedgerow.privacy.settings import Privacy
 
 Rows = Annotated[int, typer.Option("--rows", min=1, help="Rows of all parties together, about.")]
 PartyCount = Annotated[int, typer.Option("--parties", min=1, help="How many will take part.")]
@@ -97,7 +97,7 @@ def _facts(
     from hedgerow.cli.planning import make_plan
     from hedgerow.data.schema import Schema
     from hedgerow.presets import method_named
-    from hedgerow.settings import Settings
+    from hedgerow.privacy.settings import Settings
 
     public = Schema.read(schema)
     given = options.given_values({**parameters, "epsilon": None})

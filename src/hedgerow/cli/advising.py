@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from hedgerow.advice import Curve, Facts
     from hedgerow.advice.picture import Picture
-    from hedgerow.settings import Privacy
+    from hedgerow.privacy.settings import Privacy
 
 PUBLIC_ONLY = (
     "The sample is read freely and nothing is charged for it: it must be public or synthetic. "

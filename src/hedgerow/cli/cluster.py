@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from hedgerow.data.schema import Schema
     from hedgerow.federation.base import Federation
     from hedgerow.federation.dask.rows import ClusterRows
-    from hedgerow.privacy.ledger import Ledger
-    from hedgerow.privacy.plan import Plan
+    from hedgerow.privacy.accounting.plan import Plan
+    from hedgerow.privacy.ledger.ledger import Ledger
 
 _LEAST_WAIT = 60.0  # seconds, for workers that are being started
 _HERE = ("tcp://127.", "tcp://localhost", "tcp://[::1]")

@@ -13,14 +13,14 @@ from hedgerow.cli.screen import print_json, results, table
 from hedgerow.cli.screen import show as say
 
 if TYPE_CHECKING:
-    from hedgerow.privacy.ledger import Ledger, Line
+    from hedgerow.privacy.ledger.ledger import Ledger, Line
 
 LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="A .ledger file.")]
 
 
 def show(ledger: LedgerFile, json: options.Json = False) -> None:
     """Show every run and owner: reserved epsilon, slots charged and released, budget left."""
-    from hedgerow.privacy.ledger import COORDINATOR, Ledger
+    from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
 
     with Ledger.open(ledger, create=False) as opened:
         lines = opened.lines(kind="reserve")
@@ -67,8 +67,8 @@ def show(ledger: LedgerFile, json: options.Json = False) -> None:
 
 def verify(ledger: LedgerFile, json: options.Json = False) -> None:
     """Walk the hash chain and add every charge up again; an error names the first bad line."""
-    from hedgerow.privacy.ledger import Ledger
-    from hedgerow.privacy.verify import verify as verified
+    from hedgerow.privacy.ledger.ledger import Ledger
+    from hedgerow.privacy.ledger.verify import verify as verified
 
     with Ledger.open(ledger, create=False) as opened:
         owners = verified(opened)
@@ -84,8 +84,8 @@ def verify(ledger: LedgerFile, json: options.Json = False) -> None:
 
 
 def _run(line: Line, ledger: Ledger) -> dict[str, Any]:
-    from hedgerow.privacy.ledger import COORDINATOR
-    from hedgerow.privacy.paths import path_costs
+    from hedgerow.privacy.accounting.paths import path_costs
+    from hedgerow.privacy.ledger.ledger import COORDINATOR
 
     values = line.values
     charges = ledger.lines(line.owner, "charge", line.run)
@@ -113,7 +113,7 @@ def _is_one_tree(plan: dict[str, Any]) -> bool:
 
 
 def _total(ledger: Ledger, owner: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
-    from hedgerow.privacy.spending import budget_of, spending
+    from hedgerow.privacy.ledger.spending import budget_of, spending
 
     budget, spent = budget_of(ledger, owner), spending(ledger, owner)
     deltas = [run["delta"] for run in runs if run["owner"] == owner]

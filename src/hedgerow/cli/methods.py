@@ -7,7 +7,7 @@ from typing import Any
 
 from hedgerow.cli import options
 from hedgerow.cli.screen import print_json, results, table
-from hedgerow.settings import Privacy, Settings
+from hedgerow.privacy.settings import Privacy, Settings
 
 # A few words each; docs/settings.md says more. Tests compare the names with `settings.py`.
 MEANINGS = {

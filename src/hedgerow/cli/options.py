@@ -14,7 +14,7 @@ import typer
 
 from hedgerow.cli.screen import start_logging
 from hedgerow.errors import SettingsError
-from hedgerow.settings import Privacy, Settings
+from hedgerow.privacy.settings import Privacy, Settings
 
 _OWN_FLAG = {"epsilon": "--epsilon", "delta": "--delta", "trust": "--trust"}
 # Options that set a value of a plan, by the name the value has there.

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from hedgerow.data.schema import Schema
     from hedgerow.exchange import ProgramFactory
     from hedgerow.federation.base import Federation
+    from hedgerow.privacy.accounting.plan import Plan
     from hedgerow.privacy.identity import Roster
-    from hedgerow.privacy.ledger import Ledger
-    from hedgerow.privacy.plan import Plan
+    from hedgerow.privacy.ledger.ledger import Ledger
 
 ENGINES = ("local", "nvflare", "dask")
 _CONNECT_SECONDS = 8.0  # for houses that are just being started

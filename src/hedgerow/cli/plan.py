@@ -15,7 +15,7 @@ from hedgerow.errors import SettingsError
 if TYPE_CHECKING:
     from hedgerow.advice import Curve, Expected, Facts
     from hedgerow.data.schema import Schema
-    from hedgerow.privacy.plan import Plan
+    from hedgerow.privacy.accounting.plan import Plan
 
 ExpectedRows = Annotated[
     int | None,
@@ -94,7 +94,7 @@ def _facts(
 ) -> Facts | None:
     """Public facts with the number of rows, if it is given; an error where nothing goes without."""
     from hedgerow.advice import Facts
-    from hedgerow.settings import Settings
+    from hedgerow.privacy.settings import Settings
 
     n_rows = rows or made.settings.rows_hint
     if not n_rows:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.cli.options import flag_of, privacy_names
 from hedgerow.errors import PlanError, SettingsError
-from hedgerow.settings import Settings
+from hedgerow.privacy.settings import Settings
 
 if TYPE_CHECKING:
     from hedgerow.data.schema import Schema
-    from hedgerow.privacy.plan import Plan
+    from hedgerow.privacy.accounting.plan import Plan
 
 
 def values_of(plan: Plan) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def make_plan(
 ) -> Plan:
     """A new plan: what was given, else what a base plan says, else the method's defaults."""
     from hedgerow.presets import METHODS, check_party_count, method_named, plan_for
-    from hedgerow.settings import privacy_from
+    from hedgerow.privacy.settings import privacy_from
 
     values = {**_carried(base, given), **given}
     chosen = method_named(values.get("method", "auto"))
@@ -88,7 +88,7 @@ def settle_plan(
     Raises PlanError if the plan beside the model says something else than the command.
     """
     from hedgerow.presets import check_party_count
-    from hedgerow.privacy.plan import Plan
+    from hedgerow.privacy.accounting.plan import Plan
 
     base = None if source is None else _read(source, schema)
     changed = base is None or bool(differences(base, given))
@@ -105,7 +105,7 @@ def settle_plan(
 
 
 def _read(source: Path, schema: Schema) -> Plan:
-    from hedgerow.privacy.plan import Plan
+    from hedgerow.privacy.accounting.plan import Plan
 
     plan = Plan.read(source)
     if plan.schema_hash != schema.hash:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from hedgerow.cli.parties import Parties
     from hedgerow.evaluation import Evaluation, Measure
     from hedgerow.model.ensemble import Ensemble
-    from hedgerow.privacy.ledger import Ledger
-    from hedgerow.privacy.plan import Plan
+    from hedgerow.privacy.accounting.plan import Plan
+    from hedgerow.privacy.ledger.ledger import Ledger
 
 MOST_SHOWN = 8  # classes of a confusion matrix on a screen
 Given = dict[str, Any]
@@ -56,7 +56,7 @@ def _run(
 ) -> tuple[Evaluation, Given]:
     """Everything that can fail is tried before the first charge."""
     from hedgerow.cli.files import check_writable
-    from hedgerow.privacy.ledger import Ledger
+    from hedgerow.privacy.ledger.ledger import Ledger
 
     with nothing_spent():
         beside = out.with_name(out.name + ".plan.toml")
@@ -78,8 +78,8 @@ def _settled(model: Ensemble, given: Given, n_parties: int, beside: Path) -> Pla
     from hedgerow.cli.planning import differences
     from hedgerow.evaluation import evaluation_plan
     from hedgerow.presets import check_party_count
-    from hedgerow.privacy.plan import Plan
-    from hedgerow.settings import privacy_from
+    from hedgerow.privacy.accounting.plan import Plan
+    from hedgerow.privacy.settings import privacy_from
 
     if not beside.exists():
         own = model.statement.delta or 1e-6

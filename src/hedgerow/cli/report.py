@@ -37,7 +37,7 @@ def report(
     from hedgerow.evaluation.result import Evaluation
     from hedgerow.explain import explain
     from hedgerow.model.files import read_model
-    from hedgerow.privacy.ledger import Ledger
+    from hedgerow.privacy.ledger.ledger import Ledger
     from hedgerow.report.facts import check_evaluation, facts_of
     from hedgerow.report.page import page_of
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hedgerow.exchange import Agreement, ProgramFactory, Shelf
     from hedgerow.federation.base import Federation
     from hedgerow.model.ensemble import Ensemble
-    from hedgerow.privacy.ledger import Ledger
+    from hedgerow.privacy.ledger.ledger import Ledger
 
 Further = Annotated[
     list[str] | None,
@@ -151,7 +151,7 @@ def _give_shelf(parties: TablesHere | OtherHouses, folder: Path | None, needed: 
 
 def _settings_of(run: str | None, stored_in: Path) -> dict[str, Any]:
     """What hash functions of the continued run followed from, as the ledger has it."""
-    from hedgerow.privacy.ledger import Ledger
+    from hedgerow.privacy.ledger.ledger import Ledger
 
     if run is None:
         return {}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hedgerow.data.schema import Schema
     from hedgerow.exchange import Agreement
     from hedgerow.federation.base import Federation
-    from hedgerow.privacy.ledger import Ledger
+    from hedgerow.privacy.ledger.ledger import Ledger
 
 EngineName = Annotated[
     str,
@@ -76,7 +76,7 @@ def further_settings(texts: list[str], own: Mapping[str, Any]) -> dict[str, Any]
 
 def opened_ledger(parties: TablesHere | OtherHouses, schema: Schema, stored_in: Path) -> Ledger:
     """The coordinator's ledger, once everything that can be checked was."""
-    from hedgerow.privacy.ledger import Ledger
+    from hedgerow.privacy.ledger.ledger import Ledger
 
     parties.check(schema)
     return Ledger.open(stored_in)

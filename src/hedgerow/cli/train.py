@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from hedgerow.data.schema import Schema
     from hedgerow.federation.base import Federation
     from hedgerow.model.ensemble import Ensemble
-    from hedgerow.privacy.ledger import Ledger
-    from hedgerow.privacy.plan import Plan
+    from hedgerow.privacy.accounting.plan import Plan
+    from hedgerow.privacy.ledger.ledger import Ledger
 
 
 DataFiles = Annotated[
@@ -153,7 +153,7 @@ def _run(
     from hedgerow.cli.planning import settle_plan
     from hedgerow.data.schema import Schema
     from hedgerow.gate import start_trees
-    from hedgerow.privacy.ledger import Ledger
+    from hedgerow.privacy.ledger.ledger import Ledger
 
     with nothing_spent():
         beside = beside_of(out, ".plan.toml")
@@ -238,7 +238,7 @@ def check_parties(
     ledger: Ledger, plan: Plan, names: tuple[str, ...], beside: Path, resume: bool
 ) -> None:
     """A resumed run has the parties it was started with."""
-    from hedgerow.privacy.ledger import COORDINATOR
+    from hedgerow.privacy.ledger.ledger import COORDINATOR
 
     owners = {line.owner for line in ledger.lines(kind="reserve", run=plan.run)}
     if resume and not owners:
@@ -259,9 +259,9 @@ def record_budget(
     ledger: Ledger, epsilon: float | None, delta: float | None, plan: Plan, parties: Iterable[str]
 ) -> None:
     """One ceiling for everybody who writes to this ledger."""
-    from hedgerow.privacy.ledger import COORDINATOR, Budget
-    from hedgerow.privacy.spending import set_budget
-    from hedgerow.settings import Privacy
+    from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget
+    from hedgerow.privacy.ledger.spending import set_budget
+    from hedgerow.privacy.settings import Privacy
 
     if epsilon is None:
         if delta is not None:
@@ -306,7 +306,7 @@ def _grow(
 
 
 def facts_of(plan: Plan, ledger: Ledger, federation: Federation) -> dict[str, Any]:
-    from hedgerow.privacy.spending import spending
+    from hedgerow.privacy.ledger.spending import spending
 
     total, delta = spending(ledger), plan.privacy.delta
     if delta == 0 and total.gaussian:  # other runs of this ledger have one

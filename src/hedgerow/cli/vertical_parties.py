@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hedgerow.data.schema import Schema
     from hedgerow.exchange import Program, ProgramFactory, Shelf, Step
     from hedgerow.federation.base import Federation
-    from hedgerow.privacy.ledger import Ledger
+    from hedgerow.privacy.ledger.ledger import Ledger
     from hedgerow.vertical.settings import VerticalSettings
 
 FILE = "model.json"  # in the folder of a model: what all parties know of it
@@ -194,7 +194,7 @@ def known_model(
     """The run that made a model, its settings and schema."""
     from hedgerow.data.schema import Schema
     from hedgerow.errors import FormatError
-    from hedgerow.privacy.ledger import COORDINATOR, Ledger
+    from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
     from hedgerow.vertical.model import Part, part_name
     from hedgerow.vertical.settings import VerticalSettings
 

@@ -19,10 +19,10 @@ from rich.text import Text
 from hedgerow.deployment.desk import limits_used
 from hedgerow.deployment.plans import cell, printable
 from hedgerow.limits import Event, Limits
-from hedgerow.privacy.accounting import epsilon_of
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.paths import spent_on_paths
-from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.accounting.gaussian import epsilon_of
+from hedgerow.privacy.accounting.paths import spent_on_paths
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.wire import REFUSALS
 
 

@@ -17,8 +17,8 @@ from hedgerow.federation.kit import Kit
 from hedgerow.federation.sockets import Unreachable, call
 from hedgerow.limits import Limits
 from hedgerow.privacy.identity import fingerprint
-from hedgerow.privacy.ledger import Budget, Ledger, Line
-from hedgerow.privacy.spending import Ceiling
+from hedgerow.privacy.ledger.ledger import Budget, Ledger, Line
+from hedgerow.privacy.ledger.spending import Ceiling
 
 TIMEOUT_SECONDS = 60.0  # the party may be busy with a question
 _WHAT = {

@@ -15,7 +15,7 @@ from hedgerow.deployment.plans import write_private
 from hedgerow.deployment.start import FILE as START
 from hedgerow.errors import FormatError, LedgerError, SettingsError
 from hedgerow.federation.kit import Kit
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 
 FILE = "last-line.toml"
 _SPENT = "Nothing was asked and nothing was spent."

@@ -15,9 +15,9 @@ from hedgerow.errors import SettingsError
 from hedgerow.limits import Limits
 from hedgerow.packing import digest
 from hedgerow.presets import METHODS
+from hedgerow.privacy.accounting.plan import EVALUATION
 from hedgerow.privacy.identity import check_names
-from hedgerow.privacy.ledger import Budget
-from hedgerow.privacy.plan import EVALUATION
+from hedgerow.privacy.ledger.ledger import Budget
 from hedgerow.queries import QUERIES
 
 FORMAT = 1

@@ -12,8 +12,8 @@ from hedgerow.errors import HedgerowError
 from hedgerow.evaluation.program import wishes
 from hedgerow.limits import Kinds
 from hedgerow.presets import METHODS, Method
-from hedgerow.privacy.plan import EVALUATION
-from hedgerow.settings import CANDIDATE_METHODS
+from hedgerow.privacy.accounting.plan import EVALUATION
+from hedgerow.privacy.settings import CANDIDATE_METHODS
 
 _CHOICES = {
     "split": ("totally-random", "partially-random", "histogram"),

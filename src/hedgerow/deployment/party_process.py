@@ -27,7 +27,7 @@ from hedgerow.federation.sockets import Listener
 from hedgerow.limits import Event, Limits, least_parties
 from hedgerow.party import Party
 from hedgerow.privacy.identity import Identity, Roster, fingerprint
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 
 log = logging.getLogger(__name__)
 POLL_SECONDS = 0.5

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.federation.kit import Kit
-from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.accounting.plan import Plan
 
 log = logging.getLogger(__name__)
 MOST_PENDING = 16  # the oldest goes first: whoever asks must not fill the disk

@@ -16,7 +16,7 @@ import tomli_w
 
 from hedgerow.errors import HedgerowError, Refused
 from hedgerow.federation.kit import Kit, write_file
-from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.accounting.plan import Plan
 
 STATES = ("running", "finished", "stopped", "refused")
 
@@ -70,7 +70,7 @@ def list_runs(kit: Kit) -> list[RunRecord]:
 def _in_use(kit: Kit) -> bool:
     """Whether some process holds the ledger, as every run does."""
     from hedgerow.errors import LedgerError
-    from hedgerow.privacy.ledger import Ledger
+    from hedgerow.privacy.ledger.ledger import Ledger
 
     if not kit.ledger_path.exists():
         return False

@@ -14,7 +14,7 @@ from hedgerow.deployment.limits import InForce, default_limits_text, in_force, r
 from hedgerow.deployment.plans import write_private
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.federation.kit import Kit
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 
 SOURCES = ("default", "kit", "named")  # of limits; one further left does not replace the others
 FILE = "start.toml"

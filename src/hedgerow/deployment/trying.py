@@ -22,8 +22,8 @@ from hedgerow.deployment.roster import collect
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.federation.kit import COORDINATOR, Kit, read_card
 from hedgerow.federation.sockets import Unreachable, call
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.verify import verify
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.verify import verify
 
 _READY_SECONDS = 90.0
 _STATUS = b'{"question": "status"}'

@@ -14,10 +14,10 @@ from hedgerow.evaluation import many_classes, numbers, two_classes
 from hedgerow.evaluation.result import Evaluation, Findings
 from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.plan import EVALUATION, Plan, Wish, make_plan
+from hedgerow.privacy.accounting.plan import EVALUATION, Plan, Wish, make_plan
+from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.queries import ClassOutcomes, ErrorCounts, ErrorSums, ScoreCounts
 from hedgerow.queries.noise import check_unit
-from hedgerow.settings import Privacy, Settings
 
 Floats = NDArray[np.float64]
 LOOK_SHARE = 0.1  # of mu^2: where the scores of two classes lie

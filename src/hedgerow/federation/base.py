@@ -23,9 +23,9 @@ from hedgerow.federation.post import Post
 from hedgerow.federation.presence import Presence
 from hedgerow.limits import least_parties
 from hedgerow.model.tree import Tree
+from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.identity import Announcement, Identity, Roster, digest_of
 from hedgerow.privacy.masks import MaskKeys, add_modulo
-from hedgerow.privacy.plan import Plan
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, size_of
 from hedgerow.queries.noise import Noise
 from hedgerow.spoken import Answer, Said, Spoken

@@ -15,7 +15,7 @@ from hedgerow.exchange import Agreement
 from hedgerow.federation.base import Federation, RefusedBy
 from hedgerow.packing import pack, unpack
 from hedgerow.privacy.identity import Announcement
-from hedgerow.privacy.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.masks import MaskKeys
 from hedgerow.spoken import Said
 from hedgerow.wire import REFUSALS, Message

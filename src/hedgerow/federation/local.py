@@ -16,9 +16,9 @@ from hedgerow.exchange import ProgramFactory, Shelf
 from hedgerow.federation.base import Federation, Reply
 from hedgerow.limits import Limits
 from hedgerow.party import Party
-from hedgerow.privacy.coins import kept_key
 from hedgerow.privacy.identity import Identity, Roster, check_names
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.noise.poisson_sampling import kept_key
 from hedgerow.scores import Holding
 from hedgerow.spoken import finished
 

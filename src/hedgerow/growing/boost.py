@@ -30,7 +30,8 @@ from hedgerow.growing.splits.totally_random import columns_of_tree, columns_to_c
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.losses import Loss, RowBound, loss_for
 from hedgerow.model.tree import Structure, Tree, single_leaf
-from hedgerow.privacy.plan import Plan, Wish
+from hedgerow.privacy.accounting.plan import Plan, Wish
+from hedgerow.privacy.settings import Settings
 from hedgerow.queries import (
     ColumnCounts,
     ColumnHessians,
@@ -40,7 +41,6 @@ from hedgerow.queries import (
     n_bins_of,
     size_of,
 )
-from hedgerow.settings import Settings
 
 
 def wishes(schema: Schema, settings: Settings) -> list[Wish]:

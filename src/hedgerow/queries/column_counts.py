@@ -14,8 +14,8 @@ from hedgerow.data.binning import base_grid, code_places
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
-from hedgerow.privacy.paths import Priced
-from hedgerow.privacy.pure import LEAST_PRICE, MOST_PRICE
+from hedgerow.privacy.accounting.paths import Priced
+from hedgerow.privacy.accounting.pure import LEAST_PRICE, MOST_PRICE
 from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, Sensitivity
 
 

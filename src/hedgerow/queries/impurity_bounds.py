@@ -40,7 +40,7 @@ from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.tree import Structure
-from hedgerow.privacy.paths import Priced
+from hedgerow.privacy.accounting.paths import Priced
 from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, Sensitivity
 from hedgerow.queries.cuts import Cuts, bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
 from hedgerow.queries.tree_nodes import (

@@ -19,8 +19,8 @@ from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.tree import Structure
-from hedgerow.privacy.paths import Priced
-from hedgerow.privacy.pure import LEAST_PRICE, MOST_PRICE
+from hedgerow.privacy.accounting.paths import Priced
+from hedgerow.privacy.accounting.pure import LEAST_PRICE, MOST_PRICE
 from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
 from hedgerow.queries.gradients import FINE_BITS, Gradients
 from hedgerow.queries.leaf_sums import LeafSums

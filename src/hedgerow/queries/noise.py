@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 from hedgerow.data.schema import Schema
 from hedgerow.errors import PlanError
-from hedgerow.privacy import mechanisms
-from hedgerow.privacy.paths import Priced
-from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.accounting.paths import Priced
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.noise import mechanisms
 from hedgerow.queries.base import Block, SumQuery
 
 

@@ -19,8 +19,8 @@ from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.model.routing import shared_routes
 from hedgerow.model.tree import Structure
-from hedgerow.privacy.paths import Priced, split_hash
-from hedgerow.privacy.pure import LEAST_PRICE, MOST_PRICE
+from hedgerow.privacy.accounting.paths import Priced, split_hash
+from hedgerow.privacy.accounting.pure import LEAST_PRICE, MOST_PRICE
 from hedgerow.queries.base import Sensitivity
 
 NO_COLUMN = -1  # stands for all rows of a leaf, in one bin

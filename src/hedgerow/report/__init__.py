@@ -5,8 +5,8 @@ from __future__ import annotations
 from hedgerow.evaluation.result import Evaluation
 from hedgerow.explain import explain
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.report.facts import Facts, check_evaluation, facts_of
 from hedgerow.report.page import page_of
 

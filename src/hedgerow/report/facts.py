@@ -10,10 +10,10 @@ from typing import Any
 from hedgerow.errors import FormatError, PlanError
 from hedgerow.evaluation.result import Evaluation
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.accounting import mu_of
-from hedgerow.privacy.ledger import COORDINATOR, Ledger
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.spending import budget_of, spending
+from hedgerow.privacy.accounting.gaussian import mu_of
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.ledger.spending import budget_of, spending
 from hedgerow.traffic import Traffic, traffic
 
 _NAMES = {"batch of": "leaves", "level": "splits"}

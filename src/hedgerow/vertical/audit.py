@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hedgerow.data.rng import Generator, stream
 from hedgerow.errors import FormatError
-from hedgerow.privacy.local import MECHANISMS
+from hedgerow.privacy.noise.randomisers import MECHANISMS
 from hedgerow.vertical.audit_columns import SeenSplit, instance_spaces
 from hedgerow.vertical.audit_kernels import bins_from_kernel, labels_from_kernel
 from hedgerow.vertical.audit_labels import (

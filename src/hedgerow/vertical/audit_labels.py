@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.errors import FormatError
-from hedgerow.privacy import local
-from hedgerow.privacy.mechanisms import perturb, randomised_labels
+from hedgerow.privacy.noise import randomisers
+from hedgerow.privacy.noise.mechanisms import perturb, randomised_labels
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -67,18 +67,18 @@ def guessed_from_plain(gradients: Floats, labels: Ints) -> Guessed:
     return Guessed(float((labels_from_gradients(gradients) == labels).mean()), max(shares), 1.0)
 
 
-def log_chances(rule: local.Rule, outputs: Floats, values: Floats) -> Floats:
+def log_chances(rule: randomisers.Rule, outputs: Floats, values: Floats) -> Floats:
     """log of how likely outputs are if these were the inputs, up to what is alike for all."""
-    if isinstance(rule, local.Hybrid):
+    if isinstance(rule, randomisers.Hybrid):
         piecewise, duchi = rule.parts
         plain = np.isclose(np.abs(outputs), duchi.size, rtol=1e-12, atol=0.0)
         return np.where(
             plain, log_chances(duchi, outputs, values), log_chances(piecewise, outputs, values)
         )
     cells = rule.cells(values)
-    if isinstance(rule, local.Laplace):
+    if isinstance(rule, randomisers.Laplace):
         return np.asarray(-np.abs(outputs * rule.places - cells) / rule.scale, np.float64)
-    if isinstance(rule, local.Duchi):
+    if isinstance(rule, randomisers.Duchi):
         upper = rule.weight(cells).astype(np.float64) / rule.limit
         return np.log(np.where(outputs > 0, upper, 1 - upper))
     drawn = np.rint(outputs / rule.slope + (rule.n_cells - 1) / 2)
@@ -97,7 +97,7 @@ def guess_from_noisy(
     """
     if outputs.shape != probabilities.shape:
         raise FormatError(f"{outputs.shape} outputs and {probabilities.shape} probabilities")
-    rule = local.rule_for(mechanism, epsilon)
+    rule = randomisers.rule_for(mechanism, epsilon)
     odds = np.full(outputs.shape[1], math.log(prior) - math.log1p(-prior))
     for shown, p in zip(outputs, probabilities, strict=True):  # a tree at a time
         odds += log_chances(rule, shown, p - 1) - log_chances(rule, shown, p)
@@ -120,7 +120,7 @@ def guessed_from_noisy(
 def guessed_from_randomised(labels: Ints, classes: int, epsilon: float) -> Guessed:
     """Labels randomised once, for any number of trees: the most likely class given the report."""
     shares = _shares(labels, classes)
-    rule = local.LabelResponse(classes, epsilon)
+    rule = randomisers.LabelResponse(classes, epsilon)
     reports = randomised_labels(labels, classes, epsilon)
     chances = np.full((classes, classes), float(rule.other))  # (class, report)
     np.fill_diagonal(chances, float(rule.own))

@@ -10,7 +10,7 @@ from typing import Any
 from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError
 from hedgerow.model.losses import loss_for
-from hedgerow.privacy.local import LEAST_EPSILON, MOST_EPSILON
+from hedgerow.privacy.noise.randomisers import LEAST_EPSILON, MOST_EPSILON
 
 PROTECTIONS = ("none", "smm-1", "smm-2", "ldp", "paillier")
 MECHANISMS = ("labels-once", "laplace", "duchi", "piecewise", "hybrid")

@@ -6,7 +6,7 @@ import math
 
 from hedgerow.exchange import Agreement
 from hedgerow.model.statement import Disclosure, Statement
-from hedgerow.privacy import mechanisms
+from hedgerow.privacy.noise import mechanisms
 from hedgerow.vertical.settings import VerticalSettings
 
 _AUDITS = "hedgerow.vertical.audit_"

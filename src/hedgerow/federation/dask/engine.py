@@ -10,8 +10,8 @@ from hedgerow.federation.base import Federation, Reply
 from hedgerow.federation.dask.rows import ClusterRows
 from hedgerow.federation.local import LocalEngine, local_federation
 from hedgerow.party import Party
-from hedgerow.privacy.ledger import Ledger
-from hedgerow.settings import Privacy
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.settings import Privacy
 
 NAME = "all"
 

@@ -26,7 +26,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import SettingsError
 from hedgerow.packing import digest, unpack
-from hedgerow.privacy.coins import Coins
+from hedgerow.privacy.noise.poisson_sampling import Coins
 from hedgerow.queries import SumQuery, query_from_bytes, step_trees
 from hedgerow.scores import RunningScores
 from hedgerow.wire import Message

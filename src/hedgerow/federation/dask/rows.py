@@ -25,7 +25,7 @@ from hedgerow.federation.dask.sources import Source
 from hedgerow.model.losses import loss_for
 from hedgerow.model.tree import Tree, check_trees
 from hedgerow.packing import pack
-from hedgerow.privacy.coins import Coins
+from hedgerow.privacy.noise.poisson_sampling import Coins
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, query_bytes
 from hedgerow.wire import Message
 

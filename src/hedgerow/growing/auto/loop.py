@@ -30,9 +30,9 @@ from hedgerow.growing.auto.state import Run, mu_of_a_row
 from hedgerow.growing.auto.table_rounds import table_rounds
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import single_leaf
-from hedgerow.privacy.plan import Later, Plan, Wish
+from hedgerow.privacy.accounting.plan import Later, Plan, Wish
+from hedgerow.privacy.settings import Settings
 from hedgerow.queries import ColumnSums, LabelSums, LeafSums, ScoreCounts, n_bins_of
-from hedgerow.settings import Settings
 
 Floats = NDArray[np.float64]
 MOST_BINS, MOST_CELLS, MOST_TABLE_NUMBERS = 66, 32, 2 * 12 * 625

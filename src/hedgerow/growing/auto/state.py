@@ -19,8 +19,8 @@ from hedgerow.growing.auto.rule import Rule, rule_for
 from hedgerow.growing.auto.start import Counted, Known
 from hedgerow.model.losses import loss_for
 from hedgerow.model.tree import Structure, Tree, single_leaf
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.reservation import Release
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.reservation import Release
 from hedgerow.queries import ColumnSums, SumQuery, n_bins_of
 from hedgerow.queries.mixes import Mix
 

@@ -20,7 +20,7 @@ from hedgerow.growing.auto.tables import (
     weigh,
 )
 from hedgerow.model.tree import Tree
-from hedgerow.privacy.reservation import Release
+from hedgerow.privacy.ledger.reservation import Release
 from hedgerow.queries import LeafSums
 
 Floats = NDArray[np.float64]

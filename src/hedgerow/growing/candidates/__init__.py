@@ -11,7 +11,7 @@ from hedgerow.growing.candidates import not_private
 from hedgerow.growing.candidates.base import Cuts
 from hedgerow.growing.candidates.iterative_hessian import refine
 from hedgerow.growing.candidates.uniform import log, uniform
-from hedgerow.settings import Settings
+from hedgerow.privacy.settings import Settings
 
 CANDIDATES = {"uniform": uniform, "log": log, "iterative-hessian": uniform, "quantiles": uniform}
 

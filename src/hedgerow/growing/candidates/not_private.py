@@ -17,8 +17,8 @@ from hedgerow.errors import SettingsError
 from hedgerow.growing.candidates.base import Cuts
 from hedgerow.growing.candidates.quantiles import equal_mass
 from hedgerow.growing.candidates.uniform import uniform
+from hedgerow.privacy.settings import Settings
 from hedgerow.queries import ColumnCounts
-from hedgerow.settings import Settings
 
 NAME = "quantiles-not-private"
 

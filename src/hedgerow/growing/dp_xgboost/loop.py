@@ -15,11 +15,11 @@ from hedgerow.growing.dp_xgboost.trees import TreeOfChoices
 from hedgerow.growing.splits.totally_random import columns_to_cut
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree, single_leaf
-from hedgerow.privacy.plan import Wish
-from hedgerow.privacy.pure import OnPaths
+from hedgerow.privacy.accounting.plan import Wish
+from hedgerow.privacy.accounting.pure import OnPaths
+from hedgerow.privacy.settings import Settings
 from hedgerow.queries import ColumnCounts, LeafAverages, SplitChoices, n_bins_of, size_of
 from hedgerow.queries.gradients import Gradients
-from hedgerow.settings import Settings
 
 
 def wishes(schema: Schema, settings: Settings) -> list[Wish]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError
 from hedgerow.model.losses import Loss, Squared, loss_for
-from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.settings import Settings
 from hedgerow.queries import ColumnCounts
-from hedgerow.settings import Settings
 
 RETRY_SHARE = 0.1  # the most that a spare attempt may cost, as a part of the whole epsilon
 _MARGIN = 1 - 1e-9  # what is shared out adds up to no more than the whole

@@ -13,7 +13,7 @@ from hedgerow.growing.candidates import Cuts
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.growing.private_tree.nodes import Node
 from hedgerow.growing.splits.growth import Floats
-from hedgerow.privacy.pure import LEAST_PRICE
+from hedgerow.privacy.accounting.pure import LEAST_PRICE
 from hedgerow.queries import ClassHistograms, ImpurityBounds, SumQuery
 from hedgerow.queries.tree_nodes import NO_COLUMN, Asked
 

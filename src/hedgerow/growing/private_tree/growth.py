@@ -20,7 +20,7 @@ from hedgerow.growing.private_tree.rule import Rule, rule_of, tree_cuts, usable_
 from hedgerow.growing.private_tree.splits import best_cut, gain_rule
 from hedgerow.growing.splits.growth import cut_of, possible_bins
 from hedgerow.model.splitting import Histogram, reconciled
-from hedgerow.privacy.pure import LEAST_PRICE
+from hedgerow.privacy.accounting.pure import LEAST_PRICE
 from hedgerow.queries import n_bins_of
 
 WORTH = 0.2  # bounds are asked if their noise is below this part of the node's impurity

@@ -19,10 +19,10 @@ from hedgerow.growing.private_tree.rule import RETRY_SHARE, rule_of, tree_cuts, 
 from hedgerow.growing.splits.growth import Floats
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree
-from hedgerow.privacy.plan import Wish
-from hedgerow.privacy.pure import OnPaths
+from hedgerow.privacy.accounting.plan import Wish
+from hedgerow.privacy.accounting.pure import OnPaths
+from hedgerow.privacy.settings import Settings
 from hedgerow.queries import ClassHistograms, ImpurityBounds, n_bins_of
-from hedgerow.settings import Settings
 
 SHRINK = 1.0  # leaves lean toward their parent with the weight of so many deviations of noise
 

@@ -8,7 +8,7 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Numeric, Schema
 from hedgerow.errors import PlanError
 from hedgerow.growing.candidates import Cuts, log, uniform
-from hedgerow.settings import Settings
+from hedgerow.privacy.settings import Settings
 
 COUNT_SHARE = 0.04  # of a path's epsilon: how many rows of each class there are at all
 LEAF_SHARE = 0.2

@@ -15,7 +15,7 @@ from hedgerow.model.splitting import (
     category_cuts,
     ordered_cuts,
 )
-from hedgerow.settings import Settings
+from hedgerow.privacy.settings import Settings
 
 CAUTION = 1.0  # how much of the noise's own gain is taken off a cut's
 

@@ -27,8 +27,8 @@ from hedgerow.model.splitting import (
     ordered_cuts,
     reconciled,
 )
+from hedgerow.privacy.settings import Settings
 from hedgerow.queries import n_bins_of
-from hedgerow.settings import Settings
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -11,7 +11,7 @@ from hedgerow.growing.candidates import Cuts
 from hedgerow.growing.splits.growth import Growth, LearnedTree, Offer
 from hedgerow.growing.splits.histogram import histogram_offers
 from hedgerow.growing.splits.partially_random import OneColumn, random_offers
-from hedgerow.settings import Settings
+from hedgerow.privacy.settings import Settings
 
 Ask = Callable[[list[int], bool], dict[int, list[Offer]]]
 

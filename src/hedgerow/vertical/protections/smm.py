@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from hedgerow.errors import ExchangeFailed
 from hedgerow.kernels.threads import over_items
 from hedgerow.model.exact import BITS, Ints
-from hedgerow.privacy import secret
+from hedgerow.privacy.noise import secret
 from hedgerow.vertical.bins import Bins
 from hedgerow.vertical.levels import Level
 

@@ -17,7 +17,7 @@ from hedgerow.letters import Letter
 from hedgerow.model.exact import BITS, Ints
 from hedgerow.model.losses import Loss
 from hedgerow.packing import pack
-from hedgerow.privacy import secret
+from hedgerow.privacy.noise import secret
 from hedgerow.vertical.bins import Bools
 from hedgerow.vertical.levels import Level, search
 from hedgerow.vertical.protections import smm

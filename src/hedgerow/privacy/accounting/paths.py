@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 
 from hedgerow.errors import FormatError
 from hedgerow.packing import digest
-from hedgerow.privacy.ledger import Line
-from hedgerow.privacy.pure import LEAST_PRICE, MOST_PRICE, Branches, amplified
+from hedgerow.privacy.accounting.pure import LEAST_PRICE, MOST_PRICE, Branches, amplified
+from hedgerow.privacy.ledger.ledger import Line
 
 DEEPEST = 40  # levels that a place can name
 

@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 from hedgerow.errors import FormatError, PlanError, SettingsError
 from hedgerow.packing import canonical_json, digest
-from hedgerow.privacy.accounting import epsilon_of, mu_of, sigma_floor
-from hedgerow.privacy.pure import Branches, OnPaths, composed, composed_delta, pure_mu
-from hedgerow.settings import Privacy, Settings
+from hedgerow.privacy.accounting.gaussian import epsilon_of, mu_of, sigma_floor
+from hedgerow.privacy.accounting.pure import Branches, OnPaths, composed, composed_delta, pure_mu
+from hedgerow.privacy.settings import Privacy, Settings
 
 FORMAT = 1
 MAX_SLOTS = 1_000_000
@@ -284,7 +284,7 @@ class Plan:
 
     @staticmethod
     def from_dict(document: Mapping[str, Any], source: str = "plan") -> Plan:
-        from hedgerow.privacy.plan_reading import plan_from
+        from hedgerow.privacy.accounting.plan_reading import plan_from
 
         try:
             return plan_from(document)

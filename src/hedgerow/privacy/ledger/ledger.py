@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from hedgerow.errors import FormatError, LedgerError
 from hedgerow.packing import digest, pack, unpack
-from hedgerow.privacy.ledger_file import (
+from hedgerow.privacy.ledger.file import (
     create_private,
     forks,
     left_open,

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from numpy.typing import NDArray
 
 from hedgerow.errors import PlanError
-from hedgerow.privacy import flips, local
+from hedgerow.privacy.noise import bernoulli, randomisers
 
 MAX_BITS = 31  # so that the product of two grid values fits into 64 bits
 MIN_BITS = 16
@@ -86,16 +86,16 @@ class SecureSource:
 
     def choose(self, utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list[int]:
         if how == "exponential":
-            return flips.in_proportion([one.max() - one for one in utilities], scale)
+            return bernoulli.in_proportion([one.max() - one for one in utilities], scale)
         # Permute and flip: in random order, each takes a coin of exp((u - best) / scale), and the
         # first that succeeds is it. All coins may as well be flipped at once: the first success of
         # a random order is any of the successes, each as likely as another. The best succeeds.
         gaps = np.concatenate([one.max() - one for one in utilities])
         ends = np.cumsum([len(one) for one in utilities])[:-1]
         found = []
-        for flipped in np.split(flips.exp_coins(gaps, scale), ends):
+        for flipped in np.split(bernoulli.exp_coins(gaps, scale), ends):
             successes = np.flatnonzero(flipped)
-            found.append(int(successes[int(flips.below(1, len(successes))[0])]))
+            found.append(int(successes[int(bernoulli.below(1, len(successes))[0])]))
         return found
 
     def laplace(self, size: int, scale: float, shares: int = 1) -> NDArray[np.int64]:
@@ -113,11 +113,11 @@ class SecureSource:
         if not 1 <= scale <= WIDEST_CHOICE:
             raise PlanError(f"Laplace noise of scale {scale:.3g} cannot be drawn; nothing left")
         sizes = [min(LAPLACES_AT_ONCE, size - i) for i in range(0, size, LAPLACES_AT_ONCE)]
-        parts = [flips.many_laplace(part, scale) for part in sizes]
+        parts = [bernoulli.many_laplace(part, scale) for part in sizes]
         return np.concatenate([np.zeros(0, np.int64), *parts])
 
     def below(self, size: int, limit: int) -> NDArray[np.uint64]:
-        return flips.below(size, limit)
+        return bernoulli.below(size, limit)
 
     def _negative_binomial(self, size: int, scale: float, shares: int) -> NDArray[np.int64]:
         """NB(1/shares): what one of `shares` equal parts of a geometric number is.
@@ -132,7 +132,7 @@ class SecureSource:
         active = np.flatnonzero(left > 0)
         step = 0
         while len(active):
-            drawn = flips.below(len(active), shares * (1 + step))
+            drawn = bernoulli.below(len(active), shares * (1 + step))
             found[active] += drawn < np.uint64(1) + np.uint64(shares) * found[active].view(
                 np.uint64
             )
@@ -155,7 +155,7 @@ def _gaussians(sigmas: NDArray[np.int64]) -> NDArray[np.int64]:
     Words that did not suffice for a number come again with more behind them, so every number is
     what the endless stream says, and none shares a word with another.
     """
-    from hedgerow.privacy import sampling  # loads Numba
+    from hedgerow.privacy.noise import discrete_gaussian  # loads Numba
 
     cipher = Cipher(ChaCha20(os.urandom(32), bytes(16)), mode=None).encryptor()
     size, done = len(sigmas), 0
@@ -164,8 +164,8 @@ def _gaussians(sigmas: NDArray[np.int64]) -> NDArray[np.int64]:
         wanted = WORDS * min(size - done, AT_ONCE) + 64
         fresh = np.frombuffer(cipher.update(bytes(8 * wanted)), "<u8").astype(np.uint64, copy=False)
         words = np.concatenate([words, fresh])
-        done, used = sampling.gaussians(words, sigmas, out, done)
-        if done == sampling.OUT_OF_RANGE:
+        done, used = discrete_gaussian.gaussians(words, sigmas, out, done)
+        if done == discrete_gaussian.OUT_OF_RANGE:
             raise PlanError("a draw of noise was out of range; nothing left")
         words = words[used:]
     return out
@@ -277,13 +277,13 @@ def perturb(values: NDArray[np.float64], epsilon: float, mechanism: str) -> NDAr
     The mean of an output is its input. See `local.py` for the mechanisms and why the promise holds.
     """
     values = np.asarray(values, np.float64)
-    found = _perturbed(values.reshape(-1), local.rule_for(mechanism, epsilon))
+    found = _perturbed(values.reshape(-1), randomisers.rule_for(mechanism, epsilon))
     return found.reshape(values.shape)
 
 
-def _perturbed(values: NDArray[np.float64], rule: local.Rule) -> NDArray[np.float64]:
+def _perturbed(values: NDArray[np.float64], rule: randomisers.Rule) -> NDArray[np.float64]:
     source = _SOURCE.get()
-    if isinstance(rule, local.Hybrid):
+    if isinstance(rule, randomisers.Hybrid):
         one, two = rule.parts
         coins = source.below(len(values), rule.limit)
         if coins is None:
@@ -293,7 +293,7 @@ def _perturbed(values: NDArray[np.float64], rule: local.Rule) -> NDArray[np.floa
         found[~first] = _perturbed(values[~first], two)
         return found
     cells = rule.cells(values)
-    if isinstance(rule, local.Laplace):
+    if isinstance(rule, randomisers.Laplace):
         return rule.outputs(cells, source.many_laplace(len(cells), rule.scale))
     drawn = source.below(len(cells), rule.limit)
     return rule.exact(cells) if drawn is None else rule.outputs(cells, drawn)
@@ -304,7 +304,7 @@ def randomised_labels(labels: NDArray[np.int64], classes: int, epsilon: float) -
 
     `local.LabelResponse.unbiased_weights` undoes the bias of what is computed from them.
     """
-    rule = local.LabelResponse(classes, epsilon)
+    rule = randomisers.LabelResponse(classes, epsilon)
     labels = np.asarray(labels, np.int64)
     if labels.size and not (labels.min() >= 0 and labels.max() < classes):
         raise PlanError(f"a label is not one of the {classes} classes; nothing left")

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hedgerow.privacy.ledger import Line
-from hedgerow.privacy.plan import LEAST_MU, Plan, Rest
+from hedgerow.privacy.accounting.plan import LEAST_MU, Plan, Rest
+from hedgerow.privacy.ledger.ledger import Line
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 
 from hedgerow.errors import LedgerWriteFailed
-from hedgerow.privacy.ledger import Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 
 log = logging.getLogger(__name__)
 MOST = 100  # lines of one word and process; whoever asks chooses the names of runs

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hedgerow.errors import FormatError, PlanError
-from hedgerow.privacy.plan import FORMAT, MAX_SLOTS, TOP, Plan, Rest, Slot
-from hedgerow.privacy.pure import Branches
-from hedgerow.settings import Settings, privacy_from, with_values
+from hedgerow.privacy.accounting.plan import FORMAT, MAX_SLOTS, TOP, Plan, Rest, Slot
+from hedgerow.privacy.accounting.pure import Branches
+from hedgerow.privacy.settings import Settings, privacy_from, with_values
 
 
 def _rest_from(entry: Mapping[str, Any]) -> Rest:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.errors import PlanError
-from hedgerow.privacy.ledger import Line
+from hedgerow.privacy.ledger.ledger import Line
 
 LEAST_PRICE = 1e-7  # of a node for a column; less is no answer
 MOST_PRICE = 1e7

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from hedgerow.errors import LedgerError, PlanError, SlotSpent
 from hedgerow.failpoints import fail_point
 from hedgerow.packing import pack
-from hedgerow.privacy.charges import Charges
-from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger, Line
-from hedgerow.privacy.paths import Paths, Priced
-from hedgerow.privacy.plan import LEAST_MU, Plan
-from hedgerow.privacy.spending import Ceiling, budget_of, check_unit, unit_of
+from hedgerow.privacy.accounting.paths import Paths, Priced
+from hedgerow.privacy.accounting.plan import LEAST_MU, Plan
+from hedgerow.privacy.ledger.charges import Charges
+from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger, Line
+from hedgerow.privacy.ledger.spending import Ceiling, budget_of, check_unit, unit_of
 
 
 @dataclass(frozen=True, eq=False)

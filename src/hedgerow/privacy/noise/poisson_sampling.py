@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from hedgerow.errors import LedgerError
 from hedgerow.packing import canonical_json
-from hedgerow.privacy.pure import Draw
+from hedgerow.privacy.accounting.pure import Draw
 
 _LABEL = "hedgerow coins 1"
 KEY_BYTES = 32

@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hedgerow.errors import BudgetExceeded, LedgerError, PlanError
-from hedgerow.privacy.accounting import epsilon_of, mu_of
-from hedgerow.privacy.ledger import COORDINATOR, Budget, Ledger, Line
-from hedgerow.privacy.plan import Plan
+from hedgerow.privacy.accounting.gaussian import epsilon_of, mu_of
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger, Line
 
 MONTH = timedelta(days=31)
 

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 
 from hedgerow.errors import LedgerError
-from hedgerow.privacy.charges import Charges
-from hedgerow.privacy.ledger import Budget, Ledger, Line
-from hedgerow.privacy.paths import Paths, priced_of
-from hedgerow.privacy.plan import Plan
-from hedgerow.privacy.spending import Spending, budget_of, spending
+from hedgerow.privacy.accounting.paths import Paths, priced_of
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.charges import Charges
+from hedgerow.privacy.ledger.ledger import Budget, Ledger, Line
+from hedgerow.privacy.ledger.spending import Spending, budget_of, spending
 
 
 @dataclass(frozen=True)
