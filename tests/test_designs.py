@@ -35,7 +35,7 @@ from hedgerow.growing.auto.priors import kernels_of
 from hedgerow.growing.auto.smoothing import smooth
 from hedgerow.packing import pack, unpack
 from hedgerow.queries import NO_TREES, ColumnSums, n_bins_of, query_bytes, query_from_bytes
-from hedgerow.queries.mixes import (
+from hedgerow.queries.strategy import (
     LARGEST,
     MOST,
     PLAIN,

@@ -40,8 +40,6 @@ from hedgerow.queries import (
     SumQuery,
     query_bytes,
 )
-from hedgerow.queries.mixes import MOST as MOST_MIXES
-from hedgerow.queries.mixes import WIDEST as WIDEST_MIX
 from hedgerow.queries.noise import Noise
 from hedgerow.queries.stand_ins import (
     CHOICES,
@@ -54,6 +52,8 @@ from hedgerow.queries.stand_ins import (
     outcomes_stand_in,
     tree_stand_in,
 )
+from hedgerow.queries.strategy import MOST as MOST_MIXES
+from hedgerow.queries.strategy import WIDEST as WIDEST_MIX
 from hedgerow.spoken import Answer
 from hedgerow.wire import Ask, Message
 

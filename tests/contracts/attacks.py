@@ -41,8 +41,8 @@ from hedgerow.queries import (
 )
 from hedgerow.queries.gradients import Gradients
 from hedgerow.queries.leaf_averages import LEAF_RULES
-from hedgerow.queries.mixes import LARGEST, PLAIN, WIDEST
 from hedgerow.queries.split_choices import UTILITIES
+from hedgerow.queries.strategy import LARGEST, PLAIN, WIDEST
 from hedgerow.queries.tree_nodes import NO_COLUMN, Asked
 from tests.conftest import MIXED
 

@@ -19,7 +19,7 @@ from hedgerow.kernels import mixing
 from hedgerow.model.losses import UPDATES, RowBound, loss_for, loss_named
 from hedgerow.queries.base import Block, EnsembleRef, Sensitivity, check_clip, clip_steps
 from hedgerow.queries.cuts import bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
-from hedgerow.queries.mixes import PLAIN, Mix, check_mixes, lengths, pack_mixes, unpack_mixes
+from hedgerow.queries.strategy import PLAIN, Mix, check_mixes, lengths, pack_mixes, unpack_mixes
 
 MAX_WEIGHT = 1e3  # weights lie between 1/1000 and 1000; beyond, a column would be no question
 

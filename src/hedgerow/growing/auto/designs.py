@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hedgerow.growing.auto.priors import kernels_of
 from hedgerow.kernels import posterior
-from hedgerow.queries.mixes import LARGEST, WIDEST, Mix, lengths
+from hedgerow.queries.strategy import LARGEST, WIDEST, Mix, lengths
 
 Floats = NDArray[np.float64]
 EVERY = 0.7  # loudness that any pattern has, beside that of the likely ones: priors can be wrong

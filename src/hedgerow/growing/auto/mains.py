@@ -27,7 +27,7 @@ from hedgerow.growing.auto.evidence import (
 )
 from hedgerow.growing.auto.smoothing import column_weights, directed, importance, smooth
 from hedgerow.growing.auto.state import Run
-from hedgerow.queries.mixes import MOST, PLAIN, Mix
+from hedgerow.queries.strategy import MOST, PLAIN, Mix
 
 Floats = NDArray[np.float64]
 INTERCEPT_STEP = 0.7

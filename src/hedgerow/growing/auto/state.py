@@ -22,7 +22,7 @@ from hedgerow.model.tree import Structure, Tree, single_leaf
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.reservation import Release
 from hedgerow.queries import ColumnSums, SumQuery, n_bins_of
-from hedgerow.queries.mixes import Mix
+from hedgerow.queries.strategy import Mix
 
 Floats = NDArray[np.float64]
 
