@@ -26,9 +26,9 @@ sys.path.insert(0, str(ROOT))
 
 from tests.attacks.rig import Rig, word  # noqa: E402
 
-from hedgerow import wire  # noqa: E402
 from hedgerow.errors import HedgerowError  # noqa: E402
-from hedgerow.wire import Message  # noqa: E402
+from hedgerow.protocol import messages  # noqa: E402
+from hedgerow.protocol.messages import Message  # noqa: E402
 
 RESULT = Path(__file__).parent / "results" / "wire_fuzz.json"
 
@@ -58,8 +58,8 @@ def mangled(rng: np.random.Generator, messages: list[bytes]) -> bytes:
 
 def real_messages(rig: Rig) -> list[Message]:
     """What an honest coordinator would send to a party of the rig."""
-    opening = wire.plain("open", {"plan": rig.plan.to_dict(), "roster": rig.roster.hash})
-    probe = wire.plain("ready", {"run": rig.plan.run})
+    opening = messages.plain("open", {"plan": rig.plan.to_dict(), "roster": rig.roster.hash})
+    probe = messages.plain("ready", {"run": rig.plan.run})
     asks = [Message("ask", rig.question(attempt=attempt).body()) for attempt in (1, 2)]
     return [opening, probe, *asks]
 

@@ -25,8 +25,8 @@ from hedgerow.data.schema import Schema
 from hedgerow.failpoints import FAIL_POINTS
 from hedgerow.model.losses import TREE_UPDATES, Logistic, Softmax, Squared
 from hedgerow.privacy.settings import Privacy, Settings
+from hedgerow.protocol.messages import REFUSALS
 from hedgerow.vertical.settings import VerticalSettings
-from hedgerow.wire import REFUSALS
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "hedgerow"

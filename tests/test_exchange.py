@@ -12,7 +12,6 @@ import pytest
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import ExchangeFailed, FormatError
-from hedgerow.exchange import Agreement, Program, Step, talk
 from hedgerow.federation.base import Federation, RefusedBy, Reply
 from hedgerow.federation.exchanging import Conversation
 from hedgerow.federation.local import local_federation
@@ -21,7 +20,8 @@ from hedgerow.model.statement import Disclosure
 from hedgerow.packing import pack, unpack
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.ledger.verify import verify
-from hedgerow.wire import Message
+from hedgerow.protocol.messages import Message
+from hedgerow.protocol.roles import Agreement, Program, Step, talk
 from tests.conftest import MIXED, mixed_rows, mixed_table, split_rows
 
 PARTS = split_rows(mixed_rows(mixed_table(60, seed=2)), [10, 20])

@@ -13,7 +13,7 @@ from hedgerow.deployment.roster import collect, people, roster_fingerprint
 from hedgerow.deployment.trying import pin_everywhere
 from hedgerow.errors import FormatError, HedgerowError, SettingsError
 from hedgerow.federation.kit import Kit, read_card, read_roster, roster_text
-from hedgerow.privacy.identity import Identity, Roster
+from hedgerow.protocol.identity import Identity, Roster
 
 
 def houses(folder: Path, *names: str, federation: str = "trial") -> dict[str, Kit]:

@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from hedgerow.errors import FormatError
-from hedgerow.privacy import identity
-from hedgerow.privacy.identity import Announcement, Identity, signed_by
-from hedgerow.privacy.masks import Context, MaskKeys, add_modulo, derived
+from hedgerow.protocol import identity
+from hedgerow.protocol.identity import Announcement, Identity, signed_by
+from hedgerow.protocol.masks import Context, MaskKeys, add_modulo, derived
 
 NAMES = ("a", "b", "c", "d")
 KEYS = {name: MaskKeys() for name in NAMES}

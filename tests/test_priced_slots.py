@@ -17,9 +17,9 @@ from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy, Settings
+from hedgerow.protocol.messages import Message
 from hedgerow.queries import ColumnCounts, LabelSums
 from hedgerow.queries.noise import noise_for
-from hedgerow.wire import Message
 from tests.attacks.rig import SCHEMA, Rig, word
 
 WISH = Wish("row count", LabelSums.kind, 0.01, 2)

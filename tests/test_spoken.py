@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow import wire
 from hedgerow.errors import FormatError
 from hedgerow.federation.base import Reply
 from hedgerow.federation.local import LocalEngine, local_federation
@@ -18,13 +17,14 @@ from hedgerow.gate import Gate
 from hedgerow.kernels.threads import use_threads
 from hedgerow.packing import pack, packed_size, unpack
 from hedgerow.presets import method_named, plan_for
-from hedgerow.privacy.identity import Identity
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
+from hedgerow.protocol import messages
+from hedgerow.protocol.identity import Identity
+from hedgerow.protocol.messages import Message
+from hedgerow.protocol.replies import Answer, Spoken, Steps, finished
 from hedgerow.scores import RunningScores
-from hedgerow.spoken import Answer, Spoken, Steps, finished
 from hedgerow.testing import noise_off
-from hedgerow.wire import Message
 from tests.attacks.rig import SCHEMA, Posted, some_rows
 
 
@@ -78,7 +78,7 @@ def test_parties_of_one_process_do_not_read_what_was_written_for_them(
 ) -> None:
     """They get the same objects; whoever gets other bytes, the same ones or not, reads them."""
     read: list[str] = []
-    for reader, name in ((wire.read_message, "message"), (wire.read_ask, "ask")):
+    for reader, name in ((messages.read_message, "message"), (messages.read_ask, "ask")):
         real = reader._read
         monkeypatch.setattr(
             reader, "_read", lambda data, r=real, n=name: (read.append(n), r(data))[1]

@@ -53,7 +53,7 @@ class BudgetExceeded(HedgerowError):
 
 
 class Refused(HedgerowError):
-    """A party declined to answer, in the fixed vocabulary of `hedgerow.wire`."""
+    """A party declined to answer, in the fixed vocabulary of `hedgerow.protocol.messages`."""
 
     exit_code = 3
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.identity import Roster, fingerprint
 from hedgerow.privacy.ledger.ledger import Budget
-from hedgerow.wire import Refusal
+from hedgerow.protocol.identity import Roster, fingerprint
+from hedgerow.protocol.messages import Refusal
 
 Kinds = tuple[frozenset[str], frozenset[str]]  # of queries: listed in a plan, and priced later
 

@@ -13,11 +13,11 @@ from hedgerow.data.schema import Schema
 from hedgerow.errors import LedgerError, LedgerWriteFailed, PlanError, SlotSpent
 from hedgerow.limits import least_parties
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.identity import Announcement, Roster
 from hedgerow.privacy.ledger.reservation import Reservation
+from hedgerow.protocol.identity import Announcement, Roster
+from hedgerow.protocol.messages import Ask, Once, Refusal
 from hedgerow.queries import size_of
 from hedgerow.queries.noise import priced_for
-from hedgerow.wire import Ask, Once, Refusal
 
 
 @Once

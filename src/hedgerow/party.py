@@ -17,30 +17,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow import wire
 from hedgerow.data.persons import rows_per_person
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import BudgetExceeded, HedgerowError, LedgerWriteFailed, PlanError, TableError
-from hedgerow.exchange import MemoryShelf, ProgramFactory, Shelf
 from hedgerow.failpoints import fail_point
 from hedgerow.limits import Approvals, Event, Limits
 from hedgerow.opened import OpenedRun, check_agreed, read_plan
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.identity import Announcement, Identity, Roster, digest_of
 from hedgerow.privacy.ledger.ledger import Ledger, Line
 from hedgerow.privacy.ledger.refusals import Refusals
 from hedgerow.privacy.ledger.reservation import Reservation
-from hedgerow.privacy.masks import Context, MaskKeys
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.privacy.noise.poisson_sampling import Coins
-from hedgerow.privacy.peers import Peers
+from hedgerow.protocol import messages
+from hedgerow.protocol.identity import Announcement, Identity, Roster, digest_of
+from hedgerow.protocol.mask_keys import Peers
+from hedgerow.protocol.masks import Context, MaskKeys
+from hedgerow.protocol.messages import Ask, Message, Refusal
+from hedgerow.protocol.replies import Answer, Replying, Spoken, Steps, finished
+from hedgerow.protocol.roles import MemoryShelf, ProgramFactory, Shelf
 from hedgerow.queries import step_trees
 from hedgerow.queries.noise import priced_for
 from hedgerow.scores import Holding, RunningScores
-from hedgerow.spoken import Answer, Replying, Spoken, Steps, finished
 from hedgerow.talks import Talks
-from hedgerow.wire import Ask, Message, Refusal
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Party:
     approvals : where plans wait for a person; without it none is approved, if the limits ask
     watch : called with an `Event` after everything that the party did; it may not call this party,
         nor others that are asked together with it
-    programs : what it can do together with other parties, without an epsilon (`hedgerow.exchange`)
+    programs : what it can do together with other parties, without an epsilon (`protocol.roles`)
     shelf : where such programs keep what outlives them; by default nothing does
     coins : the secret that samples of rows are drawn with; by default it follows from the identity
     """
@@ -130,7 +130,7 @@ class Party:
             reply: Message | Answer
             heard = asked = None  # what came, and what the pinned coordinator is known to have sent
             try:
-                heard = wire.read_message(message)
+                heard = messages.read_message(message)
                 asked = self._checked(heard)
                 self._recover()
                 reply = yield from self._dispatch(asked)
@@ -142,7 +142,7 @@ class Party:
     def _sealed(self, asked: Message | None, answer: bytes) -> bytes:
         """An answer for nobody but the coordinator: under some trusts it is exact."""
         assert asked is not None
-        reply_to = wire.read_ask(asked.body).reply_to
+        reply_to = messages.read_ask(asked.body).reply_to
         return self._keys.seal(reply_to, asked.hash, self.name, answer)
 
     def _checked(self, message: Message) -> Message:
@@ -163,7 +163,7 @@ class Party:
         handlers |= {"agree": self._agree, "meet": self._meet}
         if message.type not in handlers:
             raise Refusal("bad-message")
-        return handlers[message.type](wire.values_of(message))
+        return handlers[message.type](messages.values_of(message))
 
     def _recover(self) -> None:
         """After a line did not reach the disk: take part again only once one does.
@@ -176,14 +176,14 @@ class Party:
 
     def _refuse(self, error: Exception, asked: Message | None) -> Message:
         """One word of the vocabulary; on record if the pinned coordinator signed what was asked."""
-        word = wire.word_of(error)
+        word = messages.word_of(error)
         self._unwritten |= isinstance(error, LedgerWriteFailed)
         with suppress(Exception):  # the record and the log may be on a full disk
             level = logging.INFO if asked is not None and self._watch else logging.WARNING
             log.log(level, "party %s refused: %s (%s)", self.name, word, type(error).__name__)
             if asked is not None:  # anyone else could fill the disk
-                self._note(word, *wire.about(asked), isinstance(error, LedgerWriteFailed))
-        return wire.refusal(word)
+                self._note(word, *messages.about(asked), isinstance(error, LedgerWriteFailed))
+        return messages.refusal(word)
 
     def _note(self, word: str, run: str, slot: int, unwritten: bool) -> None:
         if unwritten:
@@ -200,7 +200,7 @@ class Party:
         """The uncharged probe: is the party there, and does it still hold this run?"""
         run = self._runs.get(str(values.get("run")))
         joined = run is not None and bool(run.announcements)
-        return wire.plain("ready", {"joined": joined, "boot": self._boot})
+        return messages.plain("ready", {"joined": joined, "boot": self._boot})
 
     def _open(self, values: dict[str, Any]) -> Message:
         """Check plan, schema, roster and budget, and announce this process's key."""
@@ -234,7 +234,7 @@ class Party:
             run = replace(run, reservation=reservation, number=run.number + 1, nonce=nonce)
         self._runs[plan.run] = run
         mine = self._announcement(run, roster).signed(self.identity)
-        return wire.plain("opened", {"announcement": mine.to_dict()})
+        return messages.plain("opened", {"announcement": mine.to_dict()})
 
     def _agree(self, values: dict[str, Any]) -> Message:
         assert self.roster is not None
@@ -290,10 +290,10 @@ class Party:
         run.announcements, run.joined = fresh, digest_of(fresh)
         if new:
             self._tell(Event("reserved", run.plan.run, plan=run.plan))
-        return wire.plain("joined", {"run": run.plan.run})
+        return messages.plain("joined", {"run": run.plan.run})
 
     def _ask(self, message: Message) -> Replying:
-        ask = wire.read_ask(message.body)
+        ask = messages.read_ask(message.body)
         run = self._run(ask.run)
         if not run.announcements:  # opened and never joined: nothing is reserved yet
             raise Refusal("unknown-run")
@@ -308,7 +308,7 @@ class Party:
         if not (yield partial(scores.sync, wanted, message.trees_from, message.trees, step)):
             if message.trees_from == 0 and len(message.trees) >= wanted.length:
                 raise Refusal("bad-message")  # complete trees that are not the ones named
-            return wire.plain("need-trees", {"length": scores.ref.length})
+            return messages.plain("need-trees", {"length": scores.ref.length})
         exact = run.plan.privacy.trust == "coordinator"
         if not charged:
             run.charge(ask, message.hash)  # on disk before anything is computed

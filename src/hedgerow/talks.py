@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow import wire
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import HedgerowError
-from hedgerow.exchange import Agreement, Program, ProgramFactory, Shelf, Step, check_letters
 from hedgerow.limits import Limits
 from hedgerow.packing import digest, pack, unpack
-from hedgerow.privacy.identity import Announcement, Identity, Roster, digest_of
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.spending import label_spending
-from hedgerow.privacy.masks import MaskKeys
-from hedgerow.privacy.peers import Peers
-from hedgerow.wire import Message, Refusal
+from hedgerow.protocol import messages
+from hedgerow.protocol.identity import Announcement, Identity, Roster, digest_of
+from hedgerow.protocol.mask_keys import Peers
+from hedgerow.protocol.masks import MaskKeys
+from hedgerow.protocol.messages import Message, Refusal
+from hedgerow.protocol.roles import Agreement, Program, ProgramFactory, Shelf, Step, check_letters
 
 MOST_LETTERS = 10_000
 LONGEST_REASON = 600  # in the log, on one line: letters of others are quoted in it
@@ -105,7 +105,7 @@ class Talks:
             known = _Talk(agreement, number, nonce)
             self._known[agreement.run] = known
         mine = self._announcement(known, roster, boot).signed(self._identity)
-        return wire.plain("opened", {"announcement": mine.to_dict()})
+        return messages.plain("opened", {"announcement": mine.to_dict()})
 
     def _check_labels(self, agreement: Agreement) -> None:
         """What this party's labels would pay must fit its limits, beside all they have paid."""
@@ -148,7 +148,7 @@ class Talks:
             talk.begun, talk.announcements, talk.joined = True, fresh, digest_of(fresh)
             make = self._programs[talk.agreement.program]
             talk.program = make(self._name, rows, self._schema, talk.agreement, self._shelf)
-        return talk.agreement, wire.plain("joined", {"run": talk.agreement.run})
+        return talk.agreement, messages.plain("joined", {"run": talk.agreement.run})
 
     def step(self, message: Message) -> Message:
         """Take one step with the letters of the others; the same message gets the same reply."""

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow import wire
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Categorical, Numeric, Ordinal, Schema
 from hedgerow.errors import PlanError
@@ -24,9 +23,11 @@ from hedgerow.model.stacking import stack, stack_trees
 from hedgerow.model.tree import member_words, single_leaf
 from hedgerow.packing import canonical_json
 from hedgerow.privacy.accounting.plan import Plan, Rest, Slot
-from hedgerow.privacy.identity import Announcement
-from hedgerow.privacy.masks import SEAL_BYTES
 from hedgerow.privacy.noise.mechanisms import MAX_BITS
+from hedgerow.protocol.identity import Announcement
+from hedgerow.protocol.masks import SEAL_BYTES
+from hedgerow.protocol.messages import Ask, Message
+from hedgerow.protocol.replies import Answer
 from hedgerow.queries import (
     ColumnCounts,
     ColumnHessians,
@@ -54,8 +55,6 @@ from hedgerow.queries.stand_ins import (
 )
 from hedgerow.queries.strategy import MOST as MOST_MIXES
 from hedgerow.queries.strategy import WIDEST as WIDEST_MIX
-from hedgerow.spoken import Answer
-from hedgerow.wire import Ask, Message
 
 OPENING_ROUNDS = 2  # open and join
 LONGEST_NAME = 40  # letters, where the names of the parties are not known yet
@@ -149,7 +148,7 @@ def _opening(plan: Plan, names: Sequence[str], longest: str) -> tuple[int, int]:
 
 
 def _plain(messages: Mapping[str, dict[str, Any]]) -> int:
-    bodies = [wire.plain(type_, values) for type_, values in messages.items()]
+    bodies = [messages.plain(type_, values) for type_, values in messages.items()]
     signed = [Message(one.type, one.body, _SIGNATURE, request=_HASH) for one in bodies]
     return sum(len(message.to_bytes()) for message in signed)
 

@@ -9,23 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow import wire
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of
-from hedgerow.federation.engine import Reply
 from hedgerow.federation.local import LocalEngine
 from hedgerow.limits import Limits
 from hedgerow.party import Party
 from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.identity import Announcement, Identity, Roster, digest_of
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.verify import verify
-from hedgerow.privacy.masks import MaskKeys
 from hedgerow.privacy.settings import Privacy
+from hedgerow.protocol import messages
+from hedgerow.protocol.engine import Reply
+from hedgerow.protocol.identity import Announcement, Identity, Roster, digest_of
+from hedgerow.protocol.masks import MaskKeys
+from hedgerow.protocol.messages import Ask, Message
 from hedgerow.queries import LabelSums, SumQuery
 from hedgerow.queries.noise import noise_for
-from hedgerow.wire import Ask, Message
 
 SCHEMA = Schema.from_bounds({"age": (0, 100), "dose": (0, 1)}, classes=[0, 1])
 
@@ -86,12 +86,12 @@ class Rig:
 
     def open(self, plan: Plan) -> list[dict[str, Any]]:
         values = {"plan": plan.to_dict(), "roster": self.roster.hash, "nonce": token_hex(16)}
-        opening = wire.plain("open", values)
+        opening = messages.plain("open", values)
         announcements = []
         for name in self.parties:
             reply = self.send(name, opening)
             assert reply.type == "opened", word(reply)
-            announcements.append(wire.values_of(reply)["announcement"])
+            announcements.append(messages.values_of(reply)["announcement"])
         self.announced = announcements
         for name in self.parties:
             assert self.join(name, announcements).type == "joined"
@@ -99,7 +99,7 @@ class Rig:
 
     def join(self, name: str, announcements: list[dict[str, Any]]) -> Message:
         values = {"run": self.plan.run, "announcements": announcements}
-        return self.send(name, wire.plain("join", values))
+        return self.send(name, messages.plain("join", values))
 
     def question(self, **changes: Any) -> Ask:
         """The honest first question of the plan, with whatever is changed."""
@@ -133,4 +133,4 @@ class Rig:
 
 def word(reply: Message) -> str:
     """The refusal's word, or the reply's type."""
-    return str(wire.values_of(reply)["word"]) if reply.type == "refusal" else reply.type
+    return str(messages.values_of(reply)["word"]) if reply.type == "refusal" else reply.type

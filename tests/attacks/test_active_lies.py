@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from hedgerow.errors import FormatError
-from hedgerow.exchange import MemoryShelf, delivered
-from hedgerow.letters import Letter
 from hedgerow.packing import pack, unpack
+from hedgerow.protocol.peer_messages import Letter
+from hedgerow.protocol.roles import MemoryShelf, delivered
 from hedgerow.vertical.aligning import PassiveRows
 from hedgerow.vertical.alignment import ActiveAlignment
 from hedgerow.vertical.run import agreement_for, vertical_program

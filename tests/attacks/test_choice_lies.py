@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow import wire
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.packing import unpack
 from hedgerow.party import Party
 from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.settings import Privacy
+from hedgerow.protocol import messages
+from hedgerow.protocol.messages import Message
 from hedgerow.queries import NO_TREES, ColumnCounts, LeafAverages, SplitChoices, SumQuery
 from hedgerow.queries.gradients import Gradients
 from hedgerow.queries.noise import noise_for, part_of_retry
-from hedgerow.wire import Message
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 from tests.attacks.test_tree_lies import tree_of
 from tests.contracts.attacks import choices_of
@@ -166,7 +166,9 @@ def test_the_rate_is_that_of_the_plan_that_was_reserved() -> None:
     n = count_of(sampled)
     assert 0 < n < 40  # of 50; beyond it with a chance below 1e-12
     assert count_of(rig_of()) == 50
-    lie = wire.plain("open", {"plan": plan_of(0.30001).to_dict(), "roster": sampled.roster.hash})
+    lie = messages.plain(
+        "open", {"plan": plan_of(0.30001).to_dict(), "roster": sampled.roster.hash}
+    )
     assert word(sampled.send("a", lie)) == "other-plan"
 
 

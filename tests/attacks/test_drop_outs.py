@@ -19,9 +19,9 @@ from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy
+from hedgerow.protocol.messages import Ask, Message
 from hedgerow.queries import step_trees
 from hedgerow.testing import noise_off
-from hedgerow.wire import Ask, Message
 from tests.attacks.rig import SCHEMA, Posted, some_rows
 
 

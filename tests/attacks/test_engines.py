@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hedgerow import Ledger, wire
+from hedgerow import Ledger
 from hedgerow.errors import FormatError, PlanError, SumFailed
 from hedgerow.federation.base import Reply
 from hedgerow.federation.local import LocalEngine
@@ -19,10 +19,11 @@ from hedgerow.model.tree import single_leaf
 from hedgerow.packing import pack, unpack
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.verify import verify
-from hedgerow.privacy.masks import MaskKeys
+from hedgerow.protocol import messages
+from hedgerow.protocol.masks import MaskKeys
+from hedgerow.protocol.messages import Message
 from hedgerow.queries import NO_TREES, LabelSums, LeafSums
 from hedgerow.testing import noise_off
-from hedgerow.wire import Message
 from tests.attacks.rig import Posted, Rig, word
 from tests.attacks.test_drop_outs import make
 
@@ -131,10 +132,10 @@ def test_a_question_names_the_announcements_that_all_have_to_use() -> None:
 def test_an_opening_that_comes_twice_counts_once() -> None:
     rig = Rig(opened=False)
     values = {"plan": rig.plan.to_dict(), "roster": rig.roster.hash, "nonce": "n"}
-    first, again = (rig.send("a", wire.plain("open", values)) for _ in range(2))
+    first, again = (rig.send("a", messages.plain("open", values)) for _ in range(2))
     assert first.body == again.body
-    other = rig.send("a", wire.plain("open", {**values, "nonce": "m"}))
-    numbers = [wire.values_of(r)["announcement"]["number"] for r in (first, other)]
+    other = rig.send("a", messages.plain("open", {**values, "nonce": "m"}))
+    numbers = [messages.values_of(r)["announcement"]["number"] for r in (first, other)]
     assert numbers == [1, 2]
 
 

@@ -28,10 +28,10 @@ from hedgerow.model.statement import Statement
 from hedgerow.model.tree import Tree, single_leaf
 from hedgerow.packing import MAX_HEADER, pack, unpack
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.identity import Announcement, Roster
+from hedgerow.protocol.identity import Announcement, Roster
+from hedgerow.protocol.messages import Ask, Message
 from hedgerow.queries import NO_TREES, ColumnCounts, LabelSums, LeafSums, query_from_bytes
 from hedgerow.queries import query_bytes as to_bytes
-from hedgerow.wire import Ask, Message
 from tests.attacks.rig import SCHEMA, Rig, word
 
 SLOW = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

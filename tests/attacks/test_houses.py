@@ -19,24 +19,24 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from hedgerow import wire
 from hedgerow.data.schema import Schema
 from hedgerow.federation.kit import Kit
 from hedgerow.limits import Limits
 from hedgerow.party import Party
 from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.identity import Announcement, Identity, Roster, fingerprint
 from hedgerow.privacy.ledger.ledger import Budget, Ledger, Line
 from hedgerow.privacy.ledger.refusals import MOST
-from hedgerow.privacy.masks import MaskKeys
-from hedgerow.wire import Message
+from hedgerow.protocol import messages
+from hedgerow.protocol.identity import Announcement, Identity, Roster, fingerprint
+from hedgerow.protocol.masks import MaskKeys
+from hedgerow.protocol.messages import Message
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 
 
 def opening(rig: Rig, plan: Plan | None = None) -> Message:
     document = (plan or rig.plan).to_dict()
-    return wire.plain("open", {"plan": document, "roster": rig.roster.hash})
+    return messages.plain("open", {"plan": document, "roster": rig.roster.hash})
 
 
 def recorded(rig: Rig, name: str = "a") -> list[Line]:
@@ -130,11 +130,13 @@ LIES: dict[str, Callable[[Rig], Message]] = {
         rig,
         replace(rig.plan, schema_hash=Schema.from_bounds({"x": (0, 1)}, classes=[0, 1]).hash),
     ),
-    "other-roster": lambda rig: wire.plain(
+    "other-roster": lambda rig: messages.plain(
         "open", {"plan": rig.plan.to_dict(), "roster": "0" * 64}
     ),
-    "bad-message": lambda rig: wire.plain("dance", {"run": rig.plan.run}),
-    "bad-announcement": lambda rig: wire.plain("join", {"run": rig.plan.run, "announcements": []}),
+    "bad-message": lambda rig: messages.plain("dance", {"run": rig.plan.run}),
+    "bad-announcement": lambda rig: messages.plain(
+        "join", {"run": rig.plan.run, "announcements": []}
+    ),
 }
 
 
@@ -179,7 +181,7 @@ def test_what_the_pinned_coordinator_did_not_sign_is_refused_and_leaves_no_line(
 def test_a_coordinator_cannot_fill_the_disk_with_names_of_runs() -> None:
     rig = Rig()
     for i in range(MOST + 50):
-        rig.send("a", wire.plain("join", {"run": f"{i} " + "x" * 1000}))
+        rig.send("a", messages.plain("join", {"run": f"{i} " + "x" * 1000}))
     lines = recorded(rig)
     assert len(lines) == MOST
     assert max(len(line.run) for line in lines) == 80
@@ -191,7 +193,7 @@ def test_a_coordinator_cannot_fill_the_disk_with_names_of_runs() -> None:
 )
 def test_a_message_that_names_no_run_is_recorded_without_one(body: dict[str, Any]) -> None:
     rig = Rig()
-    assert rig.send("a", wire.plain("dance", body)).type == "refusal"
+    assert rig.send("a", messages.plain("dance", body)).type == "refusal"
     (line,) = recorded(rig)
     assert line.run in ("", "r")
     assert line.slot == -1
@@ -232,7 +234,7 @@ def test_a_man_in_the_middle_with_every_transport_key_cannot_swap_mask_keys(
         party.pin(kits[name].roster())
     assert rig.roster.coordinator not in {identity.public for identity in held}
 
-    announced = [wire.values_of(rig.send(n, opening(rig)))["announcement"] for n in names]
+    announced = [messages.values_of(rig.send(n, opening(rig)))["announcement"] for n in names]
     between = MaskKeys()  # a would share its mask of b with the man in the middle
     swapped = Announcement.from_dict({**announced[1], "key": between.public})
     forged = [swapped, *(swapped.signed(identity) for identity in (*held, rig.coordinator))]
@@ -266,7 +268,7 @@ def test_a_party_whose_ledger_cannot_be_written_says_nothing_until_it_can(
     def full(*_: Any, **__: Any) -> Line:
         raise LedgerWriteFailed("planted")
 
-    probe = wire.plain("ready", {"run": rig.plan.run})
+    probe = messages.plain("ready", {"run": rig.plan.run})
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "append", full)
         assert word(rig.ask("a")) == "failed"

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from hedgerow.deployment.programs import program_factories
-from hedgerow.exchange import Agreement
 from hedgerow.federation.base import Federation, RefusedBy
 from hedgerow.federation.exchanging import Conversation
 from hedgerow.federation.local import local_federation
 from hedgerow.limits import Limits
 from hedgerow.privacy.ledger.ledger import Budget, Ledger
 from hedgerow.privacy.ledger.spending import label_spending
+from hedgerow.protocol.roles import Agreement
 from hedgerow.vertical.run import agreement_for
 from tests.vertical.tables import schema_of, settings, shares, whole
 

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow import wire
 from hedgerow.deployment.programs import program_factories
-from hedgerow.exchange import Agreement, Step
 from hedgerow.federation.local import local_federation
 from hedgerow.packing import pack, unpack
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.privacy.masks import SEAL_BYTES, MaskKeys
+from hedgerow.protocol import messages
+from hedgerow.protocol.masks import SEAL_BYTES, MaskKeys
+from hedgerow.protocol.messages import Message
+from hedgerow.protocol.roles import Agreement, Step
 from hedgerow.vertical.run import agreement_for
-from hedgerow.wire import Message
 from tests.vertical.tables import schema_of, settings, shares, whole
 
 N_ROWS = 120
@@ -40,7 +40,7 @@ class Carrier:
         return self.federation.post.send(messages, wanted, 60.0)
 
     def to_all(self, type_: str, values: dict[str, Any], wanted: str) -> dict[str, Message]:
-        message = wire.plain(type_, values)
+        message = messages.plain(type_, values)
         return self.send(dict.fromkeys(self.agreement.parties, message), wanted)
 
     def open(self) -> None:

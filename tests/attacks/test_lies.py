@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow import wire
 from hedgerow.data.schema import Schema
 from hedgerow.limits import Limits
 from hedgerow.packing import pack, unpack
 from hedgerow.party import Party
 from hedgerow.presets import plan_for
-from hedgerow.privacy.identity import Announcement, Identity, Roster
 from hedgerow.privacy.ledger.ledger import Budget
 from hedgerow.privacy.settings import Privacy
+from hedgerow.protocol import messages
+from hedgerow.protocol.identity import Announcement, Identity, Roster
+from hedgerow.protocol.messages import Message
 from hedgerow.queries import ColumnCounts, LabelSums
-from hedgerow.wire import Message
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 
 
@@ -93,7 +93,7 @@ def test_another_plan_for_the_same_run_is_refused() -> None:
     rig = Rig()
     dearer = Rig(epsilon=50.0, opened=False).plan
     swapped = replace(dearer, run=rig.plan.run)
-    opening = wire.plain("open", {"plan": swapped.to_dict(), "roster": rig.roster.hash})
+    opening = messages.plain("open", {"plan": swapped.to_dict(), "roster": rig.roster.hash})
     assert word(rig.send("a", opening)) == "other-plan"
 
 
@@ -102,23 +102,23 @@ def test_a_plan_whose_slots_cost_more_than_it_promises_is_not_a_plan() -> None:
     document = rig.plan.to_dict()
     for slot in document["slot"]:
         slot["mu"] *= 3
-    opening = wire.plain("open", {"plan": document, "roster": rig.roster.hash})
+    opening = messages.plain("open", {"plan": document, "roster": rig.roster.hash})
     assert word(rig.send("a", opening)) == "bad-message"
 
 
 def test_another_schema_is_refused() -> None:
     rig = Rig(opened=False)
     other = replace(rig.plan, schema_hash=Schema.from_bounds({"x": (0, 1)}, classes=[0, 1]).hash)
-    opening = wire.plain("open", {"plan": other.to_dict(), "roster": rig.roster.hash})
+    opening = messages.plain("open", {"plan": other.to_dict(), "roster": rig.roster.hash})
     assert word(rig.send("a", opening)) == "other-schema"
 
 
 def test_another_roster_is_refused() -> None:
     rig = Rig(opened=False)
-    opening = wire.plain("open", {"plan": rig.plan.to_dict(), "roster": "0" * 64})
+    opening = messages.plain("open", {"plan": rig.plan.to_dict(), "roster": "0" * 64})
     assert word(rig.send("a", opening)) == "other-roster"
     weaker = replace(rig.roster, minimum=1)
-    opening = wire.plain("open", {"plan": rig.plan.to_dict(), "roster": weaker.hash})
+    opening = messages.plain("open", {"plan": rig.plan.to_dict(), "roster": weaker.hash})
     assert word(rig.send("a", opening)) == "other-roster"
 
 
@@ -126,7 +126,7 @@ def test_a_plan_that_lowers_the_rosters_minimum_is_refused() -> None:
     rig = Rig(opened=False)
     privacy = replace(rig.plan.privacy, minimum_parties=2)
     plan = replace(rig.plan, privacy=privacy)
-    opening = wire.plain("open", {"plan": plan.to_dict(), "roster": rig.roster.hash})
+    opening = messages.plain("open", {"plan": plan.to_dict(), "roster": rig.roster.hash})
     assert word(rig.send("a", opening)) == "other-roster"
 
 
@@ -231,7 +231,7 @@ def test_questions_outside_of_the_plan_are_refused() -> None:
 )
 def test_a_partys_own_limits_hold(limits: Limits) -> None:
     rig = Rig(limits=limits, opened=False)
-    opening = wire.plain("open", {"plan": rig.plan.to_dict(), "roster": rig.roster.hash})
+    opening = messages.plain("open", {"plan": rig.plan.to_dict(), "roster": rig.roster.hash})
     assert word(rig.send("a", opening)) == "over-limits"
     assert rig.ledgers["a"].lines("a", "reserve") == []
 
@@ -267,7 +267,7 @@ def test_refusals_say_nothing_about_rows() -> None:
         values, arrays = unpack(reply.body)
         assert set(values) == {"word"}
         assert arrays == {}
-        assert values["word"] in wire.REFUSALS
+        assert values["word"] in messages.REFUSALS
 
 
 def test_row_counts_leave_only_where_nobody_is_trusted() -> None:
@@ -289,7 +289,7 @@ def test_a_plan_cannot_switch_off_masks_and_noise() -> None:
     for trust in ("coordinator", "nobody"):
         privacy = replace(rig.plan.privacy, trust=trust)
         plan = replace(rig.plan, privacy=privacy, run=f"exact-{trust}")
-        opening = wire.plain("open", {"plan": plan.to_dict(), "roster": rig.roster.hash})
+        opening = messages.plain("open", {"plan": plan.to_dict(), "roster": rig.roster.hash})
         assert word(rig.send("a", opening)) == "other-roster"
     assert rig.ledgers["a"].lines("a", "reserve") == []
 
@@ -333,7 +333,7 @@ def test_noise_too_wide_to_be_drawn_is_no_plan(mu: float, trust: str) -> None:
     document = rig.plan.to_dict()
     for slot in document["slot"]:
         slot["mu"] = mu
-    opening = wire.plain("open", {"plan": document, "roster": rig.roster.hash})
+    opening = messages.plain("open", {"plan": document, "roster": rig.roster.hash})
     assert word(rig.send("a", opening)) == "bad-message"
     assert rig.ledgers["a"].lines("a", "reserve") == []
 
@@ -342,14 +342,14 @@ def test_questions_have_a_public_size_limit() -> None:
     rig = Rig(opened=False)
     document = rig.plan.to_dict()
     document["slot"][0]["coordinates"] = 2**30
-    opening = wire.plain("open", {"plan": document, "roster": rig.roster.hash})
+    opening = messages.plain("open", {"plan": document, "roster": rig.roster.hash})
     assert word(rig.send("a", opening)) == "bad-message"
 
 
 def test_a_plan_for_another_unit_is_refused() -> None:
     rig = Rig(opened=False)
     other = replace(rig.plan, unit="person with at most 3 rows")
-    opening = wire.plain("open", {"plan": other.to_dict(), "roster": rig.roster.hash})
+    opening = messages.plain("open", {"plan": other.to_dict(), "roster": rig.roster.hash})
     assert word(rig.send("a", opening)) == "other-schema"
 
 
@@ -361,7 +361,7 @@ def test_a_run_limit_is_counted_at_the_partys_own_delta() -> None:
         SCHEMA, privacy, "random-trees", settings={"n_trees": 3, "max_depth": 2}, seed=1
     )
     assert cheap.mu > rig.plan.mu
-    opening = wire.plain("open", {"plan": cheap.to_dict(), "roster": rig.roster.hash})
+    opening = messages.plain("open", {"plan": cheap.to_dict(), "roster": rig.roster.hash})
     assert word(rig.send("a", opening)) == "over-limits"
 
 
@@ -374,8 +374,8 @@ def test_two_plans_under_one_name_do_not_share_a_price() -> None:
     cheap = replace(cheap, run=dear.run)
     for plan in (dear, cheap):
         values = {"plan": plan.to_dict(), "roster": rig.roster.hash, "nonce": token_hex(16)}
-        replies = {name: rig.send(name, wire.plain("open", values)) for name in rig.parties}
-    rig.announced = [wire.values_of(reply)["announcement"] for reply in replies.values()]
+        replies = {name: rig.send(name, messages.plain("open", values)) for name in rig.parties}
+    rig.announced = [messages.values_of(reply)["announcement"] for reply in replies.values()]
     rig.plan = dear
     for name in rig.parties:
         assert word(rig.join(name, rig.announced)) == "joined"

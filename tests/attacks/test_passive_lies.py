@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hedgerow.errors import SettingsError
-from hedgerow.exchange import MemoryShelf, talk
+from hedgerow.protocol.roles import MemoryShelf, talk
 from hedgerow.vertical import paillier
 from hedgerow.vertical.model import Part
 from hedgerow.vertical.protections.encrypted import PaillierPassive

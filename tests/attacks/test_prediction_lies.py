@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hedgerow.errors import FormatError
-from hedgerow.exchange import MemoryShelf, talk
 from hedgerow.packing import pack, unpack
+from hedgerow.protocol.roles import MemoryShelf, talk
 from hedgerow.vertical.bins import Split
 from hedgerow.vertical.model import Part, part_name
 from hedgerow.vertical.run import (

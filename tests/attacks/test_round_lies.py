@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow import wire
 from hedgerow.errors import LedgerError, PlanError
 from hedgerow.federation.local import local_federation
 from hedgerow.growing.cart import GrowingTree
@@ -30,6 +29,7 @@ from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.noise.poisson_sampling import kept_key
 from hedgerow.privacy.settings import Privacy, Settings
+from hedgerow.protocol import messages
 from hedgerow.queries import NO_TREES, ColumnCounts, LeafAverages, size_of
 from hedgerow.queries.gradients import Gradients
 from hedgerow.queries.noise import noise_for
@@ -50,7 +50,7 @@ def pure_plan(trust: str, accounting: str = "exact", **changes: Any) -> Plan:
 
 def opened(rig: Rig, document: dict[str, Any]) -> str:
     values = {"plan": document, "roster": rig.roster.hash, "nonce": token_hex(16)}
-    return word(rig.send("a", wire.plain("open", values)))
+    return word(rig.send("a", messages.plain("open", values)))
 
 
 @pytest.mark.parametrize("accounting", ["exact", "pure"])

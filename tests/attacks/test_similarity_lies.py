@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hedgerow.errors import FormatError
-from hedgerow.exchange import delivered
+from hedgerow.protocol.roles import delivered
 from hedgerow.similarity import letters as post
 from hedgerow.similarity.audit import narrowing
 from hedgerow.similarity.boosting import Grower

@@ -16,10 +16,10 @@ from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.paths import path_costs
 from hedgerow.privacy.ledger.ledger import Budget
 from hedgerow.privacy.settings import Privacy
+from hedgerow.protocol.messages import Message
 from hedgerow.queries import ClassHistograms, ImpurityBounds, LabelSums, SumQuery
 from hedgerow.queries.noise import Noise, noise_for, part_of_retry
 from hedgerow.queries.tree_nodes import NO_COLUMN, Asked
-from hedgerow.wire import Message
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 
 CUTS = tree_cuts(SCHEMA, 16)
@@ -199,9 +199,9 @@ def test_a_pure_plan_has_no_question_of_another_kind() -> None:
     ],
 )
 def test_a_partys_own_limits_hold_for_pure_plans(limits: Limits) -> None:
-    from hedgerow import wire
+    from hedgerow.protocol import messages
 
     rig = rig_of(limits=limits, opened=False)
-    opening = wire.plain("open", {"plan": rig.plan.to_dict(), "roster": rig.roster.hash})
+    opening = messages.plain("open", {"plan": rig.plan.to_dict(), "roster": rig.roster.hash})
     assert word(rig.send("a", opening)) == "over-limits"
     assert rig.ledgers["a"].lines("a", "reserve") == []

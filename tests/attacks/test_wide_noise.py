@@ -15,9 +15,9 @@ from hedgerow.party import Party
 from hedgerow.presets import plan_for
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.privacy.settings import Privacy
+from hedgerow.protocol.messages import Message
 from hedgerow.queries import NO_TREES, ColumnSums, n_bins_of
 from hedgerow.queries.noise import noise_for
-from hedgerow.wire import Message
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 
 

@@ -13,7 +13,7 @@ from hedgerow.errors import SumFailed
 from hedgerow.federation import base
 from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
-from hedgerow.privacy.masks import MaskKeys
+from hedgerow.protocol.masks import MaskKeys
 from hedgerow.testing import check_federation
 from tests.conftest import MIXED, mixed_rows, mixed_table
 

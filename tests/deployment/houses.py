@@ -19,10 +19,10 @@ from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import METHODS, plan_for
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.identity import Roster
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy
+from hedgerow.protocol.identity import Roster
 from tests.cli.conftest import write_csv
 from tests.conftest import MIXED, mixed_table
 

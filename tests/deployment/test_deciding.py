@@ -11,7 +11,6 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from hedgerow import wire
 from hedgerow.cli.party import party_app
 from hedgerow.deployment.board import Board
 from hedgerow.deployment.desk import Desk, ask_desk, log_of
@@ -23,7 +22,8 @@ from hedgerow.limits import Event, Limits
 from hedgerow.party import Party
 from hedgerow.privacy.ledger.ledger import Budget, Ledger
 from hedgerow.privacy.ledger.verify import verify
-from hedgerow.wire import Message
+from hedgerow.protocol import messages
+from hedgerow.protocol.messages import Message
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 from tests.test_ledger import a_plan
 
@@ -51,7 +51,7 @@ def asking_rig(kit: Kit) -> Rig:
 
 
 def opening(rig: Rig) -> Message:
-    return wire.plain("open", {"plan": rig.plan.to_dict(), "roster": rig.roster.hash})
+    return messages.plain("open", {"plan": rig.plan.to_dict(), "roster": rig.roster.hash})
 
 
 def call(*words: object) -> Result:

@@ -23,15 +23,15 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Statement
 from hedgerow.model.tree import single_leaf
 from hedgerow.presets import METHODS, plan_for
-from hedgerow.privacy.identity import Identity, Roster, fingerprint
 from hedgerow.privacy.ledger import ledger as ledger_module
 from hedgerow.privacy.ledger import spending as spending_module
 from hedgerow.privacy.ledger.ledger import Budget, Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.spending import month_spending, spending
 from hedgerow.privacy.settings import Privacy
+from hedgerow.protocol.identity import Identity, Roster, fingerprint
+from hedgerow.protocol.messages import Refusal
 from hedgerow.queries import QUERIES
-from hedgerow.wire import Refusal
 from tests.conftest import MIXED, promise
 from tests.test_ledger import a_plan
 

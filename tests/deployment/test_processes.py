@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from hedgerow.cli.party import party_app, process_for
 from hedgerow.errors import HedgerowError, SumFailed
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.wire import Message
+from hedgerow.protocol.messages import Message
 from tests.deployment.houses import Houses
 
 NAMES = ("north", "south", "west")

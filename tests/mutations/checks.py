@@ -18,11 +18,11 @@ from hedgerow.growing.candidates import uniform
 from hedgerow.model.losses import loss_for
 from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Later, Wish, make_plan
-from hedgerow.privacy.identity import Announcement, Identity
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.verify import verify
-from hedgerow.privacy.masks import Context, MaskKeys
 from hedgerow.privacy.settings import Privacy, Settings
+from hedgerow.protocol.identity import Announcement, Identity
+from hedgerow.protocol.masks import Context, MaskKeys
 from hedgerow.queries import NO_TREES, ColumnCounts, LabelSums, LeafSums, size_of
 from hedgerow.testing import check_query, noise_off
 

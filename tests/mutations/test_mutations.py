@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow import gate, wire
+from hedgerow import gate
 from hedgerow.kernels import loops
 from hedgerow.model import losses
 from hedgerow.packing import canonical_json
 from hedgerow.privacy.ledger.charges import Drawn
 from hedgerow.privacy.ledger.reservation import Reservation
-from hedgerow.privacy.masks import Context, MaskKeys
 from hedgerow.privacy.noise import mechanisms
+from hedgerow.protocol import messages
+from hedgerow.protocol.masks import Context, MaskKeys
 from hedgerow.queries import noise as query_noise
 from hedgerow.queries.leaf_sums import LeafSums
 from tests.mutations import checks
@@ -58,7 +59,7 @@ def inverted_scale(patch: pytest.MonkeyPatch) -> None:
         return honest(query, 1 / mu, plan, schema, part)
 
     patch.setattr(gate, "noise_for", inverted)
-    patch.setattr(wire, "noise_for", inverted)
+    patch.setattr(messages, "noise_for", inverted)
 
 
 def missing_charge(patch: pytest.MonkeyPatch) -> None:

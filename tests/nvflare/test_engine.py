@@ -21,9 +21,9 @@ from hedgerow.growing.boost import grow
 from hedgerow.party import Party
 from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Wish, make_plan
-from hedgerow.privacy.identity import Identity, Roster
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy, Settings
+from hedgerow.protocol.identity import Identity, Roster
 from hedgerow.queries import LabelSums, size_of
 from hedgerow.queries.noise import noise_for
 from hedgerow.testing import check_federation, noise_off

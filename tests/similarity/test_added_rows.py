@@ -13,11 +13,11 @@ from hedgerow import SimilarityBoostingClassifier, SimilarityMemory
 from hedgerow.data.tables import Rows
 from hedgerow.deployment.programs import program_factories
 from hedgerow.errors import FormatError, Refused, SettingsError
-from hedgerow.exchange import MemoryShelf
 from hedgerow.federation.exchanging import Conversation
 from hedgerow.federation.local import local_federation
 from hedgerow.packing import pack, unpack
 from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.protocol.roles import MemoryShelf
 from hedgerow.similarity import finding, neighbours
 from hedgerow.similarity.kept import Kept, place_of
 from hedgerow.similarity.run import agreement_for, model_of, train

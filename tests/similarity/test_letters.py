@@ -10,10 +10,10 @@ import pytest
 
 from hedgerow.data.schema import Label
 from hedgerow.errors import FormatError
-from hedgerow.exchange import Step, delivered
 from hedgerow.model.exact import gradients
 from hedgerow.model.losses import loss_for
 from hedgerow.packing import pack, unpack
+from hedgerow.protocol.roles import Step, delivered
 from hedgerow.similarity import letters as post
 from hedgerow.similarity.boosting import Grower, TreeRule
 from hedgerow.similarity.run import agreement_for, similarity_program

@@ -12,11 +12,11 @@ import pytest
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Label
 from hedgerow.errors import FormatError, SettingsError
-from hedgerow.exchange import Agreement, talk
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.exact import BITS, gradients
 from hedgerow.model.losses import loss_for
 from hedgerow.model.routing import routes_of
+from hedgerow.protocol.roles import Agreement, talk
 from hedgerow.similarity.boosting import Grower
 from hedgerow.similarity.hashing import code_values, hash_family
 from hedgerow.similarity.neighbours import Pair, most_similar

@@ -14,8 +14,8 @@ from hedgerow.federation.local import LocalEngine
 from hedgerow.packing import unpack
 from hedgerow.privacy.accounting.plan import Wish, make_plan
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.privacy.masks import MaskKeys
 from hedgerow.privacy.settings import Privacy, Settings
+from hedgerow.protocol.masks import MaskKeys
 from hedgerow.queries import ColumnCounts, size_of
 from hedgerow.queries.noise import noise_for
 from hedgerow.testing import noise_off

@@ -9,8 +9,8 @@ import pytest
 
 from hedgerow.data.tables import share_of
 from hedgerow.errors import ExchangeFailed, FormatError, HedgerowError, SettingsError, TableError
-from hedgerow.exchange import MemoryShelf, Step, talk
 from hedgerow.packing import pack, unpack
+from hedgerow.protocol.roles import MemoryShelf, Step, talk
 from hedgerow.vertical.model import part_name
 from hedgerow.vertical.program import VerticalProgram
 from hedgerow.vertical.run import agreement_for, train, vertical_program

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from hedgerow.errors import TableError
-from hedgerow.exchange import MemoryShelf, talk
 from hedgerow.model.exact import BITS
 from hedgerow.model.losses import loss_for
 from hedgerow.model.statement import Statement
 from hedgerow.privacy.noise import mechanisms
+from hedgerow.protocol.roles import MemoryShelf, talk
 from hedgerow.testing import noise_off
 from hedgerow.vertical.model import merged
 from hedgerow.vertical.protections.plain import LdpActive, noisy_labels

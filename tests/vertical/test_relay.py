@@ -15,11 +15,11 @@ from hedgerow.limits import Limits
 from hedgerow.packing import unpack
 from hedgerow.presets import plan_for
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.privacy.masks import MaskKeys
 from hedgerow.privacy.settings import Privacy
+from hedgerow.protocol.masks import MaskKeys
+from hedgerow.protocol.messages import Message
 from hedgerow.vertical.run import agreement_for
 from hedgerow.vertical_estimators import VerticalBoostingClassifier
-from hedgerow.wire import Message
 from tests.vertical.tables import OWNERS, schema_of, settings, shares, whole
 
 

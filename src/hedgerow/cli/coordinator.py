@@ -19,7 +19,7 @@ def start(kit: KitArgument, verbose: options.Verbose = False) -> None:
     """Let parties connect. Runs in the foreground until Ctrl-C; `hedgerow train` uses it."""
     from hedgerow.federation.kit import Kit
     from hedgerow.federation.nvflare.processes import EngineProcess
-    from hedgerow.privacy.identity import fingerprint
+    from hedgerow.protocol.identity import fingerprint
 
     house = Kit.open(kit, "coordinator")
     card = house.write_card()
@@ -37,7 +37,7 @@ def start(kit: KitArgument, verbose: options.Verbose = False) -> None:
 def key(kit: KitArgument, json: options.Json = False) -> None:
     """Show the coordinator's fingerprint and write its key card; makes a missing key."""
     from hedgerow.federation.kit import Kit
-    from hedgerow.privacy.identity import fingerprint
+    from hedgerow.protocol.identity import fingerprint
 
     house = Kit.open(kit, "coordinator")
     card, found = house.write_card(), fingerprint(house.identity().public)

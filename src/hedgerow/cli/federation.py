@@ -14,7 +14,7 @@ from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
     from hedgerow.federation.kit import Kit
-    from hedgerow.privacy.identity import Roster
+    from hedgerow.protocol.identity import Roster
 
 KitArgument = Annotated[Path, typer.Argument(metavar="KIT", help="The folder of a kit.")]
 FolderArgument = Annotated[

@@ -14,11 +14,11 @@ from hedgerow.errors import SettingsError
 if TYPE_CHECKING:
     from hedgerow.cli.cluster import ClusterOptions
     from hedgerow.data.schema import Schema
-    from hedgerow.exchange import ProgramFactory
     from hedgerow.federation.base import Federation
     from hedgerow.privacy.accounting.plan import Plan
-    from hedgerow.privacy.identity import Roster
     from hedgerow.privacy.ledger.ledger import Ledger
+    from hedgerow.protocol.identity import Roster
+    from hedgerow.protocol.roles import ProgramFactory
 
 ENGINES = ("local", "nvflare", "dask")
 _CONNECT_SECONDS = 8.0  # for houses that are just being started

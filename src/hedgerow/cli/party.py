@@ -238,7 +238,7 @@ def approve(
 def key(kit: KitArgument, json: options.Json = False) -> None:
     """Show the party's fingerprint, and write its key card; makes the key if there is none."""
     from hedgerow.federation.kit import Kit
-    from hedgerow.privacy.identity import fingerprint
+    from hedgerow.protocol.identity import fingerprint
 
     house = Kit.open(kit, "party")
     card, found = house.write_card(), fingerprint(house.identity().public)

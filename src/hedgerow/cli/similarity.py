@@ -28,10 +28,10 @@ from hedgerow.errors import HedgerowError, Refused, SettingsError
 
 if TYPE_CHECKING:
     from hedgerow.data.schema import Schema
-    from hedgerow.exchange import Agreement, ProgramFactory, Shelf
     from hedgerow.federation.base import Federation
     from hedgerow.model.ensemble import Ensemble
     from hedgerow.privacy.ledger.ledger import Ledger
+    from hedgerow.protocol.roles import Agreement, ProgramFactory, Shelf
 
 Further = Annotated[
     list[str] | None,

@@ -15,9 +15,9 @@ from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
     from hedgerow.data.schema import Schema
-    from hedgerow.exchange import Agreement
     from hedgerow.federation.base import Federation
     from hedgerow.privacy.ledger.ledger import Ledger
+    from hedgerow.protocol.roles import Agreement
 
 EngineName = Annotated[
     str,

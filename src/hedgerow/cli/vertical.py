@@ -33,8 +33,8 @@ from hedgerow.cli.vertical_parties import (
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
-    from hedgerow.exchange import Agreement, Shelf
     from hedgerow.model.statement import Statement
+    from hedgerow.protocol.roles import Agreement, Shelf
     from hedgerow.vertical.settings import VerticalSettings
 
 vertical_app = typer.Typer(

@@ -14,9 +14,9 @@ from hedgerow.errors import HedgerowError, Refused, SettingsError
 
 if TYPE_CHECKING:
     from hedgerow.data.schema import Schema
-    from hedgerow.exchange import Program, ProgramFactory, Shelf, Step
     from hedgerow.federation.base import Federation
     from hedgerow.privacy.ledger.ledger import Ledger
+    from hedgerow.protocol.roles import Program, ProgramFactory, Shelf, Step
     from hedgerow.vertical.settings import VerticalSettings
 
 FILE = "model.json"  # in the folder of a model: what all parties know of it

@@ -23,7 +23,7 @@ from hedgerow.privacy.accounting.gaussian import epsilon_of
 from hedgerow.privacy.accounting.paths import spent_on_paths
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.wire import REFUSALS
+from hedgerow.protocol.messages import REFUSALS
 
 
 class Board:

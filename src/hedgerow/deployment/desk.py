@@ -16,9 +16,9 @@ from hedgerow.errors import HedgerowError, PlanError
 from hedgerow.federation.kit import Kit
 from hedgerow.federation.sockets import Unreachable, call
 from hedgerow.limits import Limits
-from hedgerow.privacy.identity import fingerprint
 from hedgerow.privacy.ledger.ledger import Budget, Ledger, Line
 from hedgerow.privacy.ledger.spending import Ceiling
+from hedgerow.protocol.identity import fingerprint
 
 TIMEOUT_SECONDS = 60.0  # the party may be busy with a question
 _WHAT = {

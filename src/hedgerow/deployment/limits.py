@@ -16,8 +16,8 @@ from hedgerow.limits import Limits
 from hedgerow.packing import digest
 from hedgerow.presets import METHODS
 from hedgerow.privacy.accounting.plan import EVALUATION
-from hedgerow.privacy.identity import check_names
 from hedgerow.privacy.ledger.ledger import Budget
+from hedgerow.protocol.identity import check_names
 from hedgerow.queries import QUERIES
 
 FORMAT = 1

@@ -26,8 +26,8 @@ from hedgerow.federation.kit import Kit
 from hedgerow.federation.sockets import Listener
 from hedgerow.limits import Event, Limits, least_parties
 from hedgerow.party import Party
-from hedgerow.privacy.identity import Identity, Roster, fingerprint
 from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.protocol.identity import Identity, Roster, fingerprint
 
 log = logging.getLogger(__name__)
 POLL_SECONDS = 0.5

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
-from hedgerow.exchange import Agreement, Program, ProgramFactory, Shelf
+from hedgerow.protocol.roles import Agreement, Program, ProgramFactory, Shelf
 
 _VERTICAL = ("hedgerow.vertical.run", "vertical_program")
 PROGRAMS = {  # name, as limits have it: module, what makes it

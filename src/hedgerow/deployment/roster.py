@@ -8,7 +8,7 @@ from hedgerow.errors import SettingsError
 from hedgerow.federation.kit import COORDINATOR, Card, Kit
 from hedgerow.limits import least_parties
 from hedgerow.packing import digest
-from hedgerow.privacy.identity import Roster, fingerprint
+from hedgerow.protocol.identity import Roster, fingerprint
 
 
 def collect(

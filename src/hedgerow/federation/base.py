@@ -13,23 +13,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow import wire
 from hedgerow.data.schema import Schema
 from hedgerow.errors import FormatError, HedgerowError, Refused, SumFailed
 from hedgerow.failpoints import fail_point
-from hedgerow.federation.engine import Engine as Engine
-from hedgerow.federation.engine import Reply as Reply
 from hedgerow.federation.post import Post
 from hedgerow.federation.presence import Presence
 from hedgerow.limits import least_parties
 from hedgerow.model.tree import Tree
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.identity import Announcement, Identity, Roster, digest_of
-from hedgerow.privacy.masks import MaskKeys, add_modulo
+from hedgerow.protocol import messages
+from hedgerow.protocol.engine import Engine as Engine
+from hedgerow.protocol.engine import Reply as Reply
+from hedgerow.protocol.identity import Announcement, Identity, Roster, digest_of
+from hedgerow.protocol.masks import MaskKeys, add_modulo
+from hedgerow.protocol.messages import REFUSALS, Ask, Message
+from hedgerow.protocol.replies import Answer, Said, Spoken
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, size_of
 from hedgerow.queries.noise import Noise
-from hedgerow.spoken import Answer, Said, Spoken
-from hedgerow.wire import REFUSALS, Ask, Message
 
 log = logging.getLogger(__name__)
 _PROBE_SECONDS = 5.0  # a lost party is probed before every sum, and may not hold it up
@@ -205,7 +205,7 @@ class Federation:
         asked = tuple(name for name in self.names if apart or name not in presence.active)
         if not asked:
             return
-        probe = wire.plain("ready", {"run": plan.run})
+        probe = messages.plain("ready", {"run": plan.run})
         replies = self._send(asked, probe, "ready", _PROBE_SECONDS)
         ready = {n: r.values for n, r in replies.items() if r.type == "ready"}
         presence.probed(ready, apart)
@@ -227,7 +227,7 @@ class Federation:
         ask = Ask(plan.run, slot, attempt, parties, query, noise, c, joined, reply_to)
         message = Message("ask", ask.body())
         if self.engine.simulated:
-            wire.read_ask.give(message.body, ask)
+            messages.read_ask.give(message.body, ask)
         replies = self._send_with_trees(parties, message, query.ensemble)
         lost = [name for name in parties if name not in replies]
         if lost:
@@ -275,7 +275,7 @@ class Federation:
         """Parties that accept the plan, with the keys they announce. Nothing is reserved yet."""
         nonce = secrets.token_hex(16)
         values = {"plan": self._opened().to_dict(), "roster": self.roster.hash, "nonce": nonce}
-        replies = self._send(names, wire.plain("open", values), "opened")
+        replies = self._send(names, messages.plain("open", values), "opened")
         replies = {name: r for name, r in replies.items() if _word(r) != "failed"}
         self._raise_refusals(replies)
         opened = {}
@@ -287,7 +287,7 @@ class Federation:
 
     def _join(self, opened: dict[str, Announcement]) -> None:
         values = [opened[name].to_dict() for name in sorted(opened)]
-        joining = wire.plain("join", {"run": self._opened().run, "announcements": values})
+        joining = messages.plain("join", {"run": self._opened().run, "announcements": values})
         joined = self._send(tuple(sorted(opened)), joining, "joined")
         joined = {name: r for name, r in joined.items() if _word(r) != "failed"}
         self._raise_refusals(joined)

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow import wire
 from hedgerow.errors import ExchangeFailed, FormatError
-from hedgerow.exchange import Agreement
 from hedgerow.federation.base import Federation, RefusedBy
 from hedgerow.packing import pack, unpack
-from hedgerow.privacy.identity import Announcement
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
-from hedgerow.privacy.masks import MaskKeys
-from hedgerow.spoken import Said
-from hedgerow.wire import REFUSALS, Message
+from hedgerow.protocol import messages
+from hedgerow.protocol.identity import Announcement
+from hedgerow.protocol.masks import MaskKeys
+from hedgerow.protocol.messages import REFUSALS, Message
+from hedgerow.protocol.replies import Said
+from hedgerow.protocol.roles import Agreement
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Conversation:
             "agreement": agreement.to_dict(), "roster": self._roster.hash,
             "nonce": secrets.token_hex(16),
         }  # fmt: skip
-        opened = self._ask(dict.fromkeys(names, wire.plain("agree", values)), "opened")
+        opened = self._ask(dict.fromkeys(names, messages.plain("agree", values)), "opened")
         for name, reply in opened.items():
             announced = Announcement.from_dict(reply.values.get("announcement", {}))
             if announced.name != name:
@@ -90,7 +90,7 @@ class Conversation:
         if not self._ledger.lines(COORDINATOR, "disclose", agreement.run):
             self._ledger.append(COORDINATOR, "disclose", agreement.run, values=record)
         announcements = [self._announced[name].to_dict() for name in names]
-        meeting = wire.plain("meet", {"run": agreement.run, "announcements": announcements})
+        meeting = messages.plain("meet", {"run": agreement.run, "announcements": announcements})
         self._ask(dict.fromkeys(names, meeting), "joined")
 
     def _step(

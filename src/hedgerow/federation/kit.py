@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from hedgerow.errors import FormatError, HedgerowError, SettingsError
-from hedgerow.privacy.identity import Identity, Roster, check_names, fingerprint, signed_by
+from hedgerow.protocol.identity import Identity, Roster, check_names, fingerprint, signed_by
 
 FORMAT = 1
 COORDINATOR = "coordinator"

@@ -12,15 +12,15 @@ from pathlib import Path
 
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
-from hedgerow.exchange import ProgramFactory, Shelf
 from hedgerow.federation.base import Federation, Reply
 from hedgerow.limits import Limits
 from hedgerow.party import Party
-from hedgerow.privacy.identity import Identity, Roster, check_names
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.noise.poisson_sampling import kept_key
+from hedgerow.protocol.identity import Identity, Roster, check_names
+from hedgerow.protocol.replies import finished
+from hedgerow.protocol.roles import ProgramFactory, Shelf
 from hedgerow.scores import Holding
-from hedgerow.spoken import finished
 
 
 class LocalEngine:

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Mapping
 
 from hedgerow.errors import FormatError
-from hedgerow.federation.engine import Engine, Reply
-from hedgerow.privacy.identity import Identity, Roster
-from hedgerow.spoken import Said
-from hedgerow.wire import Message, read_message
+from hedgerow.protocol.engine import Engine, Reply
+from hedgerow.protocol.identity import Identity, Roster
+from hedgerow.protocol.messages import Message, read_message
+from hedgerow.protocol.replies import Said
 
 log = logging.getLogger(__name__)
 _ALWAYS = ("refusal", "need-trees")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hedgerow.privacy.identity import Announcement
+from hedgerow.protocol.identity import Announcement
 
 MOST_FAILURES = 2  # in one run, of one process of a party
 

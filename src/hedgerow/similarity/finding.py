@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
-from hedgerow.exchange import Agreement, Shelf
+from hedgerow.protocol.roles import Agreement, Shelf
 from hedgerow.similarity import letters as post
 from hedgerow.similarity.hashing import hash_family, spread, typical_width
 from hedgerow.similarity.kept import Kept, facts_of, place_of, read_kept

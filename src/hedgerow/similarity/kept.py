@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.errors import FormatError, SettingsError
-from hedgerow.exchange import Agreement, Shelf
 from hedgerow.packing import canonical_json, digest, pack, unpack
+from hedgerow.protocol.roles import Agreement, Shelf
 from hedgerow.similarity.neighbours import Neighbours, Pair
 from hedgerow.similarity.settings import SimilaritySettings
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.errors import FormatError
-from hedgerow.letters import Letter
 from hedgerow.model.tree import Structure, Tree, member_words
 from hedgerow.packing import pack
+from hedgerow.protocol.peer_messages import Letter
 
 MOST_ROWS = 1 << 31
 Words = NDArray[np.uint64]

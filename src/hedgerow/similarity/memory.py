@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from hedgerow.errors import SettingsError
-from hedgerow.exchange import MemoryShelf
+from hedgerow.protocol.roles import MemoryShelf
 from hedgerow.similarity.kept import place_of
 from hedgerow.similarity.settings import SimilaritySettings
 

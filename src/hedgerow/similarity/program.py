@@ -20,12 +20,12 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError, SettingsError
-from hedgerow.exchange import Agreement, Shelf, Step
-from hedgerow.letters import by_writer
 from hedgerow.model.exact import gradients, leaf_values
 from hedgerow.model.losses import loss_for
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Structure, Tree
+from hedgerow.protocol.peer_messages import by_writer
+from hedgerow.protocol.roles import Agreement, Shelf, Step
 from hedgerow.similarity import letters as post
 from hedgerow.similarity.boosting import Grower, from_wire, to_wire
 from hedgerow.similarity.finding import Finding

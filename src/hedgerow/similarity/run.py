@@ -9,9 +9,9 @@ from typing import Any
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError, SettingsError
-from hedgerow.exchange import Agreement, MemoryShelf, Shelf, talk
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure, Statement
+from hedgerow.protocol.roles import Agreement, MemoryShelf, Shelf, talk
 from hedgerow.similarity.letters import read_tree
 from hedgerow.similarity.memory import SimilarityMemory
 from hedgerow.similarity.program import SimilarityProgram

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError, TableError
-from hedgerow.letters import Letter
 from hedgerow.packing import pack
+from hedgerow.protocol.peer_messages import Letter
 from hedgerow.vertical.alignment import ActiveAlignment, PassiveAlignment
 from hedgerow.vertical.ids import IdsSeal, check_agreed_ids, fresh_salt, seal_ids
 from hedgerow.vertical.settings import VerticalSettings

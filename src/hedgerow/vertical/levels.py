@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.letters import Letter
 from hedgerow.model.exact import BITS, Ints
 from hedgerow.packing import pack
+from hedgerow.protocol.peer_messages import Letter
 from hedgerow.vertical.bins import Bins, Bools, Split
 
 MOST_NODES = 1 << 14

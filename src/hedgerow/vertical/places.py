@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.letters import Letter
 from hedgerow.model.exact import Ints
+from hedgerow.protocol.peer_messages import Letter
 from hedgerow.vertical.bins import Bools, Split
 from hedgerow.vertical.levels import Level
 

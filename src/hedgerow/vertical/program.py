@@ -12,10 +12,10 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError, TableError
-from hedgerow.exchange import Agreement, Shelf, Step
-from hedgerow.letters import Letter
 from hedgerow.model.losses import loss_for
 from hedgerow.packing import pack
+from hedgerow.protocol.peer_messages import Letter
+from hedgerow.protocol.roles import Agreement, Shelf, Step
 from hedgerow.vertical.aligning import ActiveRows, PassiveRows
 from hedgerow.vertical.bins import Bins, Split, binned, some_columns
 from hedgerow.vertical.boost import Booster

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
-from hedgerow.exchange import Agreement, MemoryShelf, Shelf, talk
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure
+from hedgerow.protocol.roles import Agreement, MemoryShelf, Shelf, talk
 from hedgerow.vertical.model import Part, merged, part_name
 from hedgerow.vertical.predicting import PredictionProgram
 from hedgerow.vertical.program import VerticalProgram

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from hedgerow.exchange import Agreement
 from hedgerow.model.statement import Disclosure, Statement
 from hedgerow.privacy.noise import mechanisms
+from hedgerow.protocol.roles import Agreement
 from hedgerow.vertical.settings import VerticalSettings
 
 _AUDITS = "hedgerow.vertical.audit_"

@@ -10,9 +10,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from hedgerow.errors import FormatError
-from hedgerow.exchange import Step
-from hedgerow.letters import Letter, by_writer
 from hedgerow.packing import pack, unpack
+from hedgerow.protocol.peer_messages import Letter, by_writer
+from hedgerow.protocol.roles import Step
 
 T = TypeVar("T")
 Talk = Generator[Step, Mapping[str, bytes], T]

@@ -27,9 +27,9 @@ from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import SettingsError
 from hedgerow.packing import digest, unpack
 from hedgerow.privacy.noise.poisson_sampling import Coins
+from hedgerow.protocol.messages import Message
 from hedgerow.queries import SumQuery, query_from_bytes, step_trees
 from hedgerow.scores import RunningScores
-from hedgerow.wire import Message
 
 Total = NDArray[np.int64]
 

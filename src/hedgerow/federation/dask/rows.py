@@ -26,8 +26,8 @@ from hedgerow.model.losses import loss_for
 from hedgerow.model.tree import Tree, check_trees
 from hedgerow.packing import pack
 from hedgerow.privacy.noise.poisson_sampling import Coins
+from hedgerow.protocol.messages import Message
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, query_bytes
-from hedgerow.wire import Message
 
 _FAN = 8  # sums that one task adds; more than that are added on workers first
 _MOST_LOSSES = 5  # of workers or partitions, during one question

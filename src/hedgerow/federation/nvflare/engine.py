@@ -22,7 +22,7 @@ from hedgerow.federation.nvflare.delivery import Delivery
 from hedgerow.federation.nvflare.envelopes import Outcome, Round
 from hedgerow.federation.nvflare.jobs import JobEnded, Jobs, NoCoordinator, NotRunning
 from hedgerow.federation.sockets import Unreachable, call
-from hedgerow.privacy.identity import check_names
+from hedgerow.protocol.identity import check_names
 
 log = logging.getLogger(__name__)
 PROBE_SECONDS = 1.0  # for a party that was lost before to show that it is back

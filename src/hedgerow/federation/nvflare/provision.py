@@ -23,7 +23,7 @@ from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.federation.kit import COORDINATOR, Kit
 from hedgerow.federation.nvflare import check_installed
 from hedgerow.federation.nvflare.hardening import ADMIN
-from hedgerow.privacy.identity import NAME, check_names
+from hedgerow.protocol.identity import NAME, check_names
 
 _HOST = re.compile(r"(?=.{1,63}$)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9-]+)*")
 _TAKEN = ("admin", "provision", "relay", "server", "server-parent")  # folders, or words of NVFlare

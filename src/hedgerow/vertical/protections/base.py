@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from hedgerow.data.binning import ColumnGrid
 from hedgerow.errors import FormatError
-from hedgerow.letters import Letter
 from hedgerow.model.exact import Ints, gradients, leaf_values
 from hedgerow.model.losses import Loss
 from hedgerow.packing import pack
+from hedgerow.protocol.peer_messages import Letter
 from hedgerow.vertical.bins import Bins, Bools, Split
 from hedgerow.vertical.levels import Found, Histograms, Level, check_level, search, sides
 from hedgerow.vertical.places import Places

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.kernels import SQUARED
-from hedgerow.letters import Letter
 from hedgerow.model.exact import BITS, Ints, gradients, leaf_values
 from hedgerow.model.losses import Loss
 from hedgerow.packing import pack
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.privacy.noise.randomisers import LabelResponse
+from hedgerow.protocol.peer_messages import Letter
 from hedgerow.vertical.levels import Level, search
 from hedgerow.vertical.protections.base import DONE, ExactNumbers, Floats, Passive, ScoredThere
 from hedgerow.vertical.settings import VerticalSettings

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from hedgerow.letters import Letter
 from hedgerow.model.exact import BITS, Ints
 from hedgerow.model.losses import Loss
 from hedgerow.packing import pack
+from hedgerow.protocol.peer_messages import Letter
 from hedgerow.vertical.levels import Level
 from hedgerow.vertical.protections import smm
 from hedgerow.vertical.protections.base import (

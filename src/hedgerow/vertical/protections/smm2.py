@@ -13,11 +13,11 @@ from threadpoolctl import threadpool_limits
 
 from hedgerow.errors import FormatError
 from hedgerow.kernels.threads import over_items
-from hedgerow.letters import Letter
 from hedgerow.model.exact import BITS, Ints
 from hedgerow.model.losses import Loss
 from hedgerow.packing import pack
 from hedgerow.privacy.noise import secret
+from hedgerow.protocol.peer_messages import Letter
 from hedgerow.vertical.bins import Bools
 from hedgerow.vertical.levels import Level, search
 from hedgerow.vertical.protections import smm

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from hedgerow.spoken import Spoken
+from hedgerow.protocol.replies import Spoken
 
 
 class Reply:

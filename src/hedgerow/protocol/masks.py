@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from hedgerow.errors import FormatError
 from hedgerow.packing import canonical_json, digest
-from hedgerow.privacy.identity import Announcement, digest_of
+from hedgerow.protocol.identity import Announcement, digest_of
 
 _LABEL = "hedgerow mask 2"
 _SEAL = "hedgerow sealed answer 1"

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from hedgerow.errors import FormatError
 from hedgerow.kernels.threads import over_items
 from hedgerow.packing import pack, packed_size, unpack
-from hedgerow.privacy.identity import Identity
-from hedgerow.privacy.masks import SEAL_BYTES
-from hedgerow.wire import SIGNED, VERSION, Message
+from hedgerow.protocol.identity import Identity
+from hedgerow.protocol.masks import SEAL_BYTES
+from hedgerow.protocol.messages import SIGNED, VERSION, Message
 
 
 class Said(Protocol):

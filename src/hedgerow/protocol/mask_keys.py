@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hedgerow.privacy.identity import Announcement, Roster, signed_by
 from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.protocol.identity import Announcement, Roster, signed_by
 
 
 class Peers:

@@ -21,7 +21,7 @@ from hedgerow.model.stacking import stack_trees, unstack_trees
 from hedgerow.model.tree import Tree
 from hedgerow.packing import digest, pack, unpack
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.identity import Identity, Roster, signed_by
+from hedgerow.protocol.identity import Identity, Roster, signed_by
 from hedgerow.queries import SumQuery, query_bytes, query_from_bytes
 from hedgerow.queries.noise import Noise, noise_for
 

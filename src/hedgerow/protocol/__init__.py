@@ -1,0 +1,1 @@
+"""What travels: messages, keys, masks, and what an engine is."""
