@@ -17,6 +17,7 @@ from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.party.running_scores import RunningScores
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.accounting.paths import Priced, priced_of, spent_on_paths
 from hedgerow.privacy.accounting.plan import Plan
@@ -28,7 +29,6 @@ from hedgerow.queries import LeafAverages, SplitChoices
 from hedgerow.queries.base import NO_TREES
 from hedgerow.queries.gradients import Gradients
 from hedgerow.queries.noise import noise_for
-from hedgerow.scores import RunningScores
 from hedgerow.testing import noise_off
 from tests.contracts.attacks import choices_of
 

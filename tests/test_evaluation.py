@@ -19,9 +19,9 @@ from hedgerow.errors import FormatError, PlanError, Refused, SettingsError, Slot
 from hedgerow.evaluation import Evaluation, evaluate, evaluation_plan
 from hedgerow.evaluation.program import LEAST_PROBABILITY
 from hedgerow.gate import Gate
-from hedgerow.limits import Limits
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree, single_leaf
+from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import Budget, Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.spending import spending

@@ -15,9 +15,9 @@ from hedgerow.errors import ExchangeFailed, FormatError
 from hedgerow.federation.base import Federation, RefusedBy, Reply
 from hedgerow.federation.exchanging import Conversation
 from hedgerow.federation.local import local_federation
-from hedgerow.limits import Limits
 from hedgerow.model.statement import Disclosure
 from hedgerow.packing import pack, unpack
+from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.protocol.messages import Message

@@ -378,7 +378,7 @@ def test_a_ledger_that_was_moved_away_and_back_goes_on(path: Path) -> None:
 def test_a_party_without_its_ledger_file_lets_nothing_out(
     tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
-    from hedgerow.party import Party
+    from hedgerow.party.party import Party
     from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 
     rig = Rig(opened=False)

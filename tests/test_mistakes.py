@@ -23,7 +23,7 @@ from hedgerow.data.tables import rows_of
 from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Progress
-from hedgerow.limits import Limits
+from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import Budget, Ledger
 from tests.mistakes import FITS, GOOD, MISTAKES, PROMISE, TABLES, TRAIN, Fit, Mistake, X, Y
 

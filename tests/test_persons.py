@@ -19,7 +19,7 @@ from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import SchemaError, TableError
 from hedgerow.gate import Gate
 from hedgerow.model.losses import TREE_UPDATES
-from hedgerow.party import Party
+from hedgerow.party.party import Party
 from hedgerow.presets import plan_for
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy

@@ -10,7 +10,7 @@ import pytest
 from hedgerow.errors import BudgetExceeded, LedgerError, PlanError, Refused, SlotSpent
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
-from hedgerow.limits import Limits
+from hedgerow.party.limits import Limits
 from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Budget, Ledger

@@ -16,8 +16,8 @@ from hedgerow.growing.candidates import uniform
 from hedgerow.growing.splits.totally_random import totally_random
 from hedgerow.model.routing import Routes
 from hedgerow.model.tree import Tree
+from hedgerow.party.running_scores import RunningScores
 from hedgerow.queries import NO_TREES, EnsembleRef, LeafSums
-from hedgerow.scores import RunningScores
 from tests.attacks.rig import SCHEMA, some_rows
 
 ROWS = some_rows(300, 1)

@@ -16,6 +16,7 @@ from hedgerow.federation.local import LocalEngine, local_federation
 from hedgerow.gate import Gate
 from hedgerow.kernels.threads import use_threads
 from hedgerow.packing import pack, packed_size, unpack
+from hedgerow.party.running_scores import RunningScores
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
@@ -23,7 +24,6 @@ from hedgerow.protocol import messages
 from hedgerow.protocol.identity import Identity
 from hedgerow.protocol.messages import Message
 from hedgerow.protocol.replies import Answer, Spoken, Steps, finished
-from hedgerow.scores import RunningScores
 from hedgerow.testing import noise_off
 from tests.attacks.rig import SCHEMA, Posted, some_rows
 

@@ -12,8 +12,8 @@ import numpy as np
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.federation.local import LocalEngine
-from hedgerow.limits import Limits
-from hedgerow.party import Party
+from hedgerow.party.limits import Limits
+from hedgerow.party.party import Party
 from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger

@@ -10,7 +10,7 @@ import pytest
 
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.packing import unpack
-from hedgerow.party import Party
+from hedgerow.party.party import Party
 from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.settings import Privacy

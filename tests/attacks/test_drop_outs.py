@@ -14,7 +14,7 @@ from hedgerow.federation.base import Federation, Reply
 from hedgerow.federation.local import LocalEngine
 from hedgerow.gate import Gate
 from hedgerow.growing.boost import grow
-from hedgerow.party import Party
+from hedgerow.party.party import Party
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.verify import verify

@@ -14,11 +14,11 @@ from hedgerow.evaluation import evaluate, evaluation_plan
 from hedgerow.federation.base import RefusedBy
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
-from hedgerow.limits import Limits
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Statement
 from hedgerow.model.tree import single_leaf
-from hedgerow.party import Party
+from hedgerow.party.limits import Limits
+from hedgerow.party.party import Party
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy

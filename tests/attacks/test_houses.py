@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives.serialization import (
 
 from hedgerow.data.schema import Schema
 from hedgerow.federation.kit import Kit
-from hedgerow.limits import Limits
-from hedgerow.party import Party
+from hedgerow.party.limits import Limits
+from hedgerow.party.party import Party
 from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Budget, Ledger, Line

@@ -11,7 +11,7 @@ from hedgerow.deployment.programs import program_factories
 from hedgerow.federation.base import Federation, RefusedBy
 from hedgerow.federation.exchanging import Conversation
 from hedgerow.federation.local import local_federation
-from hedgerow.limits import Limits
+from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import Budget, Ledger
 from hedgerow.privacy.ledger.spending import label_spending
 from hedgerow.protocol.roles import Agreement

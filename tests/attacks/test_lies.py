@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from hedgerow.data.schema import Schema
-from hedgerow.limits import Limits
 from hedgerow.packing import pack, unpack
-from hedgerow.party import Party
+from hedgerow.party.limits import Limits
+from hedgerow.party.party import Party
 from hedgerow.presets import plan_for
 from hedgerow.privacy.ledger.ledger import Budget
 from hedgerow.privacy.settings import Privacy

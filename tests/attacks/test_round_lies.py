@@ -13,7 +13,7 @@ import pytest
 from hedgerow.errors import LedgerError, PlanError
 from hedgerow.federation.local import local_federation
 from hedgerow.growing.cart import GrowingTree
-from hedgerow.party import Party
+from hedgerow.party.party import Party
 from hedgerow.privacy.accounting.plan import Plan, Slot
 from hedgerow.privacy.accounting.pure import (
     MOST_KINDS,

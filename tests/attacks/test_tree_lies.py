@@ -10,8 +10,8 @@ import pytest
 
 from hedgerow.growing.cart import Cut, GrowingTree
 from hedgerow.growing.private_tree.rule import tree_cuts
-from hedgerow.limits import Limits
-from hedgerow.party import Party
+from hedgerow.party.limits import Limits
+from hedgerow.party.party import Party
 from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.paths import path_costs
 from hedgerow.privacy.ledger.ledger import Budget

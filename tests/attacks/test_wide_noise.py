@@ -11,7 +11,7 @@ import pytest
 
 from hedgerow.data.binning import base_grid
 from hedgerow.errors import PlanError
-from hedgerow.party import Party
+from hedgerow.party.party import Party
 from hedgerow.presets import plan_for
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.privacy.settings import Privacy

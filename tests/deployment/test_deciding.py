@@ -18,8 +18,8 @@ from hedgerow.deployment.plans import LONGEST_PLAN, MOST_PENDING, PlanFolder, pl
 from hedgerow.errors import HedgerowError, LedgerError, SettingsError
 from hedgerow.federation.kit import Kit
 from hedgerow.federation.sockets import Listener
-from hedgerow.limits import Event, Limits
-from hedgerow.party import Party
+from hedgerow.party.limits import Event, Limits
+from hedgerow.party.party import Party
 from hedgerow.privacy.ledger.ledger import Budget, Ledger
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.protocol import messages

@@ -18,7 +18,7 @@ from hedgerow.deployment.limits import default_limits_text
 from hedgerow.deployment.party_process import PartyProcess
 from hedgerow.deployment.start import Start
 from hedgerow.errors import FormatError, HedgerowError, LedgerError, SettingsError
-from hedgerow.limits import Event, Limits
+from hedgerow.party.limits import Event, Limits
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.verify import verify

@@ -18,7 +18,7 @@ from hedgerow.deployment.plans import PlanFolder, plan_in_words
 from hedgerow.deployment.runs import recorded
 from hedgerow.errors import HedgerowError
 from hedgerow.federation.kit import Kit
-from hedgerow.limits import Event, Limits
+from hedgerow.party.limits import Event, Limits
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.refusals import MOST, Refusals

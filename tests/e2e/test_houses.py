@@ -20,8 +20,8 @@ from hedgerow.deployment.desk import ask_desk
 from hedgerow.deployment.limits import default_limits_text
 from hedgerow.deployment.trying import Houses, hedgerow
 from hedgerow.federation.kit import Kit
-from hedgerow.limits import Limits
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.verify import verify
 from tests.e2e.killing import kill, processes_of

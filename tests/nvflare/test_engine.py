@@ -18,7 +18,7 @@ from hedgerow.federation.nvflare import delivery
 from hedgerow.federation.nvflare.engine import NvflareEngine
 from hedgerow.gate import Gate
 from hedgerow.growing.boost import grow
-from hedgerow.party import Party
+from hedgerow.party.party import Party
 from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Wish, make_plan
 from hedgerow.privacy.ledger.ledger import Ledger

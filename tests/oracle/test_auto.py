@@ -13,6 +13,7 @@ from hedgerow.data.tables import Rows, rows_of
 from hedgerow.federation.base import Federation
 from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.party.running_scores import RunningScores
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
@@ -20,7 +21,6 @@ from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import SumQuery, step_trees
 from hedgerow.queries.noise import noise_for
-from hedgerow.scores import RunningScores
 from hedgerow.testing import noise_off, seeded
 from tests.conftest import federation_of, split_rows
 from tests.oracle.runs import LABELS, schema_of, table_of

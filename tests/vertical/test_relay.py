@@ -11,8 +11,8 @@ from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.federation.base import RefusedBy
 from hedgerow.federation.exchanging import Conversation
 from hedgerow.federation.local import local_federation
-from hedgerow.limits import Limits
 from hedgerow.packing import unpack
+from hedgerow.party.limits import Limits
 from hedgerow.presets import plan_for
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy

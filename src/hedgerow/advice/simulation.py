@@ -21,12 +21,12 @@ from hedgerow.evaluation.smoothing import rising
 from hedgerow.federation.local import local_federation
 from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.party.running_scores import RunningScores
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.accounting.gaussian import epsilon_of
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import NO_TREES
-from hedgerow.scores import RunningScores
 
 Floats = NDArray[np.float64]
 METRICS = {  # by task, the default first; whether more is better

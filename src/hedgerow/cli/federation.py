@@ -178,7 +178,7 @@ def pin(
 def _compare(kit: Kit, roster: Roster, yes: bool) -> None:
     """Show who would be trusted, and ask whether the fingerprints were compared."""
     from hedgerow.deployment.roster import people, roster_fingerprint
-    from hedgerow.limits import least_parties
+    from hedgerow.party.limits import least_parties
 
     shown = table(f"Roster of {kit.federation}", "house", "fingerprint of its signing key")
     for name, found in people(roster):

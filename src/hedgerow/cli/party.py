@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hedgerow.deployment.party_process import PartyProcess
     from hedgerow.deployment.start import Start
     from hedgerow.federation.kit import Kit
-    from hedgerow.limits import Limits
+    from hedgerow.party.limits import Limits
 
 KitArgument = Annotated[Path, typer.Argument(metavar="KIT", help="The party's kit.")]
 LimitsFile = Annotated[

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from hedgerow.deployment.desk import limits_used
 from hedgerow.deployment.plans import cell, printable
-from hedgerow.limits import Event, Limits
+from hedgerow.party.limits import Event, Limits
 from hedgerow.privacy.accounting.gaussian import epsilon_of
 from hedgerow.privacy.accounting.paths import spent_on_paths
 from hedgerow.privacy.accounting.plan import Plan

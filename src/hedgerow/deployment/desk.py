@@ -15,7 +15,7 @@ from hedgerow.deployment.plans import PlanFolder, plan_in_words
 from hedgerow.errors import HedgerowError, PlanError
 from hedgerow.federation.kit import Kit
 from hedgerow.federation.sockets import Unreachable, call
-from hedgerow.limits import Limits
+from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import Budget, Ledger, Line
 from hedgerow.privacy.ledger.spending import Ceiling
 from hedgerow.protocol.identity import fingerprint

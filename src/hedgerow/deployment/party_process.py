@@ -24,8 +24,8 @@ from hedgerow.deployment.start import Start, check_limits, record_limits
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.federation.kit import Kit
 from hedgerow.federation.sockets import Listener
-from hedgerow.limits import Event, Limits, least_parties
-from hedgerow.party import Party
+from hedgerow.party.limits import Event, Limits, least_parties
+from hedgerow.party.party import Party
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol.identity import Identity, Roster, fingerprint
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from hedgerow.errors import SettingsError
 from hedgerow.federation.kit import COORDINATOR, Card, Kit
-from hedgerow.limits import least_parties
 from hedgerow.packing import digest
+from hedgerow.party.limits import least_parties
 from hedgerow.protocol.identity import Roster, fingerprint
 
 

@@ -18,8 +18,8 @@ from hedgerow.errors import FormatError, HedgerowError, Refused, SumFailed
 from hedgerow.failpoints import fail_point
 from hedgerow.federation.post import Post
 from hedgerow.federation.presence import Presence
-from hedgerow.limits import least_parties
 from hedgerow.model.tree import Tree
+from hedgerow.party.limits import least_parties
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.protocol import messages
 from hedgerow.protocol.engine import Engine as Engine

@@ -13,14 +13,14 @@ from pathlib import Path
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.federation.base import Federation, Reply
-from hedgerow.limits import Limits
-from hedgerow.party import Party
+from hedgerow.party.limits import Limits
+from hedgerow.party.party import Party
+from hedgerow.party.running_scores import Holding
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.noise.poisson_sampling import kept_key
 from hedgerow.protocol.identity import Identity, Roster, check_names
 from hedgerow.protocol.replies import finished
 from hedgerow.protocol.roles import ProgramFactory, Shelf
-from hedgerow.scores import Holding
 
 
 class LocalEngine:

@@ -9,7 +9,7 @@ from hedgerow.errors import SettingsError
 from hedgerow.federation.base import Federation, Reply
 from hedgerow.federation.dask.rows import ClusterRows
 from hedgerow.federation.local import LocalEngine, local_federation
-from hedgerow.party import Party
+from hedgerow.party.party import Party
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 

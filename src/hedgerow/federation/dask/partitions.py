@@ -26,10 +26,10 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import SettingsError
 from hedgerow.packing import digest, unpack
+from hedgerow.party.running_scores import RunningScores
 from hedgerow.privacy.noise.poisson_sampling import Coins
 from hedgerow.protocol.messages import Message
 from hedgerow.queries import SumQuery, query_from_bytes, step_trees
-from hedgerow.scores import RunningScores
 
 Total = NDArray[np.int64]
 

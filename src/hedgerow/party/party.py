@@ -22,8 +22,10 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import BudgetExceeded, HedgerowError, LedgerWriteFailed, PlanError, TableError
 from hedgerow.failpoints import fail_point
-from hedgerow.limits import Approvals, Event, Limits
-from hedgerow.opened import OpenedRun, check_agreed, read_plan
+from hedgerow.party.limits import Approvals, Event, Limits
+from hedgerow.party.run import OpenedRun, check_agreed, read_plan
+from hedgerow.party.running_scores import Holding, RunningScores
+from hedgerow.party.sessions import Talks
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger, Line
 from hedgerow.privacy.ledger.refusals import Refusals
@@ -39,8 +41,6 @@ from hedgerow.protocol.replies import Answer, Replying, Spoken, Steps, finished
 from hedgerow.protocol.roles import MemoryShelf, ProgramFactory, Shelf
 from hedgerow.queries import step_trees
 from hedgerow.queries.noise import priced_for
-from hedgerow.scores import Holding, RunningScores
-from hedgerow.talks import Talks
 
 log = logging.getLogger(__name__)
 

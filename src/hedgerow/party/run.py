@@ -11,7 +11,7 @@ from typing import Any
 
 from hedgerow.data.schema import Schema
 from hedgerow.errors import LedgerError, LedgerWriteFailed, PlanError, SlotSpent
-from hedgerow.limits import least_parties
+from hedgerow.party.limits import least_parties
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.protocol.identity import Announcement, Roster

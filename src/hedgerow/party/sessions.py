@@ -17,8 +17,8 @@ import numpy as np
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import HedgerowError
-from hedgerow.limits import Limits
 from hedgerow.packing import digest, pack, unpack
+from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.spending import label_spending
 from hedgerow.protocol import messages

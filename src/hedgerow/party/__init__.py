@@ -1,0 +1,1 @@
+"""A data holder: checks, charges, answers or refuses."""
