@@ -24,12 +24,12 @@ import numpy as np
 
 from accuracy.data import load
 from hedgerow import Ensemble, Schema
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.binning import base_grid
 from hedgerow.data.datasets import HOSPITAL_SCHEMA, hospital_tables, joined
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.explain import BAND, Shape, explain
 from hedgerow.federation.local import local_federation
-from hedgerow.gate import Gate
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy

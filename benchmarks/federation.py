@@ -24,17 +24,17 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
+from hedgerow.coordinator.federation import Federation
+from hedgerow.coordinator.gate import Gate
+from hedgerow.coordinator.traffic import traffic
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.deployment.trying import Houses, parts_of
-from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
 from hedgerow.federation.nvflare.engine import NvflareEngine
-from hedgerow.gate import Gate
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
-from hedgerow.traffic import traffic
 
 RESULT = Path(__file__).parent / "results" / "federation.json"
 TO_FIRST_ROUND, EXTRA_A_ROUND = 20.0, 0.1  # seconds, goals for three parties

@@ -23,10 +23,10 @@ from rich.table import Table
 from sklearn.metrics import roc_auc_score
 
 from hedgerow import Ledger, Privacy, PrivateBoostingClassifier, Schema, local_federation
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.evaluation import evaluate, evaluation_plan
 from hedgerow.evaluation.program import LEAST_PROBABILITY
-from hedgerow.gate import Gate
 from hedgerow.inputs import split_rows
 from hedgerow.model.ensemble import Ensemble
 

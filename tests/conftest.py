@@ -13,11 +13,11 @@ import pytest
 from numpy.typing import NDArray
 from xdist.scheduler import LoadScopeScheduling
 
+from hedgerow.coordinator.federation import Federation
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema
 from hedgerow.data.tables import Rows, rows_of
-from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
-from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.accounting.plan import Plan

@@ -14,12 +14,12 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.binning import base_grid
 from hedgerow.data.rng import stream
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.errors import SettingsError, SlotSpent
-from hedgerow.gate import Gate
 from hedgerow.growing.auto import rule_for
 from hedgerow.growing.auto.bins import Bins, bins_of, cell_cuts, equal_mass
 from hedgerow.growing.auto.calibration import SCORE_EDGES, recalibrate

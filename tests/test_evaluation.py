@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, Schema, evaluate_privately
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Unit
 from hedgerow.data.tables import rows_of
 from hedgerow.errors import FormatError, PlanError, Refused, SettingsError, SlotSpent
 from hedgerow.evaluation import Evaluation, evaluate, evaluation_plan
 from hedgerow.evaluation.program import LEAST_PROBABILITY
-from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree, single_leaf
 from hedgerow.party.limits import Limits

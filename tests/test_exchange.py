@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hedgerow.coordinator.federation import Federation, RefusedBy, Reply
+from hedgerow.coordinator.sessions import Conversation
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import ExchangeFailed, FormatError
-from hedgerow.federation.base import Federation, RefusedBy, Reply
-from hedgerow.federation.exchanging import Conversation
 from hedgerow.federation.local import local_federation
 from hedgerow.model.statement import Disclosure
 from hedgerow.packing import pack, unpack

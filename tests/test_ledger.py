@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.errors import (
     BudgetExceeded,
     FormatError,
@@ -27,7 +28,6 @@ from hedgerow.errors import (
     SlotSpent,
 )
 from hedgerow.federation.local import local_federation
-from hedgerow.gate import Gate
 from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger

@@ -18,11 +18,11 @@ import pytest
 from hedgerow import PrivateBoostingClassifier
 from hedgerow.cli.app import main
 from hedgerow.cli.running import Watch
+from hedgerow.coordinator.federation import Federation
+from hedgerow.coordinator.gate import Progress
 from hedgerow.data.schema import Categorical, Label, Numeric, Schema
 from hedgerow.data.tables import rows_of
-from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
-from hedgerow.gate import Progress
 from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import Budget, Ledger
 from tests.mistakes import FITS, GOOD, MISTAKES, PROMISE, TABLES, TRAIN, Fit, Mistake, X, Y

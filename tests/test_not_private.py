@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 from hedgerow import PrivateBoostingClassifier, local_federation
 from hedgerow.cli.app import app
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.errors import SettingsError
-from hedgerow.gate import Gate
 from hedgerow.growing.candidates.not_private import exact_cuts
 from hedgerow.model.files import read_model
 from hedgerow.presets import method_named, plan_for, with_exact_cuts

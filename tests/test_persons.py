@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.persons import PersonCounts, Places, places_of, rows_per_person, rows_that_count
 from hedgerow.data.schema import Label, Schema, Unit
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import SchemaError, TableError
-from hedgerow.gate import Gate
 from hedgerow.model.losses import TREE_UPDATES
 from hedgerow.party.party import Party
 from hedgerow.presets import plan_for

@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.errors import BudgetExceeded, LedgerError, PlanError, Refused, SlotSpent
 from hedgerow.federation.local import local_federation
-from hedgerow.gate import Gate
 from hedgerow.party.limits import Limits
 from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Plan

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hedgerow.coordinator.federation import Reply
+from hedgerow.coordinator.gate import Gate
 from hedgerow.errors import FormatError
-from hedgerow.federation.base import Reply
 from hedgerow.federation.local import LocalEngine, local_federation
-from hedgerow.gate import Gate
 from hedgerow.kernels.threads import use_threads
 from hedgerow.packing import pack, packed_size, unpack
 from hedgerow.party.running_scores import RunningScores

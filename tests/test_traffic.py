@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow import traffic as module
 from hedgerow.cli.screen import size_text
+from hedgerow.coordinator import traffic as module
+from hedgerow.coordinator.federation import Federation
+from hedgerow.coordinator.gate import Gate
+from hedgerow.coordinator.traffic import OPENING_ROUNDS, Traffic, traffic
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import PlanError
-from hedgerow.federation.base import Federation
-from hedgerow.gate import Gate
 from hedgerow.presets import METHODS, Method, method_named, plan_for
 from hedgerow.privacy.accounting.plan import Plan, Slot
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import QUERIES
-from hedgerow.traffic import OPENING_ROUNDS, Traffic, traffic
 from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table, promise, split_rows
 from tests.oracle.runs import LABELS, schema_of, table_of
 

@@ -12,12 +12,12 @@ import pytest
 from sklearn.base import clone
 
 from hedgerow import Ensemble, PrivateTreeClassifier, Schema, export_text, plot_tree
+from hedgerow.coordinator.federation import Federation, Total
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.rng import stream
 from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal
 from hedgerow.errors import SchemaError, SettingsError
 from hedgerow.estimators import PrivateBoostingClassifier
-from hedgerow.federation.base import Federation, Total
-from hedgerow.gate import Gate
 from hedgerow.growing.private_tree.nodes import Measured, settle
 from hedgerow.privacy.accounting.paths import path_costs
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger

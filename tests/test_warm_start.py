@@ -13,9 +13,9 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, Schema
+from hedgerow.coordinator.gate import Gate, start_trees
 from hedgerow.data.tables import rows_of
 from hedgerow.errors import HedgerowError, PlanError, SettingsError
-from hedgerow.gate import Gate, start_trees
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import plan_for
 from hedgerow.privacy.ledger.ledger import Ledger

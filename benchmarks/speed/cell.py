@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import hedgerow.estimators as estimators
-from hedgerow.federation.base import Federation
+from hedgerow.coordinator.federation import Federation
 from speed.clock import memory, source, timed
 from speed.fits import labels_of
 from speed.tables import schema_of, write_parquet

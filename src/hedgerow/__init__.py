@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Ensemble": "hedgerow.model.ensemble",
     "Evaluation": "hedgerow.evaluation",
-    "Federation": "hedgerow.federation.base",
+    "Federation": "hedgerow.coordinator.federation",
     "Ledger": "hedgerow.privacy.ledger.ledger",
     "Plan": "hedgerow.privacy.accounting.plan",
     "Privacy": "hedgerow.privacy.settings",
@@ -35,11 +35,11 @@ _HOMES = {
 __all__ = [*sorted(_HOMES), "__version__"]
 
 if TYPE_CHECKING:
+    from hedgerow.coordinator.federation import Federation as Federation
     from hedgerow.data.schema import Schema as Schema
     from hedgerow.estimators import PrivateBoostingClassifier as PrivateBoostingClassifier
     from hedgerow.estimators import PrivateBoostingRegressor as PrivateBoostingRegressor
     from hedgerow.evaluation import Evaluation as Evaluation
-    from hedgerow.federation.base import Federation as Federation
     from hedgerow.federation.local import local_federation as local_federation
     from hedgerow.model.ensemble import Ensemble as Ensemble
     from hedgerow.model.statement import Statement as Statement

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.datasets import (
     HOSPITAL_SCHEMA,
     VISIT_SCHEMA,
@@ -28,7 +29,6 @@ from hedgerow.data.rng import stream
 from hedgerow.data.schema import Numeric, Schema
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.federation.local import local_federation
-from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.ledger.ledger import Ledger

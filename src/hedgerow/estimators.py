@@ -9,13 +9,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from hedgerow.coordinator.federation import Federation
+from hedgerow.coordinator.gate import Gate, Progress
 from hedgerow.data.schema import Schema, Value
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import SettingsError
-from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
 from hedgerow.fitted import Fitted, FittedClassifier, FittedRegressor
-from hedgerow.gate import Gate, Progress
 from hedgerow.inputs import check_fit, is_dask, is_named, split_rows
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.rng import fresh_seed
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import SettingsError
-from hedgerow.gate import Gate
 from hedgerow.growing import auto, boost, dp_xgboost, private_tree
 from hedgerow.growing.candidates import not_private
 from hedgerow.model.ensemble import Ensemble

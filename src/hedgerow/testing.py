@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.coordinator.federation import Federation
 from hedgerow.data.rng import stream
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
-from hedgerow.federation.base import Federation
 from hedgerow.model.losses import loss_for
 from hedgerow.privacy.accounting.plan import Wish, make_plan
 from hedgerow.privacy.noise.mechanisms import noise_from

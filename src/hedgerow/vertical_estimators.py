@@ -10,13 +10,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.coordinator.federation import Federation
+from hedgerow.coordinator.sessions import Conversation
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema, Value
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import SettingsError
 from hedgerow.exact_estimators import ExactBoosting
-from hedgerow.federation.base import Federation
-from hedgerow.federation.exchanging import Conversation
 from hedgerow.fitted import FittedClassifier, FittedRegressor
 from hedgerow.inputs import check_fit, is_named
 from hedgerow.privacy.ledger.ledger import Ledger

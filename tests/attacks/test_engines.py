@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from hedgerow import Ledger
+from hedgerow.coordinator.federation import Reply
+from hedgerow.coordinator.gate import Gate
 from hedgerow.errors import FormatError, PlanError, SumFailed
-from hedgerow.federation.base import Reply
 from hedgerow.federation.local import LocalEngine
-from hedgerow.gate import Gate
 from hedgerow.growing.boost import grow
 from hedgerow.model.tree import single_leaf
 from hedgerow.packing import pack, unpack

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from hedgerow.coordinator.federation import Federation, RefusedBy
+from hedgerow.coordinator.sessions import Conversation
 from hedgerow.deployment.programs import program_factories
-from hedgerow.federation.base import Federation, RefusedBy
-from hedgerow.federation.exchanging import Conversation
 from hedgerow.federation.local import local_federation
 from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import Budget, Ledger

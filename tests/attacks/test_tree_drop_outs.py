@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hedgerow import Ledger
-from hedgerow.gate import Gate
+from hedgerow.coordinator.gate import Gate
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.accounting.paths import path_costs, priced_of, spent_on_paths
 from hedgerow.privacy.ledger.ledger import COORDINATOR

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hedgerow.coordinator import federation
+from hedgerow.coordinator.federation import Federation
 from hedgerow.data.tables import Rows
 from hedgerow.errors import SumFailed
-from hedgerow.federation import base
-from hedgerow.federation.base import Federation
 from hedgerow.federation.local import local_federation
 from hedgerow.protocol.masks import MaskKeys
 from hedgerow.testing import check_federation
@@ -34,13 +34,13 @@ def test_every_engine_gives_the_same_exact_sum(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_sum_that_forgets_a_party_is_found(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = base.add_modulo
+    right = federation.add_modulo
 
     def forgetful(vectors: Iterable[NDArray[np.uint64]]) -> NDArray[np.uint64]:
         all_of_them = list(vectors)
         return right(all_of_them[1:] if len(all_of_them) == 3 else all_of_them)
 
-    monkeypatch.setattr(base, "add_modulo", forgetful)
+    monkeypatch.setattr(federation, "add_modulo", forgetful)
     with pytest.raises((AssertionError, SumFailed)):
         check_federation(ENGINES[engine], MIXED, ROWS)
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.tables import rows_of
 from hedgerow.errors import LedgerError, PlanError
-from hedgerow.gate import Gate
 from hedgerow.growing.candidates import CANDIDATES
 from hedgerow.model.losses import TREE_UPDATES
 from hedgerow.presets import METHODS, method_named, plan_for

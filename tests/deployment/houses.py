@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from hedgerow.federation.base import Federation, Reply
+from hedgerow.coordinator.federation import Federation, Reply
+from hedgerow.coordinator.gate import Gate
 from hedgerow.federation.kit import Kit
 from hedgerow.federation.sockets import Unreachable, call
-from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import METHODS, plan_for
 from hedgerow.privacy.accounting.plan import Plan

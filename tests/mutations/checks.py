@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import Ledger, local_federation
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import PlanError
-from hedgerow.gate import Gate
 from hedgerow.growing.boost import _structure
 from hedgerow.growing.candidates import uniform
 from hedgerow.model.losses import loss_for

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow import gate
+from hedgerow.coordinator import gate
 from hedgerow.kernels import loops
 from hedgerow.model import losses
 from hedgerow.packing import canonical_json

@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 from hedgerow import Ledger, local_federation
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.errors import PlanError
-from hedgerow.gate import Gate
 from hedgerow.growing.cart import Cut, GrowingTree
 from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.paths import Paths, Priced

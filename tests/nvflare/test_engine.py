@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from hedgerow.coordinator.federation import Federation, PartiesLost, Reply, Total
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.tables import Rows
-from hedgerow.federation.base import Federation, PartiesLost, Reply, Total
 from hedgerow.federation.local import local_federation
 from hedgerow.federation.nvflare import delivery
 from hedgerow.federation.nvflare.engine import NvflareEngine
-from hedgerow.gate import Gate
 from hedgerow.growing.boost import grow
 from hedgerow.party.party import Party
 from hedgerow.presets import plan_for

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Label, Schema
 from hedgerow.data.tables import Rows
-from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.accounting.plan import Plan

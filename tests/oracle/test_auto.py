@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hedgerow.coordinator.federation import Federation
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Label, Schema
 from hedgerow.data.tables import Rows, rows_of
-from hedgerow.federation.base import Federation
-from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.party.running_scores import RunningScores
 from hedgerow.presets import method_named, plan_for

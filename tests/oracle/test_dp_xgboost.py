@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hedgerow.coordinator.federation import Federation, Total
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.binning import base_grid
 from hedgerow.data.rng import stream
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of
-from hedgerow.federation.base import Federation, Total
-from hedgerow.gate import Gate
 from hedgerow.growing.candidates import CANDIDATES
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from hedgerow import Ledger, local_federation
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.errors import SettingsError
-from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.losses import TREE_UPDATES
 from hedgerow.presets import METHODS, method_named, plan_for

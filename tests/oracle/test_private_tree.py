@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of
-from hedgerow.gate import Gate
 from hedgerow.growing.private_tree.rule import tree_cuts
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import method_named, plan_for

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hedgerow.coordinator.federation import Federation, Total
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.rng import stream
 from hedgerow.data.schema import Schema
 from hedgerow.estimators import PrivateBoostingClassifier
-from hedgerow.federation.base import Federation, Total
-from hedgerow.gate import Gate
 from hedgerow.growing.candidates import CANDIDATES
 from hedgerow.model.losses import TREE_UPDATES
 from hedgerow.privacy.ledger.reservation import Release

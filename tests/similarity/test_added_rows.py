@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from hedgerow import SimilarityBoostingClassifier, SimilarityMemory
+from hedgerow.coordinator.sessions import Conversation
 from hedgerow.data.tables import Rows
 from hedgerow.deployment.programs import program_factories
 from hedgerow.errors import FormatError, Refused, SettingsError
-from hedgerow.federation.exchanging import Conversation
 from hedgerow.federation.local import local_federation
 from hedgerow.packing import pack, unpack
 from hedgerow.privacy.ledger.ledger import Ledger

@@ -90,7 +90,9 @@ def test_one_mask_for_every_coordinate_is_found(monkeypatch: pytest.MonkeyPatch)
         return np.full_like(mask, mask[0])
 
     monkeypatch.setattr(MaskKeys, "mask", repeated)
-    monkeypatch.setattr("hedgerow.federation.base.add_modulo", lambda v: sum(v) * np.uint64(0))
+    monkeypatch.setattr(
+        "hedgerow.coordinator.federation.add_modulo", lambda v: sum(v) * np.uint64(0)
+    )
     assert not looks_uniform(messages_of(MANY)[1])
 
 

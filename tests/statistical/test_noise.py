@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.rng import stream
 from hedgerow.errors import PlanError
 from hedgerow.estimators import PrivateBoostingClassifier
-from hedgerow.gate import Gate
 from hedgerow.growing.candidates import CANDIDATES
 from hedgerow.growing.splits.totally_random import totally_random
 from hedgerow.privacy.accounting.plan import Wish, make_plan

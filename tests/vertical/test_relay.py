@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from hedgerow.coordinator.federation import RefusedBy
+from hedgerow.coordinator.sessions import Conversation
 from hedgerow.deployment.programs import program_factories
 from hedgerow.errors import HedgerowError, SettingsError
-from hedgerow.federation.base import RefusedBy
-from hedgerow.federation.exchanging import Conversation
 from hedgerow.federation.local import local_federation
 from hedgerow.packing import unpack
 from hedgerow.party.limits import Limits

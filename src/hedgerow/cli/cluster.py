@@ -14,8 +14,8 @@ from hedgerow.cli.screen import messages, tell
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
+    from hedgerow.coordinator.federation import Federation
     from hedgerow.data.schema import Schema
-    from hedgerow.federation.base import Federation
     from hedgerow.federation.dask.rows import ClusterRows
     from hedgerow.privacy.accounting.plan import Plan
     from hedgerow.privacy.ledger.ledger import Ledger

@@ -13,8 +13,8 @@ from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
     from hedgerow.cli.cluster import ClusterOptions
+    from hedgerow.coordinator.federation import Federation
     from hedgerow.data.schema import Schema
-    from hedgerow.federation.base import Federation
     from hedgerow.privacy.accounting.plan import Plan
     from hedgerow.privacy.ledger.ledger import Ledger
     from hedgerow.protocol.identity import Roster
@@ -168,8 +168,8 @@ class OtherHouses(_NothingStarted):
 
     @contextmanager
     def federation(self, schema: Schema, plan: Plan, ledger: Ledger) -> Iterator[Federation]:
+        from hedgerow.coordinator.federation import Federation
         from hedgerow.deployment.runs import recorded
-        from hedgerow.federation.base import Federation
         from hedgerow.federation.nvflare.engine import NvflareEngine
 
         reply, gone = self._patience.reply_seconds, self._patience.gone_seconds
@@ -185,7 +185,7 @@ class OtherHouses(_NothingStarted):
         self, schema: Schema, ledger: Ledger, programs: Mapping[str, ProgramFactory]
     ) -> Iterator[Federation]:
         """The parties, for a conversation without an epsilon; their programs are theirs."""
-        from hedgerow.federation.base import Federation
+        from hedgerow.coordinator.federation import Federation
         from hedgerow.federation.nvflare.engine import NvflareEngine
 
         reply, gone = self._patience.reply_seconds, self._patience.gone_seconds

@@ -139,7 +139,7 @@ def plan_text(made: Plan) -> str:
 
 def summary(made: Plan, schema: Schema, parties: int) -> dict[str, Any]:
     """The numbers of a plan; bytes by the names that `hedgerow train` counts them under."""
-    from hedgerow.traffic import OPENING_ROUNDS, traffic
+    from hedgerow.coordinator.traffic import OPENING_ROUNDS, traffic
 
     expected = traffic(made, schema, parties)
     later = 0 if made.rest is None else made.rest.coordinates

@@ -106,8 +106,8 @@ def _ask(
 ) -> tuple[Evaluation, Given]:
     from hedgerow.cli.files import write_text
     from hedgerow.cli.running import watching
+    from hedgerow.coordinator.gate import Gate
     from hedgerow.evaluation import evaluate
-    from hedgerow.gate import Gate
 
     with (
         parties.federation(model.schema, plan, ledger) as federation,

@@ -15,7 +15,7 @@ from hedgerow.errors import Interrupted
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-    from hedgerow.gate import Progress
+    from hedgerow.coordinator.gate import Progress
 
 log = logging.getLogger(__name__)
 _STOPPING = b"\nStopping after the current release. Press Ctrl-C again to stop at once.\n"

@@ -27,8 +27,8 @@ from hedgerow.cli.vertical_parties import heard
 from hedgerow.errors import HedgerowError, Refused, SettingsError
 
 if TYPE_CHECKING:
+    from hedgerow.coordinator.federation import Federation
     from hedgerow.data.schema import Schema
-    from hedgerow.federation.base import Federation
     from hedgerow.model.ensemble import Ensemble
     from hedgerow.privacy.ledger.ledger import Ledger
     from hedgerow.protocol.roles import Agreement, ProgramFactory, Shelf

@@ -14,8 +14,8 @@ from hedgerow.cli.screen import messages, results, table
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
+    from hedgerow.coordinator.federation import Federation
     from hedgerow.data.schema import Schema
-    from hedgerow.federation.base import Federation
     from hedgerow.privacy.ledger.ledger import Ledger
     from hedgerow.protocol.roles import Agreement
 
@@ -102,20 +102,20 @@ def converse(
     """Carry a conversation to its end; `reported` says how much further its reports bring it."""
     from rich.progress import Progress
 
+    from hedgerow.coordinator import sessions
     from hedgerow.deployment.programs import program_factories
-    from hedgerow.federation import exchanging
 
     console, steps = messages(), 0
     bar = Progress(console=console, transient=True, disable=not console.is_terminal)
     with bar, parties.talking(schema, ledger, program_factories()) as federation:
         task = bar.add_task(agreement.program, total=total)
 
-        def observe(found: exchanging.Reported) -> None:
+        def observe(found: sessions.Reported) -> None:
             nonlocal steps
             steps = found.step
             bar.advance(task, reported(found.reports))
 
-        talk = exchanging.Conversation(federation, agreement, ledger, observe, seconds)
+        talk = sessions.Conversation(federation, agreement, ledger, observe, seconds)
         reports = talk.run()
         facts = {"steps": steps, **_facts(agreement, ledger, federation)}
         return Talked(reports, federation.simulated, facts)

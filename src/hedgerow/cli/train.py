@@ -15,8 +15,8 @@ from hedgerow.cli.screen import print_json, results, show, size_text, table, tel
 from hedgerow.errors import HedgerowError, PlanError, SettingsError
 
 if TYPE_CHECKING:
+    from hedgerow.coordinator.federation import Federation
     from hedgerow.data.schema import Schema
-    from hedgerow.federation.base import Federation
     from hedgerow.model.ensemble import Ensemble
     from hedgerow.privacy.accounting.plan import Plan
     from hedgerow.privacy.ledger.ledger import Ledger
@@ -151,8 +151,8 @@ def _run(
     """Everything that can fail is tried before the first charge."""
     from hedgerow.cli.files import check_writable
     from hedgerow.cli.planning import settle_plan
+    from hedgerow.coordinator.gate import start_trees
     from hedgerow.data.schema import Schema
-    from hedgerow.gate import start_trees
     from hedgerow.privacy.ledger.ledger import Ledger
 
     with nothing_spent():
@@ -284,7 +284,7 @@ def _grow(
     start: Ensemble | None,
 ) -> tuple[Ensemble, dict[str, Any]]:
     from hedgerow.cli.running import watching
-    from hedgerow.gate import Gate
+    from hedgerow.coordinator.gate import Gate
     from hedgerow.presets import method_named
 
     with (

@@ -13,8 +13,8 @@ from hedgerow.cli.talking import further_settings, parties_for
 from hedgerow.errors import HedgerowError, Refused, SettingsError
 
 if TYPE_CHECKING:
+    from hedgerow.coordinator.federation import Federation
     from hedgerow.data.schema import Schema
-    from hedgerow.federation.base import Federation
     from hedgerow.privacy.ledger.ledger import Ledger
     from hedgerow.protocol.roles import Program, ProgramFactory, Shelf, Step
     from hedgerow.vertical.settings import VerticalSettings

@@ -8,11 +8,11 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError, SlotSpent
 from hedgerow.evaluation import many_classes, numbers, two_classes
 from hedgerow.evaluation.result import Evaluation, Findings
-from hedgerow.gate import Gate
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.accounting.plan import EVALUATION, Plan, Wish, make_plan
 from hedgerow.privacy.settings import Privacy, Settings

@@ -10,9 +10,9 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
+from hedgerow.coordinator.federation import Federation, Reply
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
-from hedgerow.federation.base import Federation, Reply
 from hedgerow.party.limits import Limits
 from hedgerow.party.party import Party
 from hedgerow.party.running_scores import Holding

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.binning import base_grid
 from hedgerow.data.rng import Generator, stream
 from hedgerow.data.schema import Schema
 from hedgerow.errors import PlanError, SettingsError, SlotSpent
-from hedgerow.gate import Gate
 from hedgerow.growing.candidates import Cuts, first_cuts, refine
 from hedgerow.growing.candidates.iterative_hessian import refined, refined_columns
 from hedgerow.growing.candidates.quantiles import quantiles

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from hedgerow.coordinator.traffic import Traffic, traffic
 from hedgerow.errors import FormatError, PlanError
 from hedgerow.evaluation.result import Evaluation
 from hedgerow.model.ensemble import Ensemble
@@ -14,7 +15,6 @@ from hedgerow.privacy.accounting.gaussian import mu_of
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.ledger.spending import budget_of, spending
-from hedgerow.traffic import Traffic, traffic
 
 _NAMES = {"batch of": "leaves", "level": "splits"}
 

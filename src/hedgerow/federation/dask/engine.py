@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hedgerow.coordinator.federation import Federation, Reply
 from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError
-from hedgerow.federation.base import Federation, Reply
 from hedgerow.federation.dask.rows import ClusterRows
 from hedgerow.federation.local import LocalEngine, local_federation
 from hedgerow.party.party import Party

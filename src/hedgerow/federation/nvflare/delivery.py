@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Collection, Mapping
 
-from hedgerow.federation.base import Reply
+from hedgerow.coordinator.federation import Reply
 from hedgerow.federation.nvflare.envelopes import Outcome, Round
 
 WAIT_SECONDS = 2.0  # a party that computes longer is asked again how it goes

@@ -14,8 +14,8 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from hedgerow.coordinator.federation import Reply
 from hedgerow.errors import HedgerowError, SettingsError
-from hedgerow.federation.base import Reply
 from hedgerow.federation.kit import Kit
 from hedgerow.federation.nvflare import check_installed, envelopes
 from hedgerow.federation.nvflare.delivery import Delivery

@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError, SlotSpent
-from hedgerow.gate import Gate
 from hedgerow.growing.auto.bins import bins_of, cell_cuts
 from hedgerow.growing.auto.calibration import SCORE_EDGES, recalibrate
 from hedgerow.growing.auto.mains import main_rounds

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.errors import SlotSpent
-from hedgerow.gate import Gate
 from hedgerow.growing.auto.bins import Bins
 from hedgerow.growing.auto.parts import Parts, structure_of
 from hedgerow.growing.auto.rule import Rule, rule_for

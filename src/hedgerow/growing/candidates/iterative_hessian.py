@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.binning import ColumnGrid, base_grid
 from hedgerow.data.schema import Numeric, Schema
 from hedgerow.errors import SlotSpent
-from hedgerow.gate import Gate
 from hedgerow.growing.candidates.base import Cuts
 from hedgerow.model.losses import loss_for
 from hedgerow.queries import ColumnHessians

@@ -12,8 +12,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.errors import SlotSpent
-from hedgerow.gate import Gate
 from hedgerow.growing.candidates.base import Cuts
 from hedgerow.queries import ColumnCounts
 

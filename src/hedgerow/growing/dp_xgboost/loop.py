@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.errors import PlanError, SlotSpent
-from hedgerow.gate import Gate
 from hedgerow.growing.candidates import Cuts, first_cuts
 from hedgerow.growing.candidates.quantiles import equal_mass
 from hedgerow.growing.dp_xgboost.rule import RETRY_SHARE, Shares, loss_of, price_of, rounds_of

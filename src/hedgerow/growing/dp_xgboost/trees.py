@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.binning import base_grid
-from hedgerow.gate import Gate
 from hedgerow.growing.candidates import Cuts
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.growing.dp_xgboost.rule import Shares, price_of

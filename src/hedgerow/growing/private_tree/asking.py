@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.errors import SlotSpent
-from hedgerow.gate import Gate
 from hedgerow.growing.candidates import Cuts
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.growing.private_tree.nodes import Node

@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.binning import base_grid
 from hedgerow.data.rng import stream
 from hedgerow.data.schema import Categorical
-from hedgerow.gate import Gate
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.growing.private_tree.asking import Asking, Found, Wanted
 from hedgerow.growing.private_tree.nodes import Measured, Node, Offer, impurity

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError
-from hedgerow.gate import Gate
 from hedgerow.growing.private_tree.growth import Growth
 from hedgerow.growing.private_tree.nodes import Node, Settled, settle
 from hedgerow.growing.private_tree.pruning import pruned

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.binning import base_grid
 from hedgerow.data.rng import Generator
 from hedgerow.data.schema import Categorical, Schema
-from hedgerow.gate import Gate
 from hedgerow.growing.candidates import Cuts
 from hedgerow.growing.cart import Cut, GrowingTree, member_set
 from hedgerow.model.losses import RowBound, loss_for

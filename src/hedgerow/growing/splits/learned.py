@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from hedgerow.coordinator.gate import Gate
 from hedgerow.data.rng import Generator
 from hedgerow.errors import SlotSpent
-from hedgerow.gate import Gate
 from hedgerow.growing.candidates import Cuts
 from hedgerow.growing.splits.growth import Growth, LearnedTree, Offer
 from hedgerow.growing.splits.histogram import histogram_offers

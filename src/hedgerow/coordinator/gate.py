@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.coordinator.federation import Federation, PartiesLost, RefusedBy, Total
 from hedgerow.data.schema import Schema
 from hedgerow.errors import PlanError, SlotSpent
 from hedgerow.failpoints import fail_point
-from hedgerow.federation.base import Federation, PartiesLost, RefusedBy, Total
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure, Statement
 from hedgerow.model.tree import Tree

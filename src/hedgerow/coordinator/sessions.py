@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.coordinator.federation import Federation, RefusedBy
 from hedgerow.errors import ExchangeFailed, FormatError
-from hedgerow.federation.base import Federation, RefusedBy
 from hedgerow.packing import pack, unpack
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
 from hedgerow.protocol import messages

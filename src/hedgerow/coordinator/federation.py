@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.coordinator.presence import Presence
+from hedgerow.coordinator.transport import Post
 from hedgerow.data.schema import Schema
 from hedgerow.errors import FormatError, HedgerowError, Refused, SumFailed
 from hedgerow.failpoints import fail_point
-from hedgerow.federation.post import Post
-from hedgerow.federation.presence import Presence
 from hedgerow.model.tree import Tree
 from hedgerow.party.limits import least_parties
 from hedgerow.privacy.accounting.plan import Plan

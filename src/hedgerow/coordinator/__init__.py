@@ -1,0 +1,1 @@
+"""Drives a run: the gate, the federation, who is present."""
