@@ -30,8 +30,8 @@ from hedgerow.coordinator.traffic import traffic
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.deployment.trying import Houses, parts_of
-from hedgerow.federation.local import local_federation
-from hedgerow.federation.nvflare.engine import NvflareEngine
+from hedgerow.engines.local import local_federation
+from hedgerow.engines.nvflare.engine import NvflareEngine
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy

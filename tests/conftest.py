@@ -17,7 +17,7 @@ from hedgerow.coordinator.federation import Federation
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema
 from hedgerow.data.tables import Rows, rows_of
-from hedgerow.federation.local import local_federation
+from hedgerow.engines.local import local_federation
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.accounting.plan import Plan

@@ -17,8 +17,8 @@ from hedgerow.advice.simulation import measured, metric_for, scaled
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Schema, Unit
 from hedgerow.data.tables import rows_of
+from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError
-from hedgerow.federation.local import local_federation
 from hedgerow.growing import boost
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy

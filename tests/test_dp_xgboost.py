@@ -13,8 +13,8 @@ from hedgerow.coordinator import gate as gate_module
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Label, Schema, Unit
 from hedgerow.data.tables import Rows, rows_of
+from hedgerow.engines.local import local_federation
 from hedgerow.errors import HedgerowError, LedgerError, PlanError, SettingsError
-from hedgerow.federation.local import local_federation
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.party.running_scores import RunningScores

@@ -242,7 +242,7 @@ def test_coordinator_and_parties_pay_beside_training(two: Ensemble) -> None:
 
 def test_limits_of_a_party_hold_for_evaluations(two: Ensemble) -> None:
     X, y = some_rows("two", 300)
-    from hedgerow.federation.local import local_federation
+    from hedgerow.engines.local import local_federation
 
     rows, privacy = rows_of(X, two.schema, y), Privacy(0.5, 1e-6)
     plan = evaluation_plan(two, privacy)

@@ -13,8 +13,8 @@ from hedgerow.coordinator.federation import Federation, RefusedBy, Reply
 from hedgerow.coordinator.sessions import Conversation
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
+from hedgerow.engines.local import local_federation
 from hedgerow.errors import ExchangeFailed, FormatError
-from hedgerow.federation.local import local_federation
 from hedgerow.model.statement import Disclosure
 from hedgerow.packing import pack, unpack
 from hedgerow.party.limits import Limits

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from hedgerow.coordinator.gate import Gate
+from hedgerow.engines.local import local_federation
 from hedgerow.errors import (
     BudgetExceeded,
     FormatError,
@@ -27,7 +28,6 @@ from hedgerow.errors import (
     PlanError,
     SlotSpent,
 )
-from hedgerow.federation.local import local_federation
 from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger

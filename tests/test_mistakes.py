@@ -22,7 +22,7 @@ from hedgerow.coordinator.federation import Federation
 from hedgerow.coordinator.gate import Progress
 from hedgerow.data.schema import Categorical, Label, Numeric, Schema
 from hedgerow.data.tables import rows_of
-from hedgerow.federation.local import local_federation
+from hedgerow.engines.local import local_federation
 from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import Budget, Ledger
 from tests.mistakes import FITS, GOOD, MISTAKES, PROMISE, TABLES, TRAIN, Fit, Mistake, X, Y
@@ -158,7 +158,7 @@ def test_exit_code_3_is_a_refusal(shell: Shell) -> None:
     def limited(*arguments: Any) -> Federation:
         return local_federation(*arguments, limits=low)
 
-    shell.patch.setattr("hedgerow.federation.local.local_federation", limited)
+    shell.patch.setattr("hedgerow.engines.local.local_federation", limited)
     code, message = shell.train()
     assert code == 3
     assert "a refused (over-limits): the plan exceeds the party's own limits" in message

@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from hedgerow.coordinator.gate import Gate
+from hedgerow.engines.local import local_federation
 from hedgerow.errors import BudgetExceeded, LedgerError, PlanError, Refused, SlotSpent
-from hedgerow.federation.local import local_federation
 from hedgerow.party.limits import Limits
 from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Plan

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hedgerow.federation import sockets
-from hedgerow.federation.sockets import Listener, Unreachable, call
+from hedgerow.engines import sockets
+from hedgerow.engines.sockets import Listener, Unreachable, call
 
 
 def test_a_message_of_any_length_comes_back_whole(tmp_path: Path) -> None:

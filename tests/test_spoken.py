@@ -12,8 +12,8 @@ import pytest
 
 from hedgerow.coordinator.federation import Reply
 from hedgerow.coordinator.gate import Gate
+from hedgerow.engines.local import LocalEngine, local_federation
 from hedgerow.errors import FormatError
-from hedgerow.federation.local import LocalEngine, local_federation
 from hedgerow.kernels.threads import use_threads
 from hedgerow.packing import pack, packed_size, unpack
 from hedgerow.party.running_scores import RunningScores

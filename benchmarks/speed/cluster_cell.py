@@ -17,10 +17,10 @@ from typing import Any
 import psutil
 
 from hedgerow.coordinator.gate import Gate
-from hedgerow.federation.dask.cluster import connected
-from hedgerow.federation.dask.engine import dask_federation
-from hedgerow.federation.dask.rows import ClusterRows
-from hedgerow.federation.dask.sources import ParquetFolder
+from hedgerow.engines.dask.cluster import connected
+from hedgerow.engines.dask.engine import dask_federation
+from hedgerow.engines.dask.rows import ClusterRows
+from hedgerow.engines.dask.sources import ParquetFolder
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy

@@ -27,7 +27,7 @@ _HOMES = {
     "VerticalBoostingClassifier": "hedgerow.vertical_estimators",
     "VerticalBoostingRegressor": "hedgerow.vertical_estimators",
     "evaluate_privately": "hedgerow.private_evaluation",
-    "local_federation": "hedgerow.federation.local",
+    "local_federation": "hedgerow.engines.local",
     "export_text": "hedgerow.readable",
     "plan_for": "hedgerow.presets",
     "plot_tree": "hedgerow.readable",
@@ -37,10 +37,10 @@ __all__ = [*sorted(_HOMES), "__version__"]
 if TYPE_CHECKING:
     from hedgerow.coordinator.federation import Federation as Federation
     from hedgerow.data.schema import Schema as Schema
+    from hedgerow.engines.local import local_federation as local_federation
     from hedgerow.estimators import PrivateBoostingClassifier as PrivateBoostingClassifier
     from hedgerow.estimators import PrivateBoostingRegressor as PrivateBoostingRegressor
     from hedgerow.evaluation import Evaluation as Evaluation
-    from hedgerow.federation.local import local_federation as local_federation
     from hedgerow.model.ensemble import Ensemble as Ensemble
     from hedgerow.model.statement import Statement as Statement
     from hedgerow.presets import plan_for as plan_for

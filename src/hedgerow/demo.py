@@ -28,7 +28,7 @@ from hedgerow.data.datasets import (
 from hedgerow.data.rng import stream
 from hedgerow.data.schema import Numeric, Schema
 from hedgerow.data.tables import Rows, rows_of
-from hedgerow.federation.local import local_federation
+from hedgerow.engines.local import local_federation
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.ledger.ledger import Ledger

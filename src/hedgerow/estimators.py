@@ -13,8 +13,8 @@ from hedgerow.coordinator.federation import Federation
 from hedgerow.coordinator.gate import Gate, Progress
 from hedgerow.data.schema import Schema, Value
 from hedgerow.data.tables import Rows, rows_of
+from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError
-from hedgerow.federation.local import local_federation
 from hedgerow.fitted import Fitted, FittedClassifier, FittedRegressor
 from hedgerow.inputs import check_fit, is_dask, is_named, split_rows
 from hedgerow.model.ensemble import Ensemble
@@ -65,8 +65,8 @@ class _PrivateBoosting(Fitted):
         return self._train(federation, plan, ledger, named=is_named(X))
 
     def _fit_on_cluster(self, X: Any, y: Any, parties: Any) -> Self:
-        from hedgerow.federation.dask.engine import dask_federation
-        from hedgerow.federation.dask.fitting import check_frames, cluster_rows
+        from hedgerow.engines.dask.engine import dask_federation
+        from hedgerow.engines.dask.fitting import check_frames, cluster_rows
 
         check_frames(X, y, parties, self.trust)
         schema = self._schema(X._meta, y)  # its columns, without a row

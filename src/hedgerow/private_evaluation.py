@@ -7,9 +7,9 @@ from typing import Any
 
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.tables import rows_of
+from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError
 from hedgerow.evaluation import Evaluation, evaluate, evaluation_plan
-from hedgerow.federation.local import local_federation
 from hedgerow.inputs import check_fit, split_rows
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import check_party_count

@@ -11,7 +11,7 @@ import numpy as np
 
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of
-from hedgerow.federation.local import LocalEngine
+from hedgerow.engines.local import LocalEngine
 from hedgerow.party.limits import Limits
 from hedgerow.party.party import Party
 from hedgerow.presets import plan_for

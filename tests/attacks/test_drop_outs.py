@@ -11,8 +11,8 @@ import pytest
 from hedgerow import Ledger, local_federation
 from hedgerow.coordinator.federation import Federation, Reply
 from hedgerow.coordinator.gate import Gate
+from hedgerow.engines.local import LocalEngine
 from hedgerow.errors import Refused, SumFailed
-from hedgerow.federation.local import LocalEngine
 from hedgerow.growing.boost import grow
 from hedgerow.party.party import Party
 from hedgerow.presets import method_named, plan_for

@@ -12,8 +12,8 @@ import pytest
 from hedgerow import Ledger
 from hedgerow.coordinator.federation import Reply
 from hedgerow.coordinator.gate import Gate
+from hedgerow.engines.local import LocalEngine
 from hedgerow.errors import FormatError, PlanError, SumFailed
-from hedgerow.federation.local import LocalEngine
 from hedgerow.growing.boost import grow
 from hedgerow.model.tree import single_leaf
 from hedgerow.packing import pack, unpack

@@ -12,8 +12,8 @@ from hedgerow.coordinator.federation import RefusedBy
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
+from hedgerow.engines.local import local_federation
 from hedgerow.evaluation import evaluate, evaluation_plan
-from hedgerow.federation.local import local_federation
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Statement
 from hedgerow.model.tree import single_leaf

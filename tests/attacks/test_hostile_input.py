@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from hedgerow.data.schema import Schema
 from hedgerow.data.schema_toml import read_schema
 from hedgerow.deployment.limits import read_limits
+from hedgerow.engines.site import read_card, read_roster
 from hedgerow.errors import HedgerowError
 from hedgerow.evaluation.result import Evaluation, Findings, Measure
-from hedgerow.federation.kit import read_card, read_roster
 from hedgerow.growing.boost import _structure
 from hedgerow.growing.candidates import uniform
 from hedgerow.model.ensemble import Ensemble

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from hedgerow.data.schema import Schema
-from hedgerow.federation.kit import Kit
+from hedgerow.engines.site import Kit
 from hedgerow.party.limits import Limits
 from hedgerow.party.party import Party
 from hedgerow.presets import plan_for

@@ -10,7 +10,7 @@ import pytest
 from hedgerow.coordinator.federation import Federation, RefusedBy
 from hedgerow.coordinator.sessions import Conversation
 from hedgerow.deployment.programs import program_factories
-from hedgerow.federation.local import local_federation
+from hedgerow.engines.local import local_federation
 from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import Budget, Ledger
 from hedgerow.privacy.ledger.spending import label_spending

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hedgerow.deployment.programs import program_factories
-from hedgerow.federation.local import local_federation
+from hedgerow.engines.local import local_federation
 from hedgerow.packing import pack, unpack
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol import messages

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hedgerow.engines.local import local_federation
 from hedgerow.errors import LedgerError, PlanError
-from hedgerow.federation.local import local_federation
 from hedgerow.growing.cart import GrowingTree
 from hedgerow.party.party import Party
 from hedgerow.privacy.accounting.plan import Plan, Slot

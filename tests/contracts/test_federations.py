@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from hedgerow.coordinator import federation
 from hedgerow.coordinator.federation import Federation
 from hedgerow.data.tables import Rows
+from hedgerow.engines.local import local_federation
 from hedgerow.errors import SumFailed
-from hedgerow.federation.local import local_federation
 from hedgerow.protocol.masks import MaskKeys
 from hedgerow.testing import check_federation
 from tests.conftest import MIXED, mixed_rows, mixed_table

@@ -24,7 +24,7 @@ def one() -> int:
 
 def many() -> None:
     """Commands as lines of JSON from stdin; their exit codes to stdout, -9 if one was killed."""
-    import hedgerow.federation.local
+    import hedgerow.engines.local
     import hedgerow.growing.auto.loop
     import hedgerow.growing.boost
     import hedgerow.kernels

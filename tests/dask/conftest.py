@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from distributed import Client, LocalCluster
 from distributed.security import Security
 
-from hedgerow.federation.dask.cluster import Tls, connected
+from hedgerow.engines.dask.cluster import Tls, connected
 from tests.conftest import MIXED, Table, mixed_table
 
 N_ROWS, N_FILES = 900, 6

@@ -127,7 +127,7 @@ def test_a_bad_partition_spends_nothing(started: Started, folder: Path, tmp_path
 def test_what_cannot_be_is_refused_before_a_cluster_starts(
     words: tuple[str, ...], told: str, folder: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("hedgerow.federation.dask.cluster.LocalCluster", None)
+    monkeypatch.setattr("hedgerow.engines.dask.cluster.LocalCluster", None)
     said = refused(command(folder, tmp_path / "m.hedge", *words))
     assert told in said
     assert "othing was" in said

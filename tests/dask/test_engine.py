@@ -20,13 +20,13 @@ from hedgerow.coordinator.federation import Federation
 from hedgerow.coordinator.gate import Gate, Progress
 from hedgerow.data.schema import Schema, Unit
 from hedgerow.data.tables import Rows, rows_of
+from hedgerow.engines.dask import cluster, partitions, rows
+from hedgerow.engines.dask.cluster import WorkersLost
+from hedgerow.engines.dask.engine import dask_federation
+from hedgerow.engines.dask.rows import ClusterRows
+from hedgerow.engines.dask.sources import ParquetFolder, Source
+from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError, SumFailed, TableError
-from hedgerow.federation.dask import cluster, partitions, rows
-from hedgerow.federation.dask.cluster import WorkersLost
-from hedgerow.federation.dask.engine import dask_federation
-from hedgerow.federation.dask.rows import ClusterRows
-from hedgerow.federation.dask.sources import ParquetFolder, Source
-from hedgerow.federation.local import local_federation
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import METHODS, method_named, plan_for
 from hedgerow.privacy.accounting.plan import Plan

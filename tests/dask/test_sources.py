@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from hedgerow.data.tables import rows_of
+from hedgerow.engines.dask import sources
+from hedgerow.engines.dask.sources import RowGroups, row_groups
 from hedgerow.errors import TableError
-from hedgerow.federation.dask import sources
-from hedgerow.federation.dask.sources import RowGroups, row_groups
 from tests.conftest import MIXED, Table, mixed_rows, mixed_table
 
 NAMES = [*MIXED.names, MIXED.label.name]

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from hedgerow.coordinator.federation import Federation, Reply
 from hedgerow.coordinator.gate import Gate
-from hedgerow.federation.kit import Kit
-from hedgerow.federation.sockets import Unreachable, call
+from hedgerow.engines.site import Kit
+from hedgerow.engines.sockets import Unreachable, call
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.presets import METHODS, plan_for
 from hedgerow.privacy.accounting.plan import Plan

@@ -15,9 +15,9 @@ from hedgerow.cli.party import party_app
 from hedgerow.deployment.board import Board
 from hedgerow.deployment.desk import Desk, ask_desk, log_of
 from hedgerow.deployment.plans import LONGEST_PLAN, MOST_PENDING, PlanFolder, plan_in_words
+from hedgerow.engines.site import Kit
+from hedgerow.engines.sockets import Listener
 from hedgerow.errors import HedgerowError, LedgerError, SettingsError
-from hedgerow.federation.kit import Kit
-from hedgerow.federation.sockets import Listener
 from hedgerow.party.limits import Event, Limits
 from hedgerow.party.party import Party
 from hedgerow.privacy.ledger.ledger import Budget, Ledger

@@ -16,8 +16,8 @@ from hedgerow.cli.runs import runs
 from hedgerow.deployment.board import Board
 from hedgerow.deployment.plans import PlanFolder, plan_in_words
 from hedgerow.deployment.runs import recorded
+from hedgerow.engines.site import Kit
 from hedgerow.errors import HedgerowError
-from hedgerow.federation.kit import Kit
 from hedgerow.party.limits import Event, Limits
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from hedgerow.federation.kit import Kit
+from hedgerow.engines.site import Kit
 
 KINDS = ("own process", "engine's parent", "engine's job")
 

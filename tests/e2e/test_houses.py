@@ -19,7 +19,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.deployment.desk import ask_desk
 from hedgerow.deployment.limits import default_limits_text
 from hedgerow.deployment.trying import Houses, hedgerow
-from hedgerow.federation.kit import Kit
+from hedgerow.engines.site import Kit
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import Ledger

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hedgerow.federation.nvflare.engine import NvflareEngine
+from hedgerow.engines.nvflare.engine import NvflareEngine
 from tests.nvflare.houses import Houses
 
 

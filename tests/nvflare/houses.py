@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hedgerow.federation.kit import Kit
-from hedgerow.federation.nvflare.engine import NvflareEngine
-from hedgerow.federation.nvflare.jobs import Jobs
-from hedgerow.federation.nvflare.processes import EngineProcess
-from hedgerow.federation.nvflare.provision import new_federation
-from hedgerow.federation.sockets import Listener
+from hedgerow.engines.nvflare.engine import NvflareEngine
+from hedgerow.engines.nvflare.jobs import Jobs
+from hedgerow.engines.nvflare.processes import EngineProcess
+from hedgerow.engines.nvflare.provision import new_federation
+from hedgerow.engines.site import Kit
+from hedgerow.engines.sockets import Listener
 
 NAMES = ("p0", "p1", "p2", "p3", "p4")
 STRANGER = "mallory"  # has a certificate; what it runs is up to a test

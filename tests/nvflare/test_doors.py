@@ -16,15 +16,15 @@ from nvflare.fuel.f3.cellnet.core_cell import CoreCell
 from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey as Header
 
 import nvflare
+from hedgerow.engines.nvflare import doors, room
+from hedgerow.engines.nvflare.doors import refusal
+from hedgerow.engines.nvflare.fence import Fence, enclose
+from hedgerow.engines.nvflare.hardening import ADMIN, JOB_FILES
+from hedgerow.engines.nvflare.launcher import JobDeployer, is_our_job
+from hedgerow.engines.nvflare.provision import new_federation
+from hedgerow.engines.nvflare.tether import start_tethered
+from hedgerow.engines.site import Kit
 from hedgerow.errors import HedgerowError, SettingsError
-from hedgerow.federation.kit import Kit
-from hedgerow.federation.nvflare import doors, room
-from hedgerow.federation.nvflare.doors import refusal
-from hedgerow.federation.nvflare.fence import Fence, enclose
-from hedgerow.federation.nvflare.hardening import ADMIN, JOB_FILES
-from hedgerow.federation.nvflare.launcher import JobDeployer, is_our_job
-from hedgerow.federation.nvflare.provision import new_federation
-from hedgerow.federation.nvflare.tether import start_tethered
 from tests.nvflare.houses import free_port
 
 JOB = "0f6c7e0a-3c5b-4c0e-9f0b-1d2e3f405162"
@@ -154,7 +154,7 @@ def test_another_nvflare_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_jobs_have_no_other_names(tmp_path: Path) -> None:
     script = (
         "import sys\n"
-        "from hedgerow.federation.nvflare import doors\n"
+        "from hedgerow.engines.nvflare import doors\n"
         "from nvflare.apis.workspace import Workspace\n"
         "doors.close_doors()\n"
         "print(Workspace._check_job_id(sys.argv[1]))\n"

@@ -14,9 +14,9 @@ import pytest
 from hedgerow.coordinator.federation import Federation, PartiesLost, Reply, Total
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.tables import Rows
-from hedgerow.federation.local import local_federation
-from hedgerow.federation.nvflare import delivery
-from hedgerow.federation.nvflare.engine import NvflareEngine
+from hedgerow.engines.local import local_federation
+from hedgerow.engines.nvflare import delivery
+from hedgerow.engines.nvflare.engine import NvflareEngine
 from hedgerow.growing.boost import grow
 from hedgerow.party.party import Party
 from hedgerow.presets import plan_for

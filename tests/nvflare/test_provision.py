@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from cryptography import x509
 
+from hedgerow.engines.nvflare.provision import add_party, new_federation, renew
+from hedgerow.engines.nvflare.room import make_room
+from hedgerow.engines.site import Kit
 from hedgerow.errors import SettingsError
-from hedgerow.federation.kit import Kit
-from hedgerow.federation.nvflare.provision import add_party, new_federation, renew
-from hedgerow.federation.nvflare.room import make_room
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_no_role_may_bring_code_or_use_a_shell(made: dict[str, Path]) -> None:
 
 
 def test_only_our_carriers_may_run(made: dict[str, Path]) -> None:
-    ours = "hedgerow.federation.nvflare"
+    ours = "hedgerow.engines.nvflare"
     for name, path in made.items():
         values = read(make_room(Kit.open(path)) / "local" / "resources.json")
         end = "CoordinatorCarrier" if name == "coordinator" else "PartyCarrier"

@@ -19,14 +19,14 @@ from zipfile import ZipFile
 import psutil
 import pytest
 
+from hedgerow.engines.nvflare.engine import NvflareEngine
+from hedgerow.engines.nvflare.hardening import JOB_FILES, PARTY_CARRIER
+from hedgerow.engines.nvflare.jobs import write_job
+from hedgerow.engines.nvflare.processes import EngineProcess
+from hedgerow.engines.nvflare.provision import new_federation
+from hedgerow.engines.nvflare.room import make_room
+from hedgerow.engines.site import Kit
 from hedgerow.errors import HedgerowError, SettingsError
-from hedgerow.federation.kit import Kit
-from hedgerow.federation.nvflare.engine import NvflareEngine
-from hedgerow.federation.nvflare.hardening import JOB_FILES, PARTY_CARRIER
-from hedgerow.federation.nvflare.jobs import write_job
-from hedgerow.federation.nvflare.processes import EngineProcess
-from hedgerow.federation.nvflare.provision import new_federation
-from hedgerow.federation.nvflare.room import make_room
 from tests.nvflare import strangers
 from tests.nvflare.houses import Houses, free_port, is_alive
 
@@ -267,7 +267,7 @@ def test_a_party_cannot_drive_the_engine(houses: Houses) -> None:
 def test_a_child_dies_with_the_process_that_started_it() -> None:
     script = (
         "import os, time, sys, threading\n"
-        "from hedgerow.federation.nvflare.tether import start_tethered\n"
+        "from hedgerow.engines.nvflare.tether import start_tethered\n"
         "words = ['-c', 'import time; time.sleep(60)']\n"
         "def start(): print(start_tethered(words, os.environ).pid)\n"
         "t = threading.Thread(target=start); t.start(); t.join()\n"

@@ -13,8 +13,8 @@ from hedgerow import SimilarityBoostingClassifier, SimilarityMemory
 from hedgerow.coordinator.sessions import Conversation
 from hedgerow.data.tables import Rows
 from hedgerow.deployment.programs import program_factories
+from hedgerow.engines.local import local_federation
 from hedgerow.errors import FormatError, Refused, SettingsError
-from hedgerow.federation.local import local_federation
 from hedgerow.packing import pack, unpack
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol.roles import MemoryShelf

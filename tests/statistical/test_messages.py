@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hedgerow.data.tables import Rows
-from hedgerow.federation.local import LocalEngine
+from hedgerow.engines.local import LocalEngine
 from hedgerow.packing import unpack
 from hedgerow.privacy.accounting.plan import Wish, make_plan
 from hedgerow.privacy.ledger.ledger import Ledger

@@ -9,8 +9,8 @@ import pytest
 from hedgerow.coordinator.federation import RefusedBy
 from hedgerow.coordinator.sessions import Conversation
 from hedgerow.deployment.programs import program_factories
+from hedgerow.engines.local import local_federation
 from hedgerow.errors import HedgerowError, SettingsError
-from hedgerow.federation.local import local_federation
 from hedgerow.packing import unpack
 from hedgerow.party.limits import Limits
 from hedgerow.presets import plan_for

@@ -17,9 +17,9 @@ from hedgerow.advice.expected import Facts
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.rng import Generator, stream
 from hedgerow.data.tables import Rows
+from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError
 from hedgerow.evaluation.smoothing import rising
-from hedgerow.federation.local import local_federation
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.party.running_scores import RunningScores
 from hedgerow.presets import method_named, plan_for

@@ -16,7 +16,7 @@ from hedgerow.errors import SettingsError
 if TYPE_CHECKING:
     from hedgerow.coordinator.federation import Federation
     from hedgerow.data.schema import Schema
-    from hedgerow.federation.dask.rows import ClusterRows
+    from hedgerow.engines.dask.rows import ClusterRows
     from hedgerow.privacy.accounting.plan import Plan
     from hedgerow.privacy.ledger.ledger import Ledger
 
@@ -99,9 +99,9 @@ class OnCluster:
 
     def check(self, schema: Schema) -> None:
         """Read the whole table on the cluster: what does not fit is found before a charge."""
-        from hedgerow.federation.dask.cluster import Tls, connected
-        from hedgerow.federation.dask.rows import ClusterRows
-        from hedgerow.federation.dask.sources import ParquetFolder
+        from hedgerow.engines.dask.cluster import Tls, connected
+        from hedgerow.engines.dask.rows import ClusterRows
+        from hedgerow.engines.dask.sources import ParquetFolder
 
         to, tls = self._cluster, None
         if to.scheduler and "tls://" not in to.scheduler and not to.scheduler.startswith(_HERE):
@@ -128,7 +128,7 @@ class OnCluster:
 def _engine() -> Any:
     """The engine's module, if Dask is installed."""
     try:
-        from hedgerow.federation.dask import engine
+        from hedgerow.engines.dask import engine
     except ImportError as error:
         raise SettingsError(
             f"--engine dask needs Dask, and importing it failed ({error}); install it with "

@@ -17,8 +17,8 @@ KitArgument = Annotated[Path, typer.Argument(metavar="KIT", help="The coordinato
 
 def start(kit: KitArgument, verbose: options.Verbose = False) -> None:
     """Let parties connect. Runs in the foreground until Ctrl-C; `hedgerow train` uses it."""
-    from hedgerow.federation.kit import Kit
-    from hedgerow.federation.nvflare.processes import EngineProcess
+    from hedgerow.engines.nvflare.processes import EngineProcess
+    from hedgerow.engines.site import Kit
     from hedgerow.protocol.identity import fingerprint
 
     house = Kit.open(kit, "coordinator")
@@ -36,7 +36,7 @@ def start(kit: KitArgument, verbose: options.Verbose = False) -> None:
 
 def key(kit: KitArgument, json: options.Json = False) -> None:
     """Show the coordinator's fingerprint and write its key card; makes a missing key."""
-    from hedgerow.federation.kit import Kit
+    from hedgerow.engines.site import Kit
     from hedgerow.protocol.identity import fingerprint
 
     house = Kit.open(kit, "coordinator")

@@ -13,7 +13,7 @@ from hedgerow.cli.screen import print_json, results, show, table, tell
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
-    from hedgerow.federation.kit import Kit
+    from hedgerow.engines.site import Kit
     from hedgerow.protocol.identity import Roster
 
 KitArgument = Annotated[Path, typer.Argument(metavar="KIT", help="The folder of a kit.")]
@@ -35,7 +35,7 @@ def new(
     json: options.Json = False,
 ) -> None:
     """Make a kit for the coordinator and one for every party, each with its archive."""
-    from hedgerow.federation.nvflare.provision import new_federation
+    from hedgerow.engines.nvflare.provision import new_federation
 
     host, port = address_of(coordinator)
     folder = out or Path(name)
@@ -62,7 +62,7 @@ def add(
     json: options.Json = False,
 ) -> None:
     """Make the kit of one more party; every house then pins a new roster."""
-    from hedgerow.federation.nvflare.provision import add_party
+    from hedgerow.engines.nvflare.provision import add_party
 
     made = add_party(folder, party)
     if json:
@@ -76,7 +76,7 @@ def add(
 
 def renew(folder: FolderArgument, json: options.Json = False) -> None:
     """Make new transport certificates for every house, as archives to unpack over the kits."""
-    from hedgerow.federation.nvflare.provision import renew as renewed
+    from hedgerow.engines.nvflare.provision import renew as renewed
 
     made = renewed(folder)
     if json:
@@ -136,7 +136,7 @@ def pin(
     Every house pins the same roster. Compare the fingerprints with their owners by telephone first.
     """
     from hedgerow.deployment.roster import check_usable, collect, people, roster_fingerprint
-    from hedgerow.federation.kit import Kit, read_card, read_roster, roster_text, write_file
+    from hedgerow.engines.site import Kit, read_card, read_roster, roster_text, write_file
 
     house = Kit.open(kit)
     if (roster is None) == (not cards):

@@ -96,7 +96,7 @@ class TablesHere(_NothingStarted):
 
     @contextmanager
     def federation(self, schema: Schema, plan: Plan, ledger: Ledger) -> Iterator[Federation]:
-        from hedgerow.federation.local import local_federation
+        from hedgerow.engines.local import local_federation
 
         asked = plan.privacy
         yield local_federation(
@@ -108,7 +108,7 @@ class TablesHere(_NothingStarted):
         self, schema: Schema, ledger: Ledger, programs: Mapping[str, ProgramFactory]
     ) -> Iterator[Federation]:
         """The parties, for a conversation without an epsilon."""
-        from hedgerow.federation.local import local_federation
+        from hedgerow.engines.local import local_federation
 
         yield local_federation(self._tables, schema, ledger, trust="coordinator", programs=programs)
 
@@ -125,7 +125,7 @@ class OtherHouses(_NothingStarted):
     """Parties behind NVFlare: their roster is pinned in the coordinator's kit."""
 
     def __init__(self, kit: Path | None, data: Sequence[str], patience: Patience) -> None:
-        from hedgerow.federation.kit import Kit
+        from hedgerow.engines.site import Kit
 
         if kit is None:
             raise SettingsError("--engine nvflare needs --kit: the coordinator's kit")
@@ -170,7 +170,7 @@ class OtherHouses(_NothingStarted):
     def federation(self, schema: Schema, plan: Plan, ledger: Ledger) -> Iterator[Federation]:
         from hedgerow.coordinator.federation import Federation
         from hedgerow.deployment.runs import recorded
-        from hedgerow.federation.nvflare.engine import NvflareEngine
+        from hedgerow.engines.nvflare.engine import NvflareEngine
 
         reply, gone = self._patience.reply_seconds, self._patience.gone_seconds
         with (
@@ -186,7 +186,7 @@ class OtherHouses(_NothingStarted):
     ) -> Iterator[Federation]:
         """The parties, for a conversation without an epsilon; their programs are theirs."""
         from hedgerow.coordinator.federation import Federation
-        from hedgerow.federation.nvflare.engine import NvflareEngine
+        from hedgerow.engines.nvflare.engine import NvflareEngine
 
         reply, gone = self._patience.reply_seconds, self._patience.gone_seconds
         kit, roster = self._kit, self._roster

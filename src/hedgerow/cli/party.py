@@ -15,7 +15,7 @@ from hedgerow.errors import SettingsError
 if TYPE_CHECKING:
     from hedgerow.deployment.party_process import PartyProcess
     from hedgerow.deployment.start import Start
-    from hedgerow.federation.kit import Kit
+    from hedgerow.engines.site import Kit
     from hedgerow.party.limits import Limits
 
 KitArgument = Annotated[Path, typer.Argument(metavar="KIT", help="The party's kit.")]
@@ -81,7 +81,7 @@ def process_for(
     from hedgerow.deployment.board import Board
     from hedgerow.deployment.party_process import PartyProcess, nvflare_child
     from hedgerow.deployment.start import Start
-    from hedgerow.federation.kit import Kit
+    from hedgerow.engines.site import Kit
 
     house = Kit.open(kit, "party")
     begin = Start.remembered(house).updated(data, schema, limits, id_column, some_columns)
@@ -237,7 +237,7 @@ def approve(
 
 def key(kit: KitArgument, json: options.Json = False) -> None:
     """Show the party's fingerprint, and write its key card; makes the key if there is none."""
-    from hedgerow.federation.kit import Kit
+    from hedgerow.engines.site import Kit
     from hedgerow.protocol.identity import fingerprint
 
     house = Kit.open(kit, "party")
@@ -251,7 +251,7 @@ def key(kit: KitArgument, json: options.Json = False) -> None:
 
 def _house(kit: Path, limits: Path | None = None) -> tuple[Kit, Start, Limits]:
     from hedgerow.deployment.start import Start
-    from hedgerow.federation.kit import Kit
+    from hedgerow.engines.site import Kit
 
     house = Kit.open(kit, "party")
     begin = Start.remembered(house).updated(None, None, limits)
@@ -261,7 +261,7 @@ def _house(kit: Path, limits: Path | None = None) -> tuple[Kit, Start, Limits]:
 def _write_limits(kit: Path, limits: Path | None) -> None:
     from hedgerow.deployment.limits import default_limits_text
     from hedgerow.deployment.plans import write_private
-    from hedgerow.federation.kit import Kit
+    from hedgerow.engines.site import Kit
 
     house = Kit.open(kit, "party")
     file = limits or house.folder / "limits.toml"

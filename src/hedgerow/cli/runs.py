@@ -19,7 +19,7 @@ def runs(
     """List runs: running, finished, stopped or refused, with the reason."""
     from hedgerow.deployment.plans import cell
     from hedgerow.deployment.runs import list_runs
-    from hedgerow.federation.kit import Kit
+    from hedgerow.engines.site import Kit
 
     found = list_runs(Kit.open(kit, "coordinator"))
     if json:

@@ -65,7 +65,7 @@ class _KeepingTables(TablesHere):
         self, schema: Schema, ledger: Ledger, programs: Mapping[str, ProgramFactory]
     ) -> Iterator[Federation]:
         from hedgerow.deployment.shelf import FolderShelf
-        from hedgerow.federation.local import local_federation
+        from hedgerow.engines.local import local_federation
 
         shelves: dict[str, Shelf] = {}
         if self.folder is not None:

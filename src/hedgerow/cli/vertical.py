@@ -217,7 +217,7 @@ def collect(
 ) -> None:
     """Write predictions that the active party's house has kept as CSV."""
     from hedgerow.deployment.shelf import FolderShelf
-    from hedgerow.federation.kit import Kit
+    from hedgerow.engines.site import Kit
 
     check_writable(out)
     rows = _write_predictions(FolderShelf.of(Kit.open(kit, "party")), run, out)

@@ -51,7 +51,7 @@ class SharesHere(TablesHere):
         self, schema: Schema, ledger: Ledger, programs: Mapping[str, ProgramFactory]
     ) -> Iterator[Federation]:
         from hedgerow.deployment.shelf import FolderShelf
-        from hedgerow.federation.local import local_federation
+        from hedgerow.engines.local import local_federation
 
         assert self.folder is not None
         shelves: dict[str, Shelf] = {name: FolderShelf(self.folder / name) for name in self.names}

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hedgerow.deployment.plans import PlanFolder, plan_in_words
+from hedgerow.engines.site import Kit
+from hedgerow.engines.sockets import Unreachable, call
 from hedgerow.errors import HedgerowError, PlanError
-from hedgerow.federation.kit import Kit
-from hedgerow.federation.sockets import Unreachable, call
 from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import Budget, Ledger, Line
 from hedgerow.privacy.ledger.spending import Ceiling

@@ -13,8 +13,8 @@ import tomli_w
 
 from hedgerow.deployment.plans import write_private
 from hedgerow.deployment.start import FILE as START
+from hedgerow.engines.site import Kit
 from hedgerow.errors import FormatError, LedgerError, SettingsError
-from hedgerow.federation.kit import Kit
 from hedgerow.privacy.ledger.ledger import Ledger
 
 FILE = "last-line.toml"

@@ -21,9 +21,9 @@ from hedgerow.deployment.plans import PlanFolder
 from hedgerow.deployment.programs import program_factories
 from hedgerow.deployment.shelf import FolderShelf
 from hedgerow.deployment.start import Start, check_limits, record_limits
+from hedgerow.engines.site import Kit
+from hedgerow.engines.sockets import Listener
 from hedgerow.errors import HedgerowError, SettingsError
-from hedgerow.federation.kit import Kit
-from hedgerow.federation.sockets import Listener
 from hedgerow.party.limits import Event, Limits, least_parties
 from hedgerow.party.party import Party
 from hedgerow.privacy.ledger.ledger import Ledger
@@ -48,7 +48,7 @@ class Child(Protocol):
 
 def nvflare_child(kit: Kit) -> Child:
     """NVFlare's process of this kit."""
-    from hedgerow.federation.nvflare.processes import EngineProcess
+    from hedgerow.engines.nvflare.processes import EngineProcess
 
     return EngineProcess(kit)
 

@@ -12,8 +12,8 @@ from typing import Any
 import tomli_w
 from rich.text import Text
 
+from hedgerow.engines.site import Kit
 from hedgerow.errors import HedgerowError, SettingsError
-from hedgerow.federation.kit import Kit
 from hedgerow.privacy.accounting.plan import Plan
 
 log = logging.getLogger(__name__)

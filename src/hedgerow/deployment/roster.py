@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hedgerow.engines.site import COORDINATOR, Card, Kit
 from hedgerow.errors import SettingsError
-from hedgerow.federation.kit import COORDINATOR, Card, Kit
 from hedgerow.packing import digest
 from hedgerow.party.limits import least_parties
 from hedgerow.protocol.identity import Roster, fingerprint

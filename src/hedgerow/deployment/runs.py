@@ -14,8 +14,8 @@ from pathlib import Path
 
 import tomli_w
 
+from hedgerow.engines.site import Kit, write_file
 from hedgerow.errors import HedgerowError, Refused
-from hedgerow.federation.kit import Kit, write_file
 from hedgerow.privacy.accounting.plan import Plan
 
 STATES = ("running", "finished", "stopped", "refused")

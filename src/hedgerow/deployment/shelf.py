@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from hedgerow.deployment.plans import write_private
+from hedgerow.engines.site import Kit
 from hedgerow.errors import FormatError
-from hedgerow.federation.kit import Kit
 
 _NAME = re.compile(r"[a-z0-9-]{1,80}")
 

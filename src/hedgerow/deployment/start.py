@@ -12,8 +12,8 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of, share_of
 from hedgerow.deployment.limits import InForce, default_limits_text, in_force, read_text
 from hedgerow.deployment.plans import write_private
+from hedgerow.engines.site import Kit
 from hedgerow.errors import FormatError, SettingsError
-from hedgerow.federation.kit import Kit
 from hedgerow.privacy.ledger.ledger import Ledger
 
 SOURCES = ("default", "kit", "named")  # of limits; one further left does not replace the others

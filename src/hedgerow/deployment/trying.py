@@ -19,9 +19,9 @@ import numpy as np
 
 from hedgerow.data.schema import Schema
 from hedgerow.deployment.roster import collect
+from hedgerow.engines.site import COORDINATOR, Kit, read_card
+from hedgerow.engines.sockets import Unreachable, call
 from hedgerow.errors import HedgerowError, SettingsError
-from hedgerow.federation.kit import COORDINATOR, Kit, read_card
-from hedgerow.federation.sockets import Unreachable, call
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.verify import verify
 
@@ -189,7 +189,7 @@ class Houses:
         further: Sequence[str] = (),
     ) -> Houses:
         """Provision kits in `folder` and pin one roster everywhere; nothing is started yet."""
-        from hedgerow.federation.nvflare.provision import new_federation
+        from hedgerow.engines.nvflare.provision import new_federation
 
         made = new_federation(folder / "kits", "trial", "localhost", free_port(), sorted(tables))
         kits = {name: Kit.open(path) for name, path in made.items()}

@@ -12,11 +12,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from hedgerow.engines.nvflare.envelopes import HELLO
+from hedgerow.engines.nvflare.hardening import ADMIN, JOB_FILES
+from hedgerow.engines.site import Kit
+from hedgerow.engines.sockets import Unreachable, call
 from hedgerow.errors import HedgerowError
-from hedgerow.federation.kit import Kit
-from hedgerow.federation.nvflare.envelopes import HELLO
-from hedgerow.federation.nvflare.hardening import ADMIN, JOB_FILES
-from hedgerow.federation.sockets import Unreachable, call
 
 log = logging.getLogger(__name__)
 _APP = "carriers"

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 from hedgerow.data.readers import Stream, parquet_stream, readable
 from hedgerow.data.schema import Schema
+from hedgerow.engines.dask.cluster import Cluster, ClusterLost, WorkersLost
 from hedgerow.errors import TableError
-from hedgerow.federation.dask.cluster import Cluster, ClusterLost, WorkersLost
 
 ROWS = 1 << 20  # of a partition, about: more row groups are not put into one
 _ENDINGS = (".parquet", ".pq")

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 from distributed import Future
 
+from hedgerow.engines.dask import partitions
+from hedgerow.engines.dask.cluster import Cluster, ClusterLost, WorkersLost
+from hedgerow.engines.dask.sources import Source
 from hedgerow.errors import SettingsError, SumFailed, TableError
-from hedgerow.federation.dask import partitions
-from hedgerow.federation.dask.cluster import Cluster, ClusterLost, WorkersLost
-from hedgerow.federation.dask.sources import Source
 
 _UNDER_WAY = 2  # partitions that are read at once, for each thread of the cluster
 Observe = Callable[[int, int], None]  # partitions read, of how many

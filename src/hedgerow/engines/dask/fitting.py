@@ -9,11 +9,11 @@ from typing import Any
 from distributed import default_client
 
 from hedgerow.data.schema import Schema
+from hedgerow.engines.dask.cluster import connected
+from hedgerow.engines.dask.engine import check_trust
+from hedgerow.engines.dask.rows import ClusterRows
+from hedgerow.engines.dask.sources import DaskFrame
 from hedgerow.errors import SettingsError, TableError
-from hedgerow.federation.dask.cluster import connected
-from hedgerow.federation.dask.engine import check_trust
-from hedgerow.federation.dask.rows import ClusterRows
-from hedgerow.federation.dask.sources import DaskFrame
 
 
 def check_frames(X: Any, y: Any, parties: Any, trust: str | None) -> None:

@@ -14,9 +14,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from hedgerow.engines.nvflare.hardening import settings
+from hedgerow.engines.site import Kit
 from hedgerow.errors import SettingsError
-from hedgerow.federation.kit import Kit
-from hedgerow.federation.nvflare.hardening import settings
 
 ROOM = "engine"
 TEMPORARY = "tmp"

@@ -16,12 +16,12 @@ from distributed import Client
 from numpy.typing import NDArray
 
 from hedgerow.data.schema import Schema
+from hedgerow.engines.dask import partitions
+from hedgerow.engines.dask.cluster import Cluster, ClusterLost, WorkersLost
+from hedgerow.engines.dask.partitions import Answer
+from hedgerow.engines.dask.placing import Observe, Placement, read_table
+from hedgerow.engines.dask.sources import Source
 from hedgerow.errors import SettingsError
-from hedgerow.federation.dask import partitions
-from hedgerow.federation.dask.cluster import Cluster, ClusterLost, WorkersLost
-from hedgerow.federation.dask.partitions import Answer
-from hedgerow.federation.dask.placing import Observe, Placement, read_table
-from hedgerow.federation.dask.sources import Source
 from hedgerow.model.losses import loss_for
 from hedgerow.model.tree import Tree, check_trees
 from hedgerow.packing import pack

@@ -39,9 +39,9 @@ from nvflare.utils.job_launcher_utils import (
     get_server_job_args,
 )
 
-from hedgerow.federation.nvflare import doors
-from hedgerow.federation.nvflare.hardening import JOB_FILES, SNAPSHOTS_FOLDER
-from hedgerow.federation.nvflare.tether import start_tethered
+from hedgerow.engines.nvflare import doors
+from hedgerow.engines.nvflare.hardening import JOB_FILES, SNAPSHOTS_FOLDER
+from hedgerow.engines.nvflare.tether import start_tethered
 
 _SIGNATURES = (NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_FILE)
 _PARTY_FILE = "config/config_fed_client.json"

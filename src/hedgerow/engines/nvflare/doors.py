@@ -1,6 +1,6 @@
 """Which messages NVFlare's processes of a house take: those that carrying bytes needs, no others.
 
-`python -m hedgerow.federation.nvflare.doors MODULE ...` runs one of NVFlare's own programs with
+`python -m hedgerow.engines.nvflare.doors MODULE ...` runs one of NVFlare's own programs with
 closed doors. Left to itself, NVFlare 2.9 asks for rights only if the sender's own headers say so,
 relays messages between parties, and has requests that read and delete files or stop processes; so
 whoever reaches a house would own the account that it runs under. What is changed, by assignment:
@@ -32,10 +32,10 @@ from nvflare.fuel.f3.streaming.stream_const import (
 )
 from nvflare.fuel.f3.streaming.stream_const import StreamHeaderKey as StreamHeader
 
+from hedgerow.engines.nvflare.hardening import ADMIN, AUX_TOPIC
 from hedgerow.errors import HedgerowError
-from hedgerow.federation.nvflare.hardening import ADMIN, AUX_TOPIC
 
-log = logging.getLogger("hedgerow.federation.nvflare.doors")
+log = logging.getLogger("hedgerow.engines.nvflare.doors")
 VERSION = "2.9."
 JOB_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PROGRAMS = (

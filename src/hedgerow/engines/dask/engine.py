@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from hedgerow.coordinator.federation import Federation, Reply
 from hedgerow.data.schema import Schema
+from hedgerow.engines.dask.rows import ClusterRows
+from hedgerow.engines.local import LocalEngine, local_federation
 from hedgerow.errors import SettingsError
-from hedgerow.federation.dask.rows import ClusterRows
-from hedgerow.federation.local import LocalEngine, local_federation
 from hedgerow.party.party import Party
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy

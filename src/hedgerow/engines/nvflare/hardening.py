@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-_HERE = "hedgerow.federation.nvflare"
+_HERE = "hedgerow.engines.nvflare"
 COORDINATOR_CARRIER = f"{_HERE}.carriers.CoordinatorCarrier"
 PARTY_CARRIER = f"{_HERE}.carriers.PartyCarrier"
 JOBS_FOLDER, SNAPSHOTS_FOLDER = "jobs", "snapshots"  # where the coordinator's NVFlare runs

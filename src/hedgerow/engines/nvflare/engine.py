@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from hedgerow.coordinator.federation import Reply
+from hedgerow.engines.nvflare import check_installed, envelopes
+from hedgerow.engines.nvflare.delivery import Delivery
+from hedgerow.engines.nvflare.envelopes import Outcome, Round
+from hedgerow.engines.nvflare.jobs import JobEnded, Jobs, NoCoordinator, NotRunning
+from hedgerow.engines.site import Kit
+from hedgerow.engines.sockets import Unreachable, call
 from hedgerow.errors import HedgerowError, SettingsError
-from hedgerow.federation.kit import Kit
-from hedgerow.federation.nvflare import check_installed, envelopes
-from hedgerow.federation.nvflare.delivery import Delivery
-from hedgerow.federation.nvflare.envelopes import Outcome, Round
-from hedgerow.federation.nvflare.jobs import JobEnded, Jobs, NoCoordinator, NotRunning
-from hedgerow.federation.sockets import Unreachable, call
 from hedgerow.protocol.identity import check_names
 
 log = logging.getLogger(__name__)

@@ -73,7 +73,7 @@ def connected(
                 processes=True,
                 dashboard_address="127.0.0.1:0",  # a free port of this machine alone
                 security=True,
-                preload=["hedgerow.federation.dask.deaf"],
+                preload=["hedgerow.engines.dask.ignore_interrupts"],
                 silence_logs=logging.CRITICAL,
             ) as local,
             Client(local, set_as_default=False) as client,

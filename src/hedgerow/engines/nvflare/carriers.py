@@ -24,12 +24,12 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 from nvflare.apis.workspace import Workspace
 
-from hedgerow.federation.kit import Kit
-from hedgerow.federation.nvflare import envelopes
-from hedgerow.federation.nvflare.envelopes import Outcome, Round
-from hedgerow.federation.nvflare.hardening import AUX_TOPIC
-from hedgerow.federation.nvflare.room import kit_of_room
-from hedgerow.federation.sockets import Listener, Unreachable, call
+from hedgerow.engines.nvflare import envelopes
+from hedgerow.engines.nvflare.envelopes import Outcome, Round
+from hedgerow.engines.nvflare.hardening import AUX_TOPIC
+from hedgerow.engines.nvflare.room import kit_of_room
+from hedgerow.engines.site import Kit
+from hedgerow.engines.sockets import Listener, Unreachable, call
 
 log = logging.getLogger(__name__)
 ABANDONED_SECONDS = 20.0  # without an engine, after which the job ends itself

@@ -12,20 +12,20 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+from hedgerow.engines.nvflare import check_installed
+from hedgerow.engines.nvflare.fence import Fence
+from hedgerow.engines.nvflare.hardening import JOBS_FOLDER
+from hedgerow.engines.nvflare.room import TEMPORARY, make_room
+from hedgerow.engines.nvflare.tether import start_tethered
+from hedgerow.engines.site import Kit
 from hedgerow.errors import HedgerowError
-from hedgerow.federation.kit import Kit
-from hedgerow.federation.nvflare import check_installed
-from hedgerow.federation.nvflare.fence import Fence
-from hedgerow.federation.nvflare.hardening import JOBS_FOLDER
-from hedgerow.federation.nvflare.room import TEMPORARY, make_room
-from hedgerow.federation.nvflare.tether import start_tethered
 
 log = logging.getLogger(__name__)
 STOP_SECONDS = 5.0  # between asking a process to end and killing it
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
 STEADY_SECONDS = 120.0  # whoever ran this long starts again without a pause
-_DOORS = "hedgerow.federation.nvflare.doors"
+_DOORS = "hedgerow.engines.nvflare.doors"
 _PARENTS = {
     "coordinator": ("nvflare.private.fed.app.server.server_train", "fed_server.json"),
     "party": ("nvflare.private.fed.app.client.client_train", "fed_client.json"),

@@ -19,10 +19,10 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from hedgerow.engines.nvflare import check_installed
+from hedgerow.engines.nvflare.hardening import ADMIN
+from hedgerow.engines.site import COORDINATOR, Kit
 from hedgerow.errors import HedgerowError, SettingsError
-from hedgerow.federation.kit import COORDINATOR, Kit
-from hedgerow.federation.nvflare import check_installed
-from hedgerow.federation.nvflare.hardening import ADMIN
 from hedgerow.protocol.identity import NAME, check_names
 
 _HOST = re.compile(r"(?=.{1,63}$)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9-]+)*")

@@ -1,6 +1,6 @@
 """Run a Python module so that it dies with the process that started it (Linux).
 
-`python -m hedgerow.federation.nvflare.tether PARENT FENCE -m some.module ...` asks the kernel for
+`python -m hedgerow.engines.nvflare.tether PARENT FENCE -m some.module ...` asks the kernel for
 SIGKILL at the parent's death, checks that the parent still lives, puts itself behind the fence (see
 `fence.py`) unless that is "null", and becomes the module.
 """
@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import IO
 
-from hedgerow.federation.nvflare.fence import Fence, enclose
+from hedgerow.engines.nvflare.fence import Fence, enclose
 
 _SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 # The kernel means the thread that started the child, so all are started by one that stays.

@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Mapping
 
 from hedgerow.coordinator.federation import Reply
-from hedgerow.federation.nvflare.envelopes import Outcome, Round
+from hedgerow.engines.nvflare.envelopes import Outcome, Round
 
 WAIT_SECONDS = 2.0  # a party that computes longer is asked again how it goes
 GRACE_SECONDS = 3.0  # without progress, after which a party counts as not reached in a round

@@ -1,0 +1,1 @@
+"""What carries messages: one process, NVFlare, Dask."""

@@ -1,1 +1,0 @@
-"""Parties that sum: `base` over any engine, `local` for one process."""
