@@ -24,12 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fedxgboost.cells import DEPTH, RATE, TREES, Cell, folder, settings_of, table
-from hedgerow.data.binning import base_grid
-from hedgerow.data.rng import Generator, stream
-from hedgerow.data.schema import Categorical, Schema
-from hedgerow.data.tables import Rows
-from hedgerow.model.routing import routes_of
-from hedgerow.vertical.audit import (
+from hedgerow.audit.fedxgboost import (
     AuditSettings,
     SeenSplit,
     column_figures,
@@ -37,7 +32,12 @@ from hedgerow.vertical.audit import (
     matrix_figures,
     split_matrix,
 )
-from hedgerow.vertical.audit_matrices import answer, labels_from_answers, null_vectors
+from hedgerow.audit.fedxgboost_matrices import answer, labels_from_answers, null_vectors
+from hedgerow.data.binning import base_grid
+from hedgerow.data.rng import Generator, stream
+from hedgerow.data.schema import Categorical, Schema
+from hedgerow.data.tables import Rows
+from hedgerow.model.routing import routes_of
 from hedgerow.vertical.model import Part, SharedTree
 from hedgerow.vertical.run import train
 from hedgerow.vertical_estimators import shares_of

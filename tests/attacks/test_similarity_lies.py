@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hedgerow.audit.simfl import narrowing
 from hedgerow.errors import FormatError
 from hedgerow.protocol.roles import delivered
 from hedgerow.similarity import letters as post
-from hedgerow.similarity.audit import narrowing
 from hedgerow.similarity.boosting import Grower
 from hedgerow.similarity.hashing import hash_family
 from hedgerow.similarity.run import agreement_for, similarity_program

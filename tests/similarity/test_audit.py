@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from hedgerow.audit.simfl import _Unknowns, lone_rows, narrowing
 from hedgerow.data.binning import base_grid
-from hedgerow.similarity.audit import _Unknowns, lone_rows, narrowing
 from hedgerow.similarity.hashing import code_values, hash_family
 from hedgerow.similarity.neighbours import Neighbours, Pair
 from tests.similarity.tables import mixed_rows, numbers

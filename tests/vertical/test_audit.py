@@ -9,26 +9,20 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from hedgerow.data.rng import stream
-from hedgerow.errors import FormatError
-from hedgerow.privacy.noise import randomisers
-from hedgerow.privacy.noise.mechanisms import perturb
-from hedgerow.privacy.noise.randomisers import MECHANISMS, Duchi, Laplace, Piecewise
-from hedgerow.testing import seeded
-from hedgerow.vertical.audit import AuditSettings, audit_table, drawn_splits, split_matrix
-from hedgerow.vertical.audit_columns import (
+from hedgerow.audit.fedxgboost import AuditSettings, audit_table, drawn_splits, split_matrix
+from hedgerow.audit.fedxgboost_columns import (
     SeenSplit,
     instance_spaces,
     order_of_cuts,
     places_between_cuts,
 )
-from hedgerow.vertical.audit_kernels import (
+from hedgerow.audit.fedxgboost_kernels import (
     beside,
     bins_from_kernel,
     fewest_ones,
     labels_from_kernel,
 )
-from hedgerow.vertical.audit_labels import (
+from hedgerow.audit.fedxgboost_labels import (
     guess_from_noisy,
     guessed_from_noisy,
     guessed_from_plain,
@@ -37,7 +31,7 @@ from hedgerow.vertical.audit_labels import (
     log_chances,
     most_accurate,
 )
-from hedgerow.vertical.audit_matrices import (
+from hedgerow.audit.fedxgboost_matrices import (
     answer,
     columns_used,
     labels_from_answers,
@@ -46,6 +40,12 @@ from hedgerow.vertical.audit_matrices import (
     recovered,
     together,
 )
+from hedgerow.data.rng import stream
+from hedgerow.errors import FormatError
+from hedgerow.privacy.noise import randomisers
+from hedgerow.privacy.noise.mechanisms import perturb
+from hedgerow.privacy.noise.randomisers import MECHANISMS, Duchi, Laplace, Piecewise
+from hedgerow.testing import seeded
 from hedgerow.vertical.settings import PROTECTIONS, VerticalSettings
 from hedgerow.vertical.statements import disclosures
 from tests.statistical.test_local import piecewise_table

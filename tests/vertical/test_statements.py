@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hedgerow import VerticalBoostingClassifier
+from hedgerow.audit.fedxgboost_labels import most_accurate
 from hedgerow.errors import SettingsError
-from hedgerow.vertical.audit_labels import most_accurate
 from hedgerow.vertical.run import agreement_for
 from hedgerow.vertical.statements import disclosures, statement_for
 from tests.vertical.tables import schema_of, settings

@@ -18,7 +18,7 @@ from hedgerow.similarity.program import SimilarityProgram
 from hedgerow.similarity.settings import SimilaritySettings
 
 PROGRAM = "simfl"  # as limits of parties name it
-MEASURED = "hedgerow.similarity.audit"
+MEASURED = "hedgerow.audit.simfl"
 _REASON = (
     "It was trained without differential privacy: parties saw hashes and gradient sums of each "
     "other's rows, and the trees hold exact values."

@@ -18,8 +18,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.audit.fedxgboost_matrices import NOTHING_LEFT, Recovered, null_vectors
 from hedgerow.data.rng import Generator
-from hedgerow.vertical.audit_matrices import NOTHING_LEFT, Recovered, null_vectors
 
 TRIES = 10
 Ints = NDArray[np.int64]

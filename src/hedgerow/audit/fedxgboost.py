@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.data.rng import Generator, stream
-from hedgerow.errors import FormatError
-from hedgerow.privacy.noise.randomisers import MECHANISMS
-from hedgerow.vertical.audit_columns import SeenSplit, instance_spaces
-from hedgerow.vertical.audit_kernels import bins_from_kernel, labels_from_kernel
-from hedgerow.vertical.audit_labels import (
+from hedgerow.audit.fedxgboost_columns import SeenSplit, instance_spaces
+from hedgerow.audit.fedxgboost_kernels import bins_from_kernel, labels_from_kernel
+from hedgerow.audit.fedxgboost_labels import (
     guessed_from_noisy,
     guessed_from_plain,
     guessed_from_randomised,
     labels_from_gradients,
 )
-from hedgerow.vertical.audit_matrices import Recovered, labels_from_answers, recover_splits
+from hedgerow.audit.fedxgboost_matrices import Recovered, labels_from_answers, recover_splits
+from hedgerow.data.rng import Generator, stream
+from hedgerow.errors import FormatError
+from hedgerow.privacy.noise.randomisers import MECHANISMS
 
 __all__ = [  # attacks by the names that statements give as what measured a disclosure
     "AuditSettings",
