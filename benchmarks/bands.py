@@ -30,7 +30,7 @@ from hedgerow.data.datasets import HOSPITAL_SCHEMA, hospital_tables, joined
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.engines.local import local_federation
 from hedgerow.explain import BAND, Shape, explain
-from hedgerow.presets import method_named, plan_for
+from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off

@@ -32,7 +32,7 @@ from hedgerow.data.tables import rows_of
 from hedgerow.deployment.trying import Houses, parts_of
 from hedgerow.engines.local import local_federation
 from hedgerow.engines.nvflare.engine import NvflareEngine
-from hedgerow.presets import method_named, plan_for
+from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 

@@ -37,9 +37,9 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.rng import Generator, stream
 from hedgerow.data.schema import Categorical, Schema
 from hedgerow.data.tables import Rows
+from hedgerow.methods.fedxgboost.model import Part, SharedTree
+from hedgerow.methods.fedxgboost.run import train
 from hedgerow.model.routing import routes_of
-from hedgerow.vertical.model import Part, SharedTree
-from hedgerow.vertical.run import train
 from hedgerow.vertical_estimators import shares_of
 
 RESULT = Path(__file__).resolve().parent / "results" / "vertical_audit.json"

@@ -19,7 +19,7 @@ from hedgerow.data.schema import Schema, Unit
 from hedgerow.data.tables import rows_of
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError
-from hedgerow.growing import boost
+from hedgerow.methods.maddock import boosting
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 
@@ -56,7 +56,7 @@ def test_the_expected_error_of_a_leaf_is_that_of_real_noise() -> None:
         plan = replace(given.plan(privacy), seed=3, run=f"r{repeat}")
         ledger = Ledger.in_memory()
         federation = local_federation({"all": table}, SCHEMA, ledger)
-        weights.append(boost.grow(Gate(federation, plan, ledger)).trees[-1].values[:, 0])
+        weights.append(boosting.grow(Gate(federation, plan, ledger)).trees[-1].values[:, 0])
     found = expected_error(given, given.plan(privacy))
     assert found is not None
     sizes = np.bincount(_leaves(weights[0], plan, X), minlength=4) / n
@@ -66,12 +66,12 @@ def test_the_expected_error_of_a_leaf_is_that_of_real_noise() -> None:
 
 def _leaves(values: np.ndarray, plan: object, X: np.ndarray) -> np.ndarray:
     """The leaf of every row, told apart by giving leaves their own number as value."""
-    from hedgerow.growing.candidates import first_cuts
+    from hedgerow.methods.maddock.candidates import first_cuts
     from hedgerow.model.ensemble import Ensemble
     from hedgerow.model.statement import Statement
     from hedgerow.model.tree import Tree
 
-    structure = boost._structure(SCHEMA, plan, first_cuts(SCHEMA, plan.settings), 0)  # type: ignore[attr-defined,arg-type]
+    structure = boosting._structure(SCHEMA, plan, first_cuts(SCHEMA, plan.settings), 0)  # type: ignore[attr-defined,arg-type]
     tree = Tree(structure, np.arange(len(values), dtype=np.float32)[:, None])
     model = Ensemble((tree,), SCHEMA, Statement("none", 0, 0, "coordinator"))
     return model.decision_function(X)[:, 0].astype(np.int64)

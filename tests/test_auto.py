@@ -20,15 +20,24 @@ from hedgerow.data.rng import stream
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.errors import SettingsError, SlotSpent
-from hedgerow.growing.auto import rule_for
-from hedgerow.growing.auto.bins import Bins, bins_of, cell_cuts, equal_mass
-from hedgerow.growing.auto.calibration import SCORE_EDGES, recalibrate
-from hedgerow.growing.auto.designs import plain
-from hedgerow.growing.auto.evidence import said_by_numbers
-from hedgerow.growing.auto.mains import INTERCEPT_STEP, MOST_SHIFT, _Average
-from hedgerow.growing.auto.parts import Cut, Parts, structure_of
-from hedgerow.growing.auto.rule import SEVERAL, balance
-from hedgerow.growing.auto.start import (
+from hedgerow.kernels import cells
+from hedgerow.methods.auto import rule_for
+from hedgerow.methods.auto.bins import Bins, bins_of, cell_cuts, equal_mass
+from hedgerow.methods.auto.calibration import SCORE_EDGES, recalibrate
+from hedgerow.methods.auto.evidence import said_by_numbers
+from hedgerow.methods.auto.interaction_tables import TAUS as TABLE_TAUS
+from hedgerow.methods.auto.interaction_tables import (
+    Spread,
+    Tables,
+    leading,
+    line_factor,
+    overlap,
+    weigh,
+)
+from hedgerow.methods.auto.main_effects import INTERCEPT_STEP, MOST_SHIFT, _Average
+from hedgerow.methods.auto.parts import Cut, Parts, structure_of
+from hedgerow.methods.auto.rule import SEVERAL, balance
+from hedgerow.methods.auto.start import (
     Counted,
     Known,
     centre_and_spread,
@@ -38,12 +47,10 @@ from hedgerow.growing.auto.start import (
     even_counts,
     known_classes,
 )
-from hedgerow.growing.auto.tables import TAUS as TABLE_TAUS
-from hedgerow.growing.auto.tables import Spread, Tables, leading, line_factor, overlap, weigh
-from hedgerow.kernels import cells
+from hedgerow.methods.auto.strategies import plain
+from hedgerow.methods.registry import plan_for
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Tree
-from hedgerow.presets import plan_for
 from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.queries import n_bins_of
 from tests.conftest import MIXED, mixed_table

@@ -11,10 +11,10 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.errors import PlanError, SettingsError
-from hedgerow.growing.boost import wishes
-from hedgerow.growing.candidates import CANDIDATES, refine
-from hedgerow.growing.candidates.quantiles import equal_mass
-from hedgerow.growing.splits.totally_random import columns_to_cut
+from hedgerow.methods.maddock.boosting import wishes
+from hedgerow.methods.maddock.candidates import CANDIDATES, refine
+from hedgerow.methods.maddock.candidates.quantiles import equal_mass
+from hedgerow.methods.maddock.splits.totally_random import columns_to_cut
 from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.queries import ColumnCounts, ColumnHessians
 from hedgerow.testing import seeded

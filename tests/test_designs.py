@@ -13,7 +13,18 @@ from scipy.optimize import minimize
 
 from hedgerow.data.binning import base_grid
 from hedgerow.errors import FormatError
-from hedgerow.growing.auto.designs import (
+from hedgerow.methods.auto.evidence import (
+    Evidence,
+    nothing,
+    pooled,
+    product,
+    said_by_bins,
+    said_by_numbers,
+)
+from hedgerow.methods.auto.main_effects import _mixes
+from hedgerow.methods.auto.priors import kernels_of
+from hedgerow.methods.auto.smoothing import smooth
+from hedgerow.methods.auto.strategies import (
     _patterns,
     _water,
     design_for,
@@ -22,17 +33,6 @@ from hedgerow.growing.auto.designs import (
     loud_patterns,
     plain,
 )
-from hedgerow.growing.auto.evidence import (
-    Evidence,
-    nothing,
-    pooled,
-    product,
-    said_by_bins,
-    said_by_numbers,
-)
-from hedgerow.growing.auto.mains import _mixes
-from hedgerow.growing.auto.priors import kernels_of
-from hedgerow.growing.auto.smoothing import smooth
 from hedgerow.packing import pack, unpack
 from hedgerow.queries import NO_TREES, ColumnSums, n_bins_of, query_bytes, query_from_bytes
 from hedgerow.queries.strategy import (

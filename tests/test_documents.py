@@ -23,10 +23,10 @@ from hedgerow import kernels
 from hedgerow.cli.app import app
 from hedgerow.data.schema import Schema
 from hedgerow.failpoints import FAIL_POINTS
+from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.model.losses import TREE_UPDATES, Logistic, Softmax, Squared
 from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.protocol.messages import REFUSALS
-from hedgerow.vertical.settings import VerticalSettings
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "hedgerow"

@@ -15,10 +15,10 @@ from hedgerow.data.schema import Label, Schema, Unit
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import HedgerowError, LedgerError, PlanError, SettingsError
-from hedgerow.growing.cart import GrowingTree
+from hedgerow.methods.maddock.growing_tree import GrowingTree
+from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.party.running_scores import RunningScores
-from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.accounting.paths import Priced, priced_of, spent_on_paths
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger

@@ -10,8 +10,8 @@ import pytest
 from hedgerow.data.binning import base_grid
 from hedgerow.data.rng import stream
 from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema
-from hedgerow.growing.candidates import CANDIDATES
-from hedgerow.growing.splits.totally_random import totally_random
+from hedgerow.methods.maddock.candidates import CANDIDATES
+from hedgerow.methods.maddock.splits.totally_random import totally_random
 from hedgerow.model.tree import Structure
 from tests.conftest import MIXED
 

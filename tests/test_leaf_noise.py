@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from hedgerow.errors import FormatError
-from hedgerow.growing.auto.tables import TAUS, weigh
-from hedgerow.growing.leaves import (
+from hedgerow.methods.auto.interaction_tables import TAUS, weigh
+from hedgerow.methods.maddock.leaves import (
     average_deviations,
     average_values,
     covers,

@@ -28,7 +28,7 @@ from hedgerow.errors import (
     PlanError,
     SlotSpent,
 )
-from hedgerow.presets import plan_for
+from hedgerow.methods.registry import plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger
 from hedgerow.privacy.ledger.refusals import MOST, Refusals

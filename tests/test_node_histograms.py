@@ -10,7 +10,7 @@ import pytest
 from hedgerow import kernels
 from hedgerow.data.binning import base_grid
 from hedgerow.data.tables import Rows
-from hedgerow.growing.cart import Cut, GrowingTree
+from hedgerow.methods.maddock.growing_tree import Cut, GrowingTree
 from hedgerow.queries import NO_TREES, NodeHistograms, node_histograms
 from hedgerow.queries.cuts import n_bins_of
 from tests.conftest import MIXED, mixed_rows, mixed_table

@@ -18,9 +18,9 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.errors import SettingsError
-from hedgerow.growing.candidates.not_private import exact_cuts
+from hedgerow.methods.maddock.candidates.not_private import exact_cuts
+from hedgerow.methods.registry import method_named, plan_for, with_exact_cuts
 from hedgerow.model.files import read_model
-from hedgerow.presets import method_named, plan_for, with_exact_cuts
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy, Settings

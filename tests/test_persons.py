@@ -18,9 +18,9 @@ from hedgerow.data.persons import PersonCounts, Places, places_of, rows_per_pers
 from hedgerow.data.schema import Label, Schema, Unit
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import SchemaError, TableError
+from hedgerow.methods.registry import plan_for
 from hedgerow.model.losses import TREE_UPDATES
 from hedgerow.party.party import Party
-from hedgerow.presets import plan_for
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import QUERIES, LabelSums, SumQuery

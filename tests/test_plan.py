@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hedgerow.errors import FormatError, HedgerowError, PlanError, SettingsError
-from hedgerow.presets import METHODS, method_named, plan_for
+from hedgerow.methods.registry import METHODS, method_named, plan_for
 from hedgerow.privacy.accounting.gaussian import EXACT_LIMIT
 from hedgerow.privacy.accounting.plan import Plan, Slot, Wish, make_plan
 from hedgerow.privacy.settings import Privacy, Settings

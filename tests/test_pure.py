@@ -12,8 +12,8 @@ import pytest
 from scipy.stats import norm
 
 from hedgerow.errors import BudgetExceeded, FormatError, LedgerError, PlanError, SettingsError
+from hedgerow.methods.registry import plan_for
 from hedgerow.model.tree import single_leaf
-from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.gaussian import delta_of, epsilon_of
 from hedgerow.privacy.accounting.paths import Paths, Priced, path_costs, spent_on_paths
 from hedgerow.privacy.accounting.plan import Plan

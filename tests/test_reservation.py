@@ -10,8 +10,8 @@ import pytest
 from hedgerow.coordinator.gate import Gate
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import BudgetExceeded, LedgerError, PlanError, Refused, SlotSpent
+from hedgerow.methods.registry import plan_for
 from hedgerow.party.limits import Limits
-from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Budget, Ledger
 from hedgerow.privacy.ledger.reservation import Reservation

@@ -13,7 +13,7 @@ from dp_accounting.pld.privacy_loss_distribution import from_randomized_response
 from numpy.typing import NDArray
 
 from hedgerow.errors import PlanError
-from hedgerow.presets import plan_for
+from hedgerow.methods.registry import plan_for
 from hedgerow.privacy.accounting import pure
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.accounting.pure import (

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hedgerow import kernels
 from hedgerow.data.binning import Codes, base_grid, gather_codes
 from hedgerow.data.schema import Categorical, Label, Numeric, Schema
-from hedgerow.growing.cart import Cut, GrowingTree
+from hedgerow.methods.maddock.growing_tree import Cut, GrowingTree
 from hedgerow.model import pieces, routing
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Structure, member_words, single_leaf

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from hedgerow import kernels
 from hedgerow.data.rng import stream
-from hedgerow.growing.candidates import uniform
-from hedgerow.growing.splits.totally_random import totally_random
+from hedgerow.methods.maddock.candidates import uniform
+from hedgerow.methods.maddock.splits.totally_random import totally_random
 from hedgerow.model.routing import Routes
 from hedgerow.model.tree import Tree
 from hedgerow.party.running_scores import RunningScores

@@ -13,10 +13,10 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from scipy.linalg import null_space
 
-from hedgerow.growing.auto.deviations import smooth_deviation
-from hedgerow.growing.auto.evidence import Evidence
-from hedgerow.growing.auto.priors import ROUGH, TAUS, kernels_of, prior
-from hedgerow.growing.auto.smoothing import (
+from hedgerow.methods.auto.deviations import smooth_deviation
+from hedgerow.methods.auto.evidence import Evidence
+from hedgerow.methods.auto.priors import ROUGH, TAUS, kernels_of, prior
+from hedgerow.methods.auto.smoothing import (
     column_weights,
     directed,
     smooth,

@@ -14,7 +14,7 @@ from hedgerow.data.binning import base_grid, gather_codes
 from hedgerow.data.schema import Label, Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
-from hedgerow.growing.cart import GrowingTree
+from hedgerow.methods.maddock.growing_tree import GrowingTree
 from hedgerow.queries import NO_TREES, LeafAverages, SplitChoices, leaf_averages, split_choices
 from hedgerow.queries.gradients import Gradients
 from hedgerow.testing import check_neighbours, check_query

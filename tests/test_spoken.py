@@ -15,9 +15,9 @@ from hedgerow.coordinator.gate import Gate
 from hedgerow.engines.local import LocalEngine, local_federation
 from hedgerow.errors import FormatError
 from hedgerow.kernels.threads import use_threads
+from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.packing import pack, packed_size, unpack
 from hedgerow.party.running_scores import RunningScores
-from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol import messages

@@ -19,7 +19,7 @@ from hedgerow.coordinator.traffic import OPENING_ROUNDS, Traffic, traffic
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import PlanError
-from hedgerow.presets import METHODS, Method, method_named, plan_for
+from hedgerow.methods.registry import METHODS, Method, method_named, plan_for
 from hedgerow.privacy.accounting.plan import Plan, Slot
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy

@@ -18,7 +18,7 @@ from hedgerow.data.rng import stream
 from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal
 from hedgerow.errors import SchemaError, SettingsError
 from hedgerow.estimators import PrivateBoostingClassifier
-from hedgerow.growing.private_tree.nodes import Measured, settle
+from hedgerow.methods.private_tree.nodes import Measured, settle
 from hedgerow.privacy.accounting.paths import path_costs
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.ledger.reservation import Release

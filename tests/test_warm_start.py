@@ -16,8 +16,8 @@ from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, Schema
 from hedgerow.coordinator.gate import Gate, start_trees
 from hedgerow.data.tables import rows_of
 from hedgerow.errors import HedgerowError, PlanError, SettingsError
+from hedgerow.methods.registry import plan_for
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.presets import plan_for
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off

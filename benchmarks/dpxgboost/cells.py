@@ -14,7 +14,7 @@ from typing import Any
 from accuracy.cells import SOURCE, code_hash, source_of
 from dpxgboost.data import LARGE_CLASSES, REAL, load, split_of
 from dpxgboost.methods import AUTO, NOT_PRIVATE, OWN_OFF, PAPER, PAPER_OFF, PEER, PRIVATE, measure
-from hedgerow.presets import method_named
+from hedgerow.methods.registry import method_named
 
 EPSILONS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 # A fit of the large tables takes many seconds: these stand for five.

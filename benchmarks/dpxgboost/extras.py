@@ -12,7 +12,7 @@ import numpy as np
 from dpxgboost.cells import Cache, Cell
 from dpxgboost.data import Data, least_rows, load, split_of
 from dpxgboost.methods import OWN, PAPER, choices, error_of, fitted
-from hedgerow.presets import plan_for
+from hedgerow.methods.registry import plan_for
 from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off
 

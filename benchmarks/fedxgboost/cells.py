@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from hedgerow.data.schema import Categorical, Schema
 from hedgerow.data.tables import Rows, rows_of
+from hedgerow.methods.fedxgboost.model import merged
+from hedgerow.methods.fedxgboost.run import train
+from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.vertical.model import merged
-from hedgerow.vertical.run import train
-from hedgerow.vertical.settings import VerticalSettings
 from hedgerow.vertical_estimators import shares_of
 
 TREES, DEPTH, RATE = 20, 4, 0.3

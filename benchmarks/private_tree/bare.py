@@ -12,9 +12,9 @@ import numpy as np
 
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
+from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Statement
-from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.accounting.paths import Paths
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.reservation import Release

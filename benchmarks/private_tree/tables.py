@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from accuracy.data import Data, Split, frame_for_trees, load, split_of
 from hedgerow.data.binning import base_grid
-from hedgerow.growing.private_tree.rule import tree_cuts
+from hedgerow.methods.private_tree.rule import tree_cuts
 from hedgerow.queries.cuts import bin_of_codes, n_bins_of
 from private_tree.bare import tree_of
 

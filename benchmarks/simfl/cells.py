@@ -16,10 +16,10 @@ import numpy as np
 from hedgerow import Schema
 from hedgerow.data.binning import base_grid
 from hedgerow.data.tables import Rows, rows_of
+from hedgerow.methods.simfl.run import published_bytes, train
+from hedgerow.methods.simfl.settings import SimilaritySettings
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.routing import routes_of
-from hedgerow.similarity.run import published_bytes, train
-from hedgerow.similarity.settings import SimilaritySettings
 
 DATASETS = ("a9a", "codrna", "real_sim", "ijcnn1", "susy", "higgs")
 PREPARATION = ("greet", "hash", "search")

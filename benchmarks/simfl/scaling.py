@@ -9,8 +9,8 @@ import numpy as np
 
 from hedgerow import Schema
 from hedgerow.data.tables import rows_of
-from hedgerow.similarity.hashing import hash_family
-from hedgerow.similarity.neighbours import Pair, most_similar
+from hedgerow.methods.simfl.hashing import hash_family
+from hedgerow.methods.simfl.neighbours import Pair, most_similar
 from simfl.cells import BASE, dealt, measured
 
 COLUMNS, PARTIES, SAMPLE = 28, 10, 200

@@ -21,7 +21,7 @@ from hedgerow.engines.dask.cluster import connected
 from hedgerow.engines.dask.engine import dask_federation
 from hedgerow.engines.dask.rows import ClusterRows
 from hedgerow.engines.dask.sources import ParquetFolder
-from hedgerow.presets import method_named, plan_for
+from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 from speed.clock import source

@@ -22,14 +22,14 @@ _HOMES = {
     "Schema": "hedgerow.data.schema",
     "SimilarityBoostingClassifier": "hedgerow.similarity_estimators",
     "SimilarityBoostingRegressor": "hedgerow.similarity_estimators",
-    "SimilarityMemory": "hedgerow.similarity.memory",
+    "SimilarityMemory": "hedgerow.methods.simfl.memory",
     "Statement": "hedgerow.model.statement",
     "VerticalBoostingClassifier": "hedgerow.vertical_estimators",
     "VerticalBoostingRegressor": "hedgerow.vertical_estimators",
     "evaluate_privately": "hedgerow.private_evaluation",
     "local_federation": "hedgerow.engines.local",
     "export_text": "hedgerow.readable",
-    "plan_for": "hedgerow.presets",
+    "plan_for": "hedgerow.methods.registry",
     "plot_tree": "hedgerow.readable",
 }
 __all__ = [*sorted(_HOMES), "__version__"]
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
     from hedgerow.estimators import PrivateBoostingClassifier as PrivateBoostingClassifier
     from hedgerow.estimators import PrivateBoostingRegressor as PrivateBoostingRegressor
     from hedgerow.evaluation import Evaluation as Evaluation
+    from hedgerow.methods.registry import plan_for as plan_for
+    from hedgerow.methods.simfl.memory import SimilarityMemory as SimilarityMemory
     from hedgerow.model.ensemble import Ensemble as Ensemble
     from hedgerow.model.statement import Statement as Statement
-    from hedgerow.presets import plan_for as plan_for
     from hedgerow.privacy.accounting.plan import Plan as Plan
     from hedgerow.privacy.ledger.ledger import Ledger as Ledger
     from hedgerow.privacy.settings import Privacy as Privacy
     from hedgerow.private_evaluation import evaluate_privately as evaluate_privately
     from hedgerow.readable import export_text as export_text
     from hedgerow.readable import plot_tree as plot_tree
-    from hedgerow.similarity.memory import SimilarityMemory as SimilarityMemory
     from hedgerow.similarity_estimators import (
         SimilarityBoostingClassifier as SimilarityBoostingClassifier,
     )

@@ -29,8 +29,8 @@ from hedgerow.data.rng import stream
 from hedgerow.data.schema import Numeric, Schema
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.engines.local import local_federation
+from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.spending import spending
 from hedgerow.privacy.settings import Privacy

@@ -17,9 +17,9 @@ from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError
 from hedgerow.fitted import Fitted, FittedClassifier, FittedRegressor
 from hedgerow.inputs import check_fit, is_dask, is_named, split_rows
+from hedgerow.methods.registry import check_party_count, method_named, plan_for, with_exact_cuts
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure
-from hedgerow.presets import check_party_count, method_named, plan_for, with_exact_cuts
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy, Settings, spare_for

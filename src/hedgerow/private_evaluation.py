@@ -11,8 +11,8 @@ from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError
 from hedgerow.evaluation import Evaluation, evaluate, evaluation_plan
 from hedgerow.inputs import check_fit, split_rows
+from hedgerow.methods.registry import check_party_count
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.presets import check_party_count
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 

@@ -14,9 +14,9 @@ from hedgerow.errors import SettingsError
 from hedgerow.exact_estimators import ExactBoosting
 from hedgerow.fitted import FittedClassifier, FittedRegressor
 from hedgerow.inputs import check_fit, is_named, split_rows
-from hedgerow.similarity.memory import SimilarityMemory
-from hedgerow.similarity.run import train
-from hedgerow.similarity.settings import SimilaritySettings
+from hedgerow.methods.simfl.memory import SimilarityMemory
+from hedgerow.methods.simfl.run import train
+from hedgerow.methods.simfl.settings import SimilaritySettings
 
 
 class _SimilarityBoosting(ExactBoosting):

@@ -11,7 +11,7 @@ from hedgerow.data.schema import Schema, Value
 from hedgerow.data.tables import Rows
 from hedgerow.errors import SettingsError
 from hedgerow.estimators import PrivateBoostingClassifier, settings_given
-from hedgerow.presets import check_party_count, plan_for
+from hedgerow.methods.registry import check_party_count, plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy, spare_for

@@ -19,11 +19,16 @@ from hedgerow.errors import SettingsError
 from hedgerow.exact_estimators import ExactBoosting
 from hedgerow.fitted import FittedClassifier, FittedRegressor
 from hedgerow.inputs import check_fit, is_named
+from hedgerow.methods.fedxgboost.bins import some_columns
+from hedgerow.methods.fedxgboost.model import Part, merged
+from hedgerow.methods.fedxgboost.run import (
+    agreement_for,
+    merged_from_reports,
+    predict_jointly,
+    train,
+)
+from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.vertical.bins import some_columns
-from hedgerow.vertical.model import Part, merged
-from hedgerow.vertical.run import agreement_for, merged_from_reports, predict_jointly, train
-from hedgerow.vertical.settings import VerticalSettings
 
 
 class _VerticalBoosting(ExactBoosting):

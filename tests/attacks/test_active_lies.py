@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from hedgerow.errors import FormatError
+from hedgerow.methods.fedxgboost.aligning import PassiveRows
+from hedgerow.methods.fedxgboost.alignment import ActiveAlignment
+from hedgerow.methods.fedxgboost.run import agreement_for, vertical_program
 from hedgerow.packing import pack, unpack
 from hedgerow.protocol.peer_messages import Letter
 from hedgerow.protocol.roles import MemoryShelf, delivered
-from hedgerow.vertical.aligning import PassiveRows
-from hedgerow.vertical.alignment import ActiveAlignment
-from hedgerow.vertical.run import agreement_for, vertical_program
 from tests.vertical.tables import schema_of, settings, shares, whole
 
 N_ROWS = 100

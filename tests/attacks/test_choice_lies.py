@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow.growing.cart import GrowingTree
+from hedgerow.methods.maddock.growing_tree import GrowingTree
+from hedgerow.methods.registry import plan_for
 from hedgerow.packing import unpack
 from hedgerow.party.party import Party
-from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol import messages

@@ -13,9 +13,9 @@ from hedgerow.coordinator.federation import Federation, Reply
 from hedgerow.coordinator.gate import Gate
 from hedgerow.engines.local import LocalEngine
 from hedgerow.errors import Refused, SumFailed
-from hedgerow.growing.boost import grow
+from hedgerow.methods.maddock.boosting import grow
+from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.party.party import Party
-from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy

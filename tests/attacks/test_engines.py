@@ -14,7 +14,7 @@ from hedgerow.coordinator.federation import Reply
 from hedgerow.coordinator.gate import Gate
 from hedgerow.engines.local import LocalEngine
 from hedgerow.errors import FormatError, PlanError, SumFailed
-from hedgerow.growing.boost import grow
+from hedgerow.methods.maddock.boosting import grow
 from hedgerow.model.tree import single_leaf
 from hedgerow.packing import pack, unpack
 from hedgerow.privacy.accounting.plan import Plan

@@ -19,8 +19,8 @@ from hedgerow.deployment.limits import read_limits
 from hedgerow.engines.site import read_card, read_roster
 from hedgerow.errors import HedgerowError
 from hedgerow.evaluation.result import Evaluation, Findings, Measure
-from hedgerow.growing.boost import _structure
-from hedgerow.growing.candidates import uniform
+from hedgerow.methods.maddock.boosting import _structure
+from hedgerow.methods.maddock.candidates import uniform
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.files import model_bytes, model_from_bytes
 from hedgerow.model.stacking import unstack

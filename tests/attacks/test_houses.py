@@ -21,9 +21,9 @@ from cryptography.hazmat.primitives.serialization import (
 
 from hedgerow.data.schema import Schema
 from hedgerow.engines.site import Kit
+from hedgerow.methods.registry import plan_for
 from hedgerow.party.limits import Limits
 from hedgerow.party.party import Party
-from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Budget, Ledger, Line
 from hedgerow.privacy.ledger.refusals import MOST

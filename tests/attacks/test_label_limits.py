@@ -11,11 +11,11 @@ from hedgerow.coordinator.federation import Federation, RefusedBy
 from hedgerow.coordinator.sessions import Conversation
 from hedgerow.deployment.programs import program_factories
 from hedgerow.engines.local import local_federation
+from hedgerow.methods.fedxgboost.run import agreement_for
 from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import Budget, Ledger
 from hedgerow.privacy.ledger.spending import label_spending
 from hedgerow.protocol.roles import Agreement
-from hedgerow.vertical.run import agreement_for
 from tests.vertical.tables import schema_of, settings, shares, whole
 
 

@@ -12,13 +12,13 @@ import pytest
 
 from hedgerow.deployment.programs import program_factories
 from hedgerow.engines.local import local_federation
+from hedgerow.methods.fedxgboost.run import agreement_for
 from hedgerow.packing import pack, unpack
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol import messages
 from hedgerow.protocol.masks import SEAL_BYTES, MaskKeys
 from hedgerow.protocol.messages import Message
 from hedgerow.protocol.roles import Agreement, Step
-from hedgerow.vertical.run import agreement_for
 from tests.vertical.tables import schema_of, settings, shares, whole
 
 N_ROWS = 120

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from hedgerow.data.schema import Schema
+from hedgerow.methods.registry import plan_for
 from hedgerow.packing import pack, unpack
 from hedgerow.party.limits import Limits
 from hedgerow.party.party import Party
-from hedgerow.presets import plan_for
 from hedgerow.privacy.ledger.ledger import Budget
 from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol import messages
@@ -237,8 +237,8 @@ def test_a_partys_own_limits_hold(limits: Limits) -> None:
 
 
 def test_trees_that_are_not_the_ones_named_are_refused() -> None:
-    from hedgerow.growing.boost import _structure
-    from hedgerow.growing.candidates import uniform
+    from hedgerow.methods.maddock.boosting import _structure
+    from hedgerow.methods.maddock.candidates import uniform
     from hedgerow.model.tree import single_leaf
     from hedgerow.queries import NO_TREES, LeafSums
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from hedgerow.errors import SettingsError
+from hedgerow.methods.fedxgboost import paillier
+from hedgerow.methods.fedxgboost.model import Part
+from hedgerow.methods.fedxgboost.protections.encrypted import PaillierPassive
+from hedgerow.methods.fedxgboost.run import agreement_for, merged_from_reports, vertical_program
 from hedgerow.protocol.roles import MemoryShelf, talk
-from hedgerow.vertical import paillier
-from hedgerow.vertical.model import Part
-from hedgerow.vertical.protections.encrypted import PaillierPassive
-from hedgerow.vertical.run import agreement_for, merged_from_reports, vertical_program
 from tests.vertical.tables import schema_of, settings, shares, whole
 
 N_ROWS = 40

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from hedgerow.errors import FormatError
-from hedgerow.packing import pack, unpack
-from hedgerow.protocol.roles import MemoryShelf, talk
-from hedgerow.vertical.bins import Split
-from hedgerow.vertical.model import Part, part_name
-from hedgerow.vertical.run import (
+from hedgerow.methods.fedxgboost.bins import Split
+from hedgerow.methods.fedxgboost.model import Part, part_name
+from hedgerow.methods.fedxgboost.run import (
     agreement_for,
     prediction_agreement,
     prediction_program,
     train,
     vertical_program,
 )
+from hedgerow.packing import pack, unpack
+from hedgerow.protocol.roles import MemoryShelf, talk
 from tests.vertical.tables import schema_of, settings, shares, whole
 
 N_ROWS = 60

@@ -12,7 +12,7 @@ import pytest
 
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import LedgerError, PlanError
-from hedgerow.growing.cart import GrowingTree
+from hedgerow.methods.maddock.growing_tree import GrowingTree
 from hedgerow.party.party import Party
 from hedgerow.privacy.accounting.plan import Plan, Slot
 from hedgerow.privacy.accounting.pure import (

@@ -9,12 +9,12 @@ import pytest
 
 from hedgerow.audit.simfl import narrowing
 from hedgerow.errors import FormatError
+from hedgerow.methods.simfl import messages as post
+from hedgerow.methods.simfl.boosting import Grower
+from hedgerow.methods.simfl.hashing import hash_family
+from hedgerow.methods.simfl.run import agreement_for, similarity_program
+from hedgerow.methods.simfl.settings import SimilaritySettings
 from hedgerow.protocol.roles import delivered
-from hedgerow.similarity import letters as post
-from hedgerow.similarity.boosting import Grower
-from hedgerow.similarity.hashing import hash_family
-from hedgerow.similarity.run import agreement_for, similarity_program
-from hedgerow.similarity.settings import SimilaritySettings
 from tests.similarity.tables import dealt, numbers
 
 N_COLUMNS = 12

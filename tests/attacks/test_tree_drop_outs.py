@@ -6,7 +6,7 @@ import pytest
 
 from hedgerow import Ledger
 from hedgerow.coordinator.gate import Gate
-from hedgerow.presets import method_named, plan_for
+from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.privacy.accounting.paths import path_costs, priced_of, spent_on_paths
 from hedgerow.privacy.ledger.ledger import COORDINATOR
 from hedgerow.privacy.ledger.verify import verify

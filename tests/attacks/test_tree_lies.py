@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow.growing.cart import Cut, GrowingTree
-from hedgerow.growing.private_tree.rule import tree_cuts
+from hedgerow.methods.maddock.growing_tree import Cut, GrowingTree
+from hedgerow.methods.private_tree.rule import tree_cuts
+from hedgerow.methods.registry import plan_for
 from hedgerow.party.limits import Limits
 from hedgerow.party.party import Party
-from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.paths import path_costs
 from hedgerow.privacy.ledger.ledger import Budget
 from hedgerow.privacy.settings import Privacy

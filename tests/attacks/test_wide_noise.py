@@ -11,8 +11,8 @@ import pytest
 
 from hedgerow.data.binning import base_grid
 from hedgerow.errors import PlanError
+from hedgerow.methods.registry import plan_for
 from hedgerow.party.party import Party
-from hedgerow.presets import plan_for
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol.messages import Message

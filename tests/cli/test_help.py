@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import hedgerow
 from hedgerow.cli.app import app
-from hedgerow.presets import METHODS, method_named
+from hedgerow.methods.registry import METHODS, method_named
 
 HEAVY = (
     "sklearn",

@@ -195,7 +195,7 @@ def test_a_plan_shows_rounds_and_bytes(call: Call) -> None:
 
 
 def test_methods_are_listed_with_their_rounds(call: Call) -> None:
-    from hedgerow.presets import METHODS
+    from hedgerow.methods.registry import METHODS
 
     listed = {one["name"]: one for one in json.loads(call("methods", "--json").stdout)["methods"]}
     assert {name: one["rounds"] for name, one in listed.items()} == {

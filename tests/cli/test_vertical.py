@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from hedgerow.errors import SettingsError, TableError
+from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.vertical.settings import VerticalSettings
 from tests.cli.conftest import Call, write_csv
 from tests.vertical.tables import OWNERS, schema_of, whole
 

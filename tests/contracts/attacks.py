@@ -14,10 +14,10 @@ from hedgerow.data.binning import base_grid, gather_codes
 from hedgerow.data.rng import stream
 from hedgerow.data.schema import Label, Schema
 from hedgerow.data.tables import Rows
-from hedgerow.growing.candidates import CANDIDATES
-from hedgerow.growing.cart import GrowingTree
-from hedgerow.growing.splits.growth import cut_of, possible_bins
-from hedgerow.growing.splits.totally_random import totally_random
+from hedgerow.methods.maddock.candidates import CANDIDATES
+from hedgerow.methods.maddock.growing_tree import GrowingTree
+from hedgerow.methods.maddock.splits.growth import cut_of, possible_bins
+from hedgerow.methods.maddock.splits.totally_random import totally_random
 from hedgerow.model.losses import UPDATES, loss_for
 from hedgerow.queries import (
     NO_TREES,

@@ -11,9 +11,9 @@ import pytest
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.tables import rows_of
 from hedgerow.errors import LedgerError, PlanError
-from hedgerow.growing.candidates import CANDIDATES
+from hedgerow.methods.maddock.candidates import CANDIDATES
+from hedgerow.methods.registry import METHODS, method_named, plan_for
 from hedgerow.model.losses import TREE_UPDATES
-from hedgerow.presets import METHODS, method_named, plan_for
 from hedgerow.privacy.accounting.gaussian import epsilon_of
 from hedgerow.privacy.accounting.paths import path_costs
 from hedgerow.privacy.accounting.plan import Plan

@@ -20,7 +20,7 @@ from hedgerow import Ledger, local_federation
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
-from hedgerow.presets import METHODS, method_named, plan_for
+from hedgerow.methods.registry import METHODS, method_named, plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.reservation import Release
 from hedgerow.privacy.settings import Privacy

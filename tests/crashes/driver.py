@@ -25,10 +25,10 @@ def one() -> int:
 def many() -> None:
     """Commands as lines of JSON from stdin; their exit codes to stdout, -9 if one was killed."""
     import hedgerow.engines.local
-    import hedgerow.growing.auto.loop
-    import hedgerow.growing.boost
     import hedgerow.kernels
-    import hedgerow.presets  # noqa: F401
+    import hedgerow.methods.auto.loop
+    import hedgerow.methods.maddock.boosting
+    import hedgerow.methods.registry  # noqa: F401
 
     for line in sys.stdin:
         wanted = json.loads(line)

@@ -27,8 +27,8 @@ from hedgerow.engines.dask.rows import ClusterRows
 from hedgerow.engines.dask.sources import ParquetFolder, Source
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError, SumFailed, TableError
+from hedgerow.methods.registry import METHODS, method_named, plan_for
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.presets import METHODS, method_named, plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.verify import verify

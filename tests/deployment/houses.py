@@ -16,8 +16,8 @@ from hedgerow.coordinator.federation import Federation, Reply
 from hedgerow.coordinator.gate import Gate
 from hedgerow.engines.site import Kit
 from hedgerow.engines.sockets import Unreachable, call
+from hedgerow.methods.registry import METHODS, plan_for
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.presets import METHODS, plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.verify import verify

@@ -18,11 +18,11 @@ from hedgerow.deployment.limits import default_limits_text, limits_from_text, re
 from hedgerow.deployment.plans import plan_in_words
 from hedgerow.errors import BudgetExceeded, SettingsError
 from hedgerow.evaluation import evaluation_plan
+from hedgerow.methods.registry import METHODS, plan_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Statement
 from hedgerow.model.tree import single_leaf
 from hedgerow.party.limits import Limits
-from hedgerow.presets import METHODS, plan_for
 from hedgerow.privacy.ledger import ledger as ledger_module
 from hedgerow.privacy.ledger import spending as spending_module
 from hedgerow.privacy.ledger.ledger import Budget, Ledger

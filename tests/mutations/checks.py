@@ -13,10 +13,10 @@ from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import PlanError
-from hedgerow.growing.boost import _structure
-from hedgerow.growing.candidates import uniform
+from hedgerow.methods.maddock.boosting import _structure
+from hedgerow.methods.maddock.candidates import uniform
+from hedgerow.methods.registry import plan_for
 from hedgerow.model.losses import loss_for
-from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Later, Wish, make_plan
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.verify import verify

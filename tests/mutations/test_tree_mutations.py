@@ -16,8 +16,8 @@ from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.errors import PlanError
-from hedgerow.growing.cart import Cut, GrowingTree
-from hedgerow.presets import plan_for
+from hedgerow.methods.maddock.growing_tree import Cut, GrowingTree
+from hedgerow.methods.registry import plan_for
 from hedgerow.privacy.accounting.paths import Paths, Priced
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.noise import mechanisms

@@ -17,9 +17,9 @@ from hedgerow.data.tables import Rows
 from hedgerow.engines.local import local_federation
 from hedgerow.engines.nvflare import delivery
 from hedgerow.engines.nvflare.engine import NvflareEngine
-from hedgerow.growing.boost import grow
+from hedgerow.methods.maddock.boosting import grow
+from hedgerow.methods.registry import plan_for
 from hedgerow.party.party import Party
-from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Wish, make_plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy, Settings

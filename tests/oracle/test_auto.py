@@ -12,9 +12,9 @@ from hedgerow.coordinator.federation import Federation
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Label, Schema
 from hedgerow.data.tables import Rows, rows_of
+from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.party.running_scores import RunningScores
-from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.ledger.verify import verify

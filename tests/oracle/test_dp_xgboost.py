@@ -16,10 +16,10 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.rng import stream
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of
-from hedgerow.growing.candidates import CANDIDATES
+from hedgerow.methods.maddock.candidates import CANDIDATES
+from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree
-from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.noise.mechanisms import noise_from

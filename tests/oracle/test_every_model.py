@@ -11,7 +11,7 @@ import pytest
 from hedgerow import kernels
 from hedgerow.data.schema import Label
 from hedgerow.data.tables import rows_of
-from hedgerow.growing.candidates import CANDIDATES, iterative_hessian
+from hedgerow.methods.maddock.candidates import CANDIDATES, iterative_hessian
 from hedgerow.model.losses import TREE_UPDATES, loss_for
 from tests.conftest import split_rows
 from tests.oracle.runs import LABELS, differences, expected_of, run, schema_of, table_of

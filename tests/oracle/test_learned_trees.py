@@ -13,9 +13,9 @@ from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.errors import SettingsError
+from hedgerow.methods.registry import METHODS, method_named, plan_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.losses import TREE_UPDATES
-from hedgerow.presets import METHODS, method_named, plan_for
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off
@@ -230,7 +230,7 @@ class Plain:
 
 def test_a_histogram_tree_is_the_greedy_tree() -> None:
     from hedgerow.data.binning import base_grid
-    from hedgerow.growing.candidates import uniform
+    from hedgerow.methods.maddock.candidates import uniform
 
     schema, values = table("binary")
     with noise_off():

@@ -12,7 +12,7 @@ from hedgerow.coordinator.gate import Gate
 from hedgerow.data.rng import stream
 from hedgerow.data.schema import Schema
 from hedgerow.estimators import PrivateBoostingClassifier
-from hedgerow.growing.candidates import CANDIDATES
+from hedgerow.methods.maddock.candidates import CANDIDATES
 from hedgerow.model.losses import TREE_UPDATES
 from hedgerow.privacy.ledger.reservation import Release
 from hedgerow.queries import ColumnHessians, SumQuery, query_bytes, query_from_bytes, size_of

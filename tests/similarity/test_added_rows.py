@@ -15,13 +15,13 @@ from hedgerow.data.tables import Rows
 from hedgerow.deployment.programs import program_factories
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import FormatError, Refused, SettingsError
+from hedgerow.methods.simfl import finding, neighbours
+from hedgerow.methods.simfl.kept import Kept, place_of
+from hedgerow.methods.simfl.run import agreement_for, model_of, train
+from hedgerow.methods.simfl.settings import SimilaritySettings
 from hedgerow.packing import pack, unpack
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol.roles import MemoryShelf
-from hedgerow.similarity import finding, neighbours
-from hedgerow.similarity.kept import Kept, place_of
-from hedgerow.similarity.run import agreement_for, model_of, train
-from hedgerow.similarity.settings import SimilaritySettings
 from tests.similarity.tables import dealt, mixed_rows, numbers
 
 SETTINGS = SimilaritySettings(n_trees=4, max_depth=3, learning_rate=0.3, seed=5)

@@ -6,8 +6,8 @@ import numpy as np
 
 from hedgerow.audit.simfl import _Unknowns, lone_rows, narrowing
 from hedgerow.data.binning import base_grid
-from hedgerow.similarity.hashing import code_values, hash_family
-from hedgerow.similarity.neighbours import Neighbours, Pair
+from hedgerow.methods.simfl.hashing import code_values, hash_family
+from hedgerow.methods.simfl.neighbours import Neighbours, Pair
 from tests.similarity.tables import mixed_rows, numbers
 
 

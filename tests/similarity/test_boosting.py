@@ -10,13 +10,13 @@ import pytest
 
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Label
+from hedgerow.methods.simfl.boosting import Grower, TreeRule
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.exact import BITS, gradients
 from hedgerow.model.losses import loss_for
 from hedgerow.model.routing import routes_of
 from hedgerow.model.statement import Statement
 from hedgerow.model.tree import Tree
-from hedgerow.similarity.boosting import Grower, TreeRule
 from tests.similarity.tables import mixed_rows
 
 THREE = Label("sick", ("a", "b", "c"))

@@ -10,7 +10,7 @@ import pytest
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError
-from hedgerow.similarity.hashing import (
+from hedgerow.methods.simfl.hashing import (
     code_values,
     default_hashes,
     dimensions,
@@ -18,8 +18,8 @@ from hedgerow.similarity.hashing import (
     spread,
     typical_width,
 )
-from hedgerow.similarity.run import train
-from hedgerow.similarity.settings import SimilaritySettings
+from hedgerow.methods.simfl.run import train
+from hedgerow.methods.simfl.settings import SimilaritySettings
 from tests.similarity.tables import MIXED, dealt, mixed_rows, numbers
 
 

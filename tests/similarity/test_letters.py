@@ -10,14 +10,14 @@ import pytest
 
 from hedgerow.data.schema import Label
 from hedgerow.errors import FormatError
+from hedgerow.methods.simfl import messages as post
+from hedgerow.methods.simfl.boosting import Grower, TreeRule
+from hedgerow.methods.simfl.run import agreement_for, similarity_program
+from hedgerow.methods.simfl.settings import SimilaritySettings
 from hedgerow.model.exact import gradients
 from hedgerow.model.losses import loss_for
 from hedgerow.packing import pack, unpack
 from hedgerow.protocol.roles import Step, delivered
-from hedgerow.similarity import letters as post
-from hedgerow.similarity.boosting import Grower, TreeRule
-from hedgerow.similarity.run import agreement_for, similarity_program
-from hedgerow.similarity.settings import SimilaritySettings
 from tests.similarity.tables import dealt, mixed_rows
 
 STEPS = ("facts", "table", "places", "sums", "shape", "leaves", "values")

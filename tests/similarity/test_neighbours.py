@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hedgerow.similarity import neighbours
-from hedgerow.similarity.hashing import hash_family
-from hedgerow.similarity.neighbours import Pair, most_similar
+from hedgerow.methods.simfl import neighbours
+from hedgerow.methods.simfl.hashing import hash_family
+from hedgerow.methods.simfl.neighbours import Pair, most_similar
 from tests.similarity.tables import numbers
 from tests.similarity.test_hashing import unpacked
 

@@ -12,15 +12,10 @@ import pytest
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Label
 from hedgerow.errors import FormatError, SettingsError
-from hedgerow.model.ensemble import Ensemble
-from hedgerow.model.exact import BITS, gradients
-from hedgerow.model.losses import loss_for
-from hedgerow.model.routing import routes_of
-from hedgerow.protocol.roles import Agreement, talk
-from hedgerow.similarity.boosting import Grower
-from hedgerow.similarity.hashing import code_values, hash_family
-from hedgerow.similarity.neighbours import Pair, most_similar
-from hedgerow.similarity.run import (
+from hedgerow.methods.simfl.boosting import Grower
+from hedgerow.methods.simfl.hashing import code_values, hash_family
+from hedgerow.methods.simfl.neighbours import Pair, most_similar
+from hedgerow.methods.simfl.run import (
     agreement_for,
     bound_of_theorem_2,
     model_of,
@@ -28,7 +23,12 @@ from hedgerow.similarity.run import (
     similarity_program,
     train,
 )
-from hedgerow.similarity.settings import SimilaritySettings
+from hedgerow.methods.simfl.settings import SimilaritySettings
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.exact import BITS, gradients
+from hedgerow.model.losses import loss_for
+from hedgerow.model.routing import routes_of
+from hedgerow.protocol.roles import Agreement, talk
 from tests.similarity.tables import dealt, mixed_rows, numbers
 
 SETTINGS = SimilaritySettings(n_trees=9, max_depth=4, learning_rate=0.3, seed=5)

@@ -13,8 +13,8 @@ from hedgerow.coordinator.gate import Gate
 from hedgerow.data.rng import stream
 from hedgerow.errors import PlanError
 from hedgerow.estimators import PrivateBoostingClassifier
-from hedgerow.growing.candidates import CANDIDATES
-from hedgerow.growing.splits.totally_random import totally_random
+from hedgerow.methods.maddock.candidates import CANDIDATES
+from hedgerow.methods.maddock.splits.totally_random import totally_random
 from hedgerow.privacy.accounting.plan import Wish, make_plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.noise import mechanisms

@@ -8,7 +8,7 @@ import numpy as np
 
 from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema
 from hedgerow.data.tables import Rows, share_of
-from hedgerow.vertical.settings import VerticalSettings
+from hedgerow.methods.fedxgboost.settings import VerticalSettings
 
 LABELS = {
     "binary": Label("label", (0, 1)),

@@ -10,10 +10,14 @@ import private_set_intersection.python as library
 import pytest
 
 from hedgerow.errors import ExchangeFailed, FormatError, HedgerowError, SettingsError, TableError
+from hedgerow.methods.fedxgboost import alignment
+from hedgerow.methods.fedxgboost.alignment import (
+    ActiveAlignment,
+    PassiveAlignment,
+    disclosures_of_alignment,
+)
+from hedgerow.methods.fedxgboost.ids import check_agreed_ids, checked_ids, fresh_salt, seal_ids
 from hedgerow.packing import pack, unpack
-from hedgerow.vertical import alignment
-from hedgerow.vertical.alignment import ActiveAlignment, PassiveAlignment, disclosures_of_alignment
-from hedgerow.vertical.ids import check_agreed_ids, checked_ids, fresh_salt, seal_ids
 
 
 def people(numbers: range, seed: int) -> list[str]:

@@ -42,12 +42,12 @@ from hedgerow.audit.fedxgboost_matrices import (
 )
 from hedgerow.data.rng import stream
 from hedgerow.errors import FormatError
+from hedgerow.methods.fedxgboost.settings import PROTECTIONS, VerticalSettings
+from hedgerow.methods.fedxgboost.statements import disclosures
 from hedgerow.privacy.noise import randomisers
 from hedgerow.privacy.noise.mechanisms import perturb
 from hedgerow.privacy.noise.randomisers import MECHANISMS, Duchi, Laplace, Piecewise
 from hedgerow.testing import seeded
-from hedgerow.vertical.settings import PROTECTIONS, VerticalSettings
-from hedgerow.vertical.statements import disclosures
 from tests.statistical.test_local import piecewise_table
 
 

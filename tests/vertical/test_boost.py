@@ -11,15 +11,15 @@ import pytest
 
 from hedgerow.data.binning import base_grid
 from hedgerow.data.tables import rows_of
+from hedgerow.methods.fedxgboost.asking import Asking
+from hedgerow.methods.fedxgboost.bins import binned
+from hedgerow.methods.fedxgboost.boost import Booster
+from hedgerow.methods.fedxgboost.model import Part, merged
+from hedgerow.methods.fedxgboost.protections.plain import PlainActive
+from hedgerow.methods.fedxgboost.run import predict_jointly, train
 from hedgerow.model.exact import BITS, gradients
 from hedgerow.model.losses import loss_for
 from hedgerow.model.statement import Statement
-from hedgerow.vertical.bins import binned
-from hedgerow.vertical.boost import Booster
-from hedgerow.vertical.model import Part, merged
-from hedgerow.vertical.protections.plain import PlainActive
-from hedgerow.vertical.run import predict_jointly, train
-from hedgerow.vertical.talking import Asking
 from tests.vertical.tables import schema_of, settings, shares, whole
 
 TASKS = ("binary", "multiclass", "regression")

@@ -9,11 +9,11 @@ import pytest
 
 from hedgerow.data.tables import share_of
 from hedgerow.errors import ExchangeFailed, FormatError, HedgerowError, SettingsError, TableError
+from hedgerow.methods.fedxgboost.model import part_name
+from hedgerow.methods.fedxgboost.role import VerticalProgram
+from hedgerow.methods.fedxgboost.run import agreement_for, train, vertical_program
 from hedgerow.packing import pack, unpack
 from hedgerow.protocol.roles import MemoryShelf, Step, talk
-from hedgerow.vertical.model import part_name
-from hedgerow.vertical.program import VerticalProgram
-from hedgerow.vertical.run import agreement_for, train, vertical_program
 from tests.vertical.tables import OWNERS, schema_of, settings, shares, whole
 
 

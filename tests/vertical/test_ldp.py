@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from hedgerow.errors import TableError
+from hedgerow.methods.fedxgboost.asking import Asking
+from hedgerow.methods.fedxgboost.model import merged
+from hedgerow.methods.fedxgboost.protections.plain import LdpActive, noisy_labels
+from hedgerow.methods.fedxgboost.run import agreement_for, train, vertical_program
 from hedgerow.model.exact import BITS
 from hedgerow.model.losses import loss_for
 from hedgerow.model.statement import Statement
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.protocol.roles import MemoryShelf, talk
 from hedgerow.testing import noise_off
-from hedgerow.vertical.model import merged
-from hedgerow.vertical.protections.plain import LdpActive, noisy_labels
-from hedgerow.vertical.run import agreement_for, train, vertical_program
-from hedgerow.vertical.talking import Asking
 from tests.vertical.tables import schema_of, settings, shares, whole
 
 TASKS = ("binary", "multiclass", "regression")

@@ -13,8 +13,8 @@ import pytest
 from phe import EncryptedNumber, PaillierPrivateKey, PaillierPublicKey
 
 from hedgerow.errors import ExchangeFailed, FormatError, SettingsError
-from hedgerow.vertical import paillier_jobs
-from hedgerow.vertical.paillier import (
+from hedgerow.methods.fedxgboost import paillier_jobs
+from hedgerow.methods.fedxgboost.paillier import (
     Packing,
     PrivateKey,
     PublicKey,
@@ -26,7 +26,7 @@ from hedgerow.vertical.paillier import (
     open_sums,
     subtract,
 )
-from hedgerow.vertical.processes import Processes
+from hedgerow.methods.fedxgboost.processes import Processes
 
 SMALL = 256  # bits: no security, quick
 
@@ -224,7 +224,7 @@ def test_a_process_that_dies_is_reported_and_replaced(key: PrivateKey) -> None:
 
 def test_processes_end_with_whoever_started_them() -> None:
     code = (
-        "from hedgerow.vertical.processes import Processes, _started\n"
+        "from hedgerow.methods.fedxgboost.processes import Processes, _started\n"
         "import os; print(_started().pid, flush=True); os._exit(0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

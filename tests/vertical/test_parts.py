@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hedgerow.errors import FormatError
+from hedgerow.methods.fedxgboost.model import Part, merged
+from hedgerow.methods.fedxgboost.run import train
 from hedgerow.packing import pack, unpack
-from hedgerow.vertical.model import Part, merged
-from hedgerow.vertical.run import train
 from tests.vertical import tables
 
 

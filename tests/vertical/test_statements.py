@@ -12,8 +12,8 @@ import pytest
 from hedgerow import VerticalBoostingClassifier
 from hedgerow.audit.fedxgboost_labels import most_accurate
 from hedgerow.errors import SettingsError
-from hedgerow.vertical.run import agreement_for
-from hedgerow.vertical.statements import disclosures, statement_for
+from hedgerow.methods.fedxgboost.run import agreement_for
+from hedgerow.methods.fedxgboost.statements import disclosures, statement_for
 from tests.vertical.tables import schema_of, settings
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "vertical_audit.json"

@@ -13,10 +13,10 @@ from typing import Any
 
 from hedgerow.data.schema import Schema
 from hedgerow.errors import HedgerowError, SettingsError
-from hedgerow.growing.auto import rule_for
-from hedgerow.growing.auto.state import mu_of_a_row
+from hedgerow.methods.auto import rule_for
+from hedgerow.methods.auto.state import mu_of_a_row
+from hedgerow.methods.registry import plan_for
 from hedgerow.model.losses import loss_for
-from hedgerow.presets import plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import LeafSums

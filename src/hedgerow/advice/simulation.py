@@ -20,9 +20,9 @@ from hedgerow.data.tables import Rows
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError
 from hedgerow.evaluation.smoothing import rising
+from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.party.running_scores import RunningScores
-from hedgerow.presets import method_named, plan_for
 from hedgerow.privacy.accounting.gaussian import epsilon_of
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from hedgerow.data.binning import ColumnGrid, base_grid
 from hedgerow.data.schema import Numeric
 from hedgerow.data.tables import Rows
-from hedgerow.similarity.hashing import HashFamily, code_values
-from hedgerow.similarity.neighbours import Neighbours
+from hedgerow.methods.simfl.hashing import HashFamily, code_values
+from hedgerow.methods.simfl.neighbours import Neighbours
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ def narrowing(
     """Measure on the first `n_rows` rows; the attacker without knowledge on `n_columns` of them.
 
     >>> from hedgerow import Schema
-    >>> from hedgerow.similarity.hashing import hash_family
+    >>> from hedgerow.methods.simfl.hashing import hash_family
     >>> from hedgerow.data.tables import rows_of
     >>> schema = Schema.from_bounds({"a": (0, 1), "b": (0, 1), "c": (0, 1)}, classes=[0, 1])
     >>> X = np.random.default_rng(0).uniform(size=(40, 3))

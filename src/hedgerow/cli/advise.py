@@ -96,7 +96,7 @@ def _facts(
     from hedgerow.advice import Facts
     from hedgerow.cli.planning import make_plan
     from hedgerow.data.schema import Schema
-    from hedgerow.presets import method_named
+    from hedgerow.methods.registry import method_named
     from hedgerow.privacy.settings import Settings
 
     public = Schema.read(schema)

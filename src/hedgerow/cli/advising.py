@@ -87,7 +87,7 @@ def errors_by_epsilon(
 
 def signal_of(strength: float) -> str:
     """S in a word, by the steps of the public rule."""
-    from hedgerow.growing.auto.rule import HIGH, LOW, MIDDLE, NOTHING
+    from hedgerow.methods.auto.rule import HIGH, LOW, MIDDLE, NOTHING
 
     words = ((NOTHING, "next to none"), (LOW, "little"), (MIDDLE, "some"), (HIGH, "much"))
     return next((word for limit, word in words if strength < limit), "plenty")

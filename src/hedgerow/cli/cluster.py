@@ -85,7 +85,7 @@ class OnCluster:
         self._rows: ClusterRows | None = None
 
     def settled(self, schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
-        from hedgerow.presets import method_named
+        from hedgerow.methods.registry import method_named
 
         engine = _engine()
         if given.get("candidates") == "quantiles-not-private":

@@ -68,7 +68,7 @@ MEANINGS = {
 
 def methods(json: options.Json = False) -> None:
     """List the methods and every setting: default, meaning, and how to give it."""
-    from hedgerow.presets import METHODS
+    from hedgerow.methods.registry import METHODS
 
     settings = [_setting(Privacy, name) for name in _names(Privacy)]
     settings += [_setting(Settings, name) for name in _names(Settings)]

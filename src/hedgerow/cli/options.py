@@ -135,7 +135,7 @@ def given_values(parameters: Mapping[str, Any]) -> dict[str, Any]:
             raise SettingsError(f"{name!r} is given twice; keep one of the two")
         given[name] = value
     if "method" in given:
-        from hedgerow.presets import method_named
+        from hedgerow.methods.registry import method_named
 
         given["method"] = method_named(given["method"]).name
     return given

@@ -214,7 +214,7 @@ def _show(
 
 def rule_of(made: Plan, schema: Schema) -> list[dict[str, str]]:
     """The default method's settings with their reasons, where the number of rows is public."""
-    from hedgerow.growing.auto import reasons, rule_of_plan
+    from hedgerow.methods.auto import reasons, rule_of_plan
 
     rule = rule_of_plan(made, schema)
     if rule is None:

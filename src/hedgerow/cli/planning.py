@@ -39,7 +39,7 @@ def make_plan(
     schema: Schema, given: Mapping[str, Any], n_parties: int, base: Plan | None = None
 ) -> Plan:
     """A new plan: what was given, else what a base plan says, else the method's defaults."""
-    from hedgerow.presets import METHODS, check_party_count, method_named, plan_for
+    from hedgerow.methods.registry import METHODS, check_party_count, method_named, plan_for
     from hedgerow.privacy.settings import privacy_from
 
     values = {**_carried(base, given), **given}
@@ -69,7 +69,7 @@ def with_pooled_cuts(
 ) -> dict[str, Any]:
     """What was given; with candidates that are not private, their cuts from all tables."""
     from hedgerow.data.tables import rows_of
-    from hedgerow.presets import with_exact_cuts
+    from hedgerow.methods.registry import with_exact_cuts
 
     if given.get("candidates") != "quantiles-not-private":
         return dict(given)
@@ -87,7 +87,7 @@ def settle_plan(
 
     Raises PlanError if the plan beside the model says something else than the command.
     """
-    from hedgerow.presets import check_party_count
+    from hedgerow.methods.registry import check_party_count
     from hedgerow.privacy.accounting.plan import Plan
 
     base = None if source is None else _read(source, schema)
@@ -144,6 +144,6 @@ def _carried(base: Plan | None, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_pure(method: str) -> bool:
-    from hedgerow.presets import method_named
+    from hedgerow.methods.registry import method_named
 
     return method_named(method).can_be_pure

@@ -77,7 +77,7 @@ def _settled(model: Ensemble, given: Given, n_parties: int, beside: Path) -> Pla
     """The plan beside the result if there is one, so that the same command gives the same."""
     from hedgerow.cli.planning import differences
     from hedgerow.evaluation import evaluation_plan
-    from hedgerow.presets import check_party_count
+    from hedgerow.methods.registry import check_party_count
     from hedgerow.privacy.accounting.plan import Plan
     from hedgerow.privacy.settings import privacy_from
 

@@ -179,8 +179,8 @@ def _agreed(
 
     from hedgerow.data.rng import fresh_seed
     from hedgerow.data.schema import Schema
-    from hedgerow.similarity.run import agreement_for
-    from hedgerow.similarity.settings import SimilaritySettings
+    from hedgerow.methods.simfl.run import agreement_for
+    from hedgerow.methods.simfl.settings import SimilaritySettings
 
     public = Schema.read(schema)
     values: dict[str, Any] = {"seed": fresh_seed(), **before}
@@ -202,7 +202,7 @@ def _run(
     out: Path,
     seconds: float,
 ) -> tuple[Ensemble, dict[str, Any]]:
-    from hedgerow.similarity.run import model_of
+    from hedgerow.methods.simfl.run import model_of
 
     trees = int(agreement.settings["n_trees"])
     talked = converse(schema, parties, agreement, ledger, seconds, trees, len)

@@ -285,7 +285,7 @@ def _grow(
 ) -> tuple[Ensemble, dict[str, Any]]:
     from hedgerow.cli.running import watching
     from hedgerow.coordinator.gate import Gate
-    from hedgerow.presets import method_named
+    from hedgerow.methods.registry import method_named
 
     with (
         parties.federation(schema, plan, ledger) as federation,

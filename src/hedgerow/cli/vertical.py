@@ -33,9 +33,9 @@ from hedgerow.cli.vertical_parties import (
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
+    from hedgerow.methods.fedxgboost.settings import VerticalSettings
     from hedgerow.model.statement import Statement
     from hedgerow.protocol.roles import Agreement, Shelf
-    from hedgerow.vertical.settings import VerticalSettings
 
 vertical_app = typer.Typer(
     no_args_is_help=True,
@@ -108,7 +108,7 @@ def train(
     party keeps its own part of the model: in its kit, or here in a folder of its own.
     """
     from hedgerow.data.schema import Schema
-    from hedgerow.vertical.run import agreement_for
+    from hedgerow.methods.fedxgboost.run import agreement_for
 
     own: dict[str, Any] = {
         "protection": protection, "n_trees": trees, "max_depth": depth,
@@ -170,7 +170,7 @@ def predict(
     """
     from dataclasses import replace
 
-    from hedgerow.vertical.run import prediction_agreement
+    from hedgerow.methods.fedxgboost.run import prediction_agreement
 
     with nothing_spent():
         folder = Path(model) if engine == "local" else None
@@ -242,8 +242,8 @@ def _statement(
     """What is promised of the model; the merged one is written here if it is wanted."""
     from dataclasses import replace
 
-    from hedgerow.vertical.run import merged_from_reports
-    from hedgerow.vertical.statements import statement_for
+    from hedgerow.methods.fedxgboost.run import merged_from_reports
+    from hedgerow.methods.fedxgboost.statements import statement_for
 
     statement = statement_for(agreement, settings, talked.simulated)
     if merge is not None:
@@ -254,9 +254,9 @@ def _statement(
 def _write_predictions(shelf: Shelf, run: str, out: Path) -> int:
     from hedgerow.cli.predict import predictions_csv
     from hedgerow.data.schema import Schema
+    from hedgerow.methods.fedxgboost.model import predictions_name
     from hedgerow.model.ensemble import predictions_of
     from hedgerow.packing import unpack
-    from hedgerow.vertical.model import predictions_name
 
     data = shelf.get(predictions_name(run))
     if data is None:

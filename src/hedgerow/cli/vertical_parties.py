@@ -15,9 +15,9 @@ from hedgerow.errors import HedgerowError, Refused, SettingsError
 if TYPE_CHECKING:
     from hedgerow.coordinator.federation import Federation
     from hedgerow.data.schema import Schema
+    from hedgerow.methods.fedxgboost.settings import VerticalSettings
     from hedgerow.privacy.ledger.ledger import Ledger
     from hedgerow.protocol.roles import Program, ProgramFactory, Shelf, Step
-    from hedgerow.vertical.settings import VerticalSettings
 
 FILE = "model.json"  # in the folder of a model: what all parties know of it
 
@@ -126,7 +126,7 @@ def settings_of(
     further: list[str], own: dict[str, Any],
 ) -> VerticalSettings:  # fmt: skip
     """Settings from options, and from what the tables have where they are here."""
-    from hedgerow.vertical.settings import VerticalSettings
+    from hedgerow.methods.fedxgboost.settings import VerticalSettings
 
     owners = _given_owners(owner, parties.names)
     if isinstance(parties, SharesHere):
@@ -194,9 +194,9 @@ def known_model(
     """The run that made a model, its settings and schema."""
     from hedgerow.data.schema import Schema
     from hedgerow.errors import FormatError
+    from hedgerow.methods.fedxgboost.model import Part, part_name
+    from hedgerow.methods.fedxgboost.settings import VerticalSettings
     from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
-    from hedgerow.vertical.model import Part, part_name
-    from hedgerow.vertical.settings import VerticalSettings
 
     if isinstance(parties, SharesHere):
         file = Path(model) / FILE

@@ -12,9 +12,9 @@ from typing import Any
 from hedgerow.deployment.method_kinds import method_kinds
 from hedgerow.deployment.programs import PROGRAMS
 from hedgerow.errors import SettingsError
+from hedgerow.methods.registry import METHODS
 from hedgerow.packing import digest
 from hedgerow.party.limits import Limits
-from hedgerow.presets import METHODS
 from hedgerow.privacy.accounting.plan import EVALUATION
 from hedgerow.privacy.ledger.ledger import Budget
 from hedgerow.protocol.identity import check_names

@@ -10,8 +10,8 @@ from typing import Any
 from hedgerow.data.schema import Schema
 from hedgerow.errors import HedgerowError
 from hedgerow.evaluation.program import wishes
+from hedgerow.methods.registry import METHODS, Method
 from hedgerow.party.limits import Kinds
-from hedgerow.presets import METHODS, Method
 from hedgerow.privacy.accounting.plan import EVALUATION
 from hedgerow.privacy.settings import CANDIDATE_METHODS
 

@@ -8,15 +8,15 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.protocol.roles import Agreement, Program, ProgramFactory, Shelf
 
-_VERTICAL = ("hedgerow.vertical.run", "vertical_program")
+_VERTICAL = ("hedgerow.methods.fedxgboost.run", "vertical_program")
 PROGRAMS = {  # name, as limits have it: module, what makes it
-    "simfl": ("hedgerow.similarity.run", "similarity_program"),
+    "simfl": ("hedgerow.methods.simfl.run", "similarity_program"),
     **{
         f"fedxgboost-{protection}{merged}": _VERTICAL
         for protection in ("none", "smm-1", "smm-2", "ldp", "paillier")
         for merged in ("", "-merged")
     },
-    "fedxgboost-predict": ("hedgerow.vertical.run", "prediction_program"),
+    "fedxgboost-predict": ("hedgerow.methods.fedxgboost.run", "prediction_program"),
 }
 
 

@@ -17,8 +17,8 @@ from hedgerow.data.binning import base_grid
 from hedgerow.errors import SettingsError
 from hedgerow.explain.explanation import Explanation, explain
 from hedgerow.explain.shapes import Shape
-from hedgerow.growing.auto.parts import Parts, structure_of
-from hedgerow.growing.auto.smoothing import directed
+from hedgerow.methods.auto.parts import Parts, structure_of
+from hedgerow.methods.auto.smoothing import directed
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree
 

@@ -45,7 +45,7 @@ _CHOICES = {
 
 @dataclass(frozen=True)
 class Settings:
-    """How trees are grown. A method lists which of these it uses (see `hedgerow.presets`)."""
+    """How trees are grown. A method lists which of these it uses (see `methods.registry`)."""
 
     n_trees: int = 100
     cycles: int = 0  # above 0: n_trees is so many times the number of columns

@@ -1,5 +1,0 @@
-"""One readable tree under pure epsilon (Gubler 2023, repaired and extended)."""
-
-from hedgerow.growing.private_tree.loop import grow, later, wishes
-
-__all__ = ["grow", "later", "wishes"]

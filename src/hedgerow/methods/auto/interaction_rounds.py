@@ -1,0 +1,111 @@
+"""Rounds of small tables on what the main effects leave, their size set by a line search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.methods.auto.interaction_tables import (
+    TAUS,
+    Spread,
+    Tables,
+    chances,
+    leading,
+    line_factor,
+    overlap,
+    weigh,
+)
+from hedgerow.methods.auto.parts import Cut
+from hedgerow.methods.auto.state import Run
+from hedgerow.model.tree import Tree
+from hedgerow.privacy.ledger.reservation import Release
+from hedgerow.queries import LeafSums
+
+Floats = NDArray[np.float64]
+MOST_STEP = 3.0  # what one round may add to a score at most, in units of the label
+STEP_RANGE = 2.0  # of several outputs: how far apart a row's steps may be and still be told
+
+
+@dataclass
+class _Steps:
+    """What is learned about steps from round to round."""
+
+    votes: Floats  # how likely each size of a table's weights was so far: (output, tau)
+    gain: float = 1.0
+    last: int = 0  # trees of the last round
+
+    def learn(self, query: LeafSums, release: Release, spread: float) -> None:
+        """Change the gain by what a round says of the last one.
+
+        Steps of several outputs meet where a class that was rare is not any more, so they ring:
+        they grow less and are taken back faster.
+        """
+        least, most = (0.6, 4.0) if query.bound.first == 1 else (0.3, 2.0)
+        slope, curve = -release.values[-2] / spread, release.values[-1]
+        first, then = (part * release.unit for part in query.step_noise)
+        self.gain *= line_factor(slope, curve, first / spread, then, least)
+        self.gain = min(max(self.gain, 0.2), most)
+
+
+def table_rounds(run: Run) -> None:
+    """Random tables, all of a round at once; each round also says how good the last step was."""
+    rule, known = run.rule, run.known
+    if not rule.table_rounds:
+        return
+    scores, hessians = [t.ravel() for t in run.theta], [h.ravel() for h in known.hessians]
+    chance = chances(scores, hessians, known.counts)
+    # A table could turn an effect around, so columns with a direction stay out of them.
+    chance = np.where(np.array(run.direction) != 0, 0.0, chance)
+    if np.count_nonzero(chance) < 2:
+        return
+    chance /= chance.sum()
+    steps = _Steps(np.ones((run.loss.n_outputs, TAUS.size)))
+    share = rule.table_share / rule.table_rounds
+    spreads = [
+        Spread.of(counts, grid.ordered, leading(theta, counts), rule.table_power)
+        for counts, grid, theta in zip(known.counts, run.grid, run.theta, strict=True)
+    ]
+    update = "gradient" if run.task == "regression" else "newton"
+    cut = Cut.of(run.schema, run.grid, run.columns, [bins.cuts for bins in run.bins])
+    tables = Tables.of(chance, cut, spreads)
+    shapes = [rule.shapes[k % len(rule.shapes)] for k in range(rule.n_tables)]
+    depth = float(np.mean([size for size, _ in shapes]))
+    for number in range(rule.table_rounds):
+        drawn = tables.draw(run.gate.plan.seed, number, shapes)
+        query = LeafSums(
+            tuple(drawn), run.loss.name, run.gate.ensemble, update, rule.clip * run.spread,
+            steps.last, run.spread if run.loss.n_outputs == 1 else STEP_RANGE,
+        )  # fmt: skip
+        release = run.release(query, share, f"tables {number + 1}")
+        if release is None:
+            steps.last = 0
+            continue
+        _add_round(run, query, release, steps, overlap(chance, rule.n_tables, depth))
+
+
+def _add_round(run: Run, query: LeafSums, release: Release, steps: _Steps, share: float) -> None:
+    """Cell weights of one round's tables, as trees."""
+    bound, values = query.bound, release.values
+    noise, floor = release.unit / run.spread, release.unit / bound.second_scale
+    if query.step_trees:
+        steps.learn(query, release, run.spread)
+        values = values[:-2]
+    damping = min(1.0, run.rule.overlap_gain * share * steps.gain)
+    log_tau = np.log(steps.votes / steps.votes.sum(axis=1, keepdims=True))
+    ends = np.cumsum([table.n_leaves for table in query.structures])
+    sums = values.reshape(bound.width, -1)  # (number, leaf of all tables)
+    g, h = -sums[: bound.first] / run.spread, sums[bound.first :]  # (output, leaf)
+    weights, noises, likely = weigh(g, h, ends, noise, damping, log_tau, floor)
+    steps.votes += likely.sum(axis=1)
+    first = np.append(0, ends[:-1])
+    most = damping * float(np.maximum.reduceat(np.abs(weights).max(axis=0), first).sum())
+    scale = run.spread * damping * min(1.0, MOST_STEP / most if most > 0 else 1.0)
+    cells, deviations = (np.ascontiguousarray(scale * p.T, np.float32) for p in (weights, noises))
+    covers = np.maximum(h.sum(axis=0), floor).astype(np.float32)
+    for table, begin, end in zip(query.structures, first, ends, strict=True):
+        tree = Tree(table, cells[begin:end], deviations[begin:end], covers[begin:end])
+        run.tables.append(tree)
+        run.gate.publish(tree)
+    steps.last = len(query.structures)

@@ -1,0 +1,141 @@
+"""Small tables over a few columns: which columns, where they are cut, what their cells weigh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.data.rng import stream
+from hedgerow.kernels import cells
+from hedgerow.methods.auto.parts import Cut
+from hedgerow.methods.auto.smoothing import importance
+from hedgerow.model.tree import Structure
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+TAUS = np.array([0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 1.0])
+
+
+def gini(counts: Floats) -> float:
+    """1 - sum of squared shares of a column's bins: nothing for a column with one value."""
+    held = np.maximum(counts, 0.0)
+    share = held / max(float(held.sum()), 1e-9)
+    return float(1 - share @ share)
+
+
+def chances(theta: list[Floats], hessians: list[Floats], counts: list[Floats]) -> Floats:
+    """How often a column is drawn: the root of its importance times its Gini, a tenth by Gini."""
+    spread = np.array([gini(c) for c in counts]) + 1e-12
+    drawn = np.sqrt(np.maximum(importance(theta, hessians), 1e-12)) * spread
+    mixed = 0.9 * drawn / drawn.sum() + 0.1 * spread / spread.sum()
+    return np.asarray(mixed / mixed.sum())
+
+
+def leading(theta: Floats, counts: Floats) -> Floats:
+    """One score a bin by which categories are sorted: (bin,), from (output, bin).
+
+    Of several outputs it is the direction in which their scores vary most, with the sign that
+    makes its largest score positive: the order of the classes plays no part.
+    """
+    if len(theta) == 1:
+        return np.asarray(theta[0])
+    weight = np.maximum(counts, 0.0) / max(float(np.maximum(counts, 0.0).sum()), 1e-12)
+    off = (theta - (theta @ weight)[:, None]).T * np.sqrt(weight)[:, None]  # (bin, output)
+    direction = np.linalg.eigh(off.T @ off)[1][:, -1]
+    found = direction @ theta
+    return np.asarray(found if found[np.argmax(np.abs(found))] >= 0 else -found)
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Where a column's bins lie if it is cut by mass^power: places between 0 and 1, in order.
+
+    Categories are sorted by their scores first.
+    """
+
+    order: Ints  # (bin,)
+    place: Floats  # (bin,) in that order
+
+    @staticmethod
+    def of(counts: Floats, ordered: bool, theta: Floats, power: float) -> Spread:
+        mass = np.maximum(counts, 0.0) ** power
+        order = np.arange(counts.size) if ordered else np.argsort(theta, kind="stable")
+        centre = np.cumsum(mass[order]) - mass[order] / 2
+        return Spread(order, np.maximum.accumulate(centre / max(float(mass.sum()), 1e-12)))
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """What small tables are drawn from: columns by chance, and where their bins lie."""
+
+    chance: Floats  # (column,)
+    cut: Cut
+    place: Floats  # (bin of all columns,) in the order of `order`
+    order: Ints
+
+    @staticmethod
+    def of(chance: Floats, cut: Cut, spreads: Sequence[Spread]) -> Tables:
+        place = np.concatenate([spread.place for spread in spreads])
+        return Tables(chance, cut, place, np.concatenate([spread.order for spread in spreads]))
+
+    def draw(self, seed: int, number: int, shapes: Sequence[tuple[int, int]]) -> list[Structure]:
+        """The tables of one round, each of some columns cut into some parts at places of its own.
+
+        Columns are drawn as `Generator.choice` would, and then where each is cut.
+        """
+        assert bool((self.chance >= 0).all())  # nor are any no numbers
+        some = int(np.count_nonzero(self.chance))
+        sizes, n_parts = np.array([(min(size, some), n) for size, n in shapes], np.int64).T
+        cut, most = self.cut, int((sizes * (sizes + 3) // 2).sum())
+        uniform = stream(seed, "tables", number).random(most)
+        columns, starts, part, edges = cells.draw_tables(
+            uniform, self.chance, sizes, n_parts, cut.first, self.place, self.order, cut.edges
+        )
+        drawn, found, first, at = cut.take(columns), list[Structure](), 0, 0
+        for table, size in enumerate(sizes.tolist()):
+            own = starts[first + table : first + table + size + 1]
+            n_bins = int(own[-1])
+            of, bins = slice(first, first + size), slice(at, at + n_bins)
+            found.append(drawn.tree(of, own, part[bins], edges[bins])[0])
+            first, at = first + size, at + n_bins
+        return found
+
+
+def overlap(chance: Floats, n_tables: int, depth: float) -> float:
+    """The part of a Newton step that each of several tables of one round may take.
+
+    Tables share columns, so their steps overlap; 1/sum(chance^2) columns are drawn effectively.
+    """
+    return min(1.0, 1.0 / float(np.sum(chance**2)) / (n_tables * depth))
+
+
+def line_factor(
+    slope: float, curve: float, slope_noise: float, curve_noise: float, least: float
+) -> float:
+    """By how much the next steps should grow: 1 + what is left along the last one, less its noise.
+
+    With slope = -sum g u and curve = sum h u^2, the best multiple of a step already taken is
+    1 + slope / curve.
+    """
+    curve = max(curve, 2 * curve_noise)
+    trust = curve**2 / (curve**2 + 4 * slope_noise**2 + 1e-12)
+    return min(max(1.0 + trust * slope / curve, least), 1.6)
+
+
+def weigh(
+    g: Floats, h: Floats, ends: Ints, noise: float, share: float, log_tau: Floats, floor: float
+) -> tuple[Floats, Floats, Floats]:
+    """Weights of the cells of several tables, their deviations, and how likely each tau is.
+
+    Empirical Bayes, table by table, averaged over tau: tau^2 H G / (share noise^2 + H + tau^2 H^2),
+    with g the sums of -gradients of the cells, (output, cell of all tables), which end at `ends`;
+    deviations are those by the noise in g. The last is (output, table, tau).
+    """
+    weights, deviations = np.empty_like(g), np.empty_like(g)
+    likely = np.empty((len(g), len(ends), TAUS.size))
+    found = (weights, deviations, likely)
+    cells.weigh(g, h, ends, noise, share, TAUS, log_tau, floor, *found)
+    return found

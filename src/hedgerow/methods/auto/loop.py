@@ -1,0 +1,227 @@
+"""The default method as a program of sum queries: counts, main effects, tables, recalibration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.coordinator.gate import Gate
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema
+from hedgerow.errors import SettingsError, SlotSpent
+from hedgerow.methods.auto.bins import bins_of, cell_cuts
+from hedgerow.methods.auto.calibration import SCORE_EDGES, recalibrate
+from hedgerow.methods.auto.interaction_rounds import table_rounds
+from hedgerow.methods.auto.main_effects import main_rounds
+from hedgerow.methods.auto.rule import COUNT_SHARE, LABEL_CELLS, MOST_ROUNDS, Rule, rule_for
+from hedgerow.methods.auto.start import (
+    Counted,
+    centre_and_spread,
+    class_rates,
+    counted_by_columns,
+    even_counts,
+    known_classes,
+    known_numbers,
+)
+from hedgerow.methods.auto.state import Run, mu_of_a_row
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.tree import single_leaf
+from hedgerow.privacy.accounting.plan import Later, Plan, Wish
+from hedgerow.privacy.settings import Settings
+from hedgerow.queries import ColumnSums, LabelSums, LeafSums, ScoreCounts, n_bins_of
+
+Floats = NDArray[np.float64]
+MOST_BINS, MOST_CELLS, MOST_TABLE_NUMBERS = 66, 32, 2 * 12 * 625
+RETRY_SHARE = 0.15  # of mu^2: what a further attempt at a question may take
+
+
+def wishes(schema: Schema, settings: Settings) -> list[Wish]:
+    """The listed part of the plan: a noisy row count, unless the number of rows is public."""
+    _check_directions(schema, settings)
+    if settings.rows_hint:
+        return []
+    size = max(2, len(schema.label.classes))
+    return [Wish("row count", LabelSums.kind, COUNT_SHARE, size)]
+
+
+def later(schema: Schema, settings: Settings) -> Later:
+    """The part that is priced once the row count is known: everything else."""
+    task, classes = schema.label.task, len(schema.label.classes)
+    outputs = classes if task == "multiclass" else 1
+    cells = bins = 0
+    for grid in base_grid(schema):
+        n = n_bins_of(grid, cell_cuts(grid, MOST_CELLS))
+        cells, bins = cells + n, bins + (min(n, MOST_BINS) if grid.ordered else n)
+    numbers = cells * max(2, classes) + 10 * bins * outputs + LABEL_CELLS + 4 * max(2, classes) + 64
+    numbers += 9 * (outputs * MOST_TABLE_NUMBERS + 2)
+    kinds = (ColumnSums.kind, LabelSums.kind, LeafSums.kind, ScoreCounts.kind)
+    share = 1.0 - (0.0 if settings.rows_hint else COUNT_SHARE)
+    slots = MOST_ROUNDS - (0 if settings.rows_hint else 1)
+    return Later(share, RETRY_SHARE, numbers, slots, kinds)
+
+
+def rule_of_plan(plan: Plan, schema: Schema) -> Rule | None:
+    """The settings of a plan before it is run, if it says how many rows there are."""
+    n_rows = plan.settings.rows_hint
+    if not n_rows:
+        return None
+    mu = mu_of_a_row(plan, schema, n_rows)
+    classes = len(schema.label.classes)
+    equal = [1 / classes] * classes if classes else None  # nothing is known of them yet
+    free = len(schema.columns) - len(plan.settings.directions)
+    return rule_for(n_rows, len(schema.columns), mu, schema.label.task, equal, free)
+
+
+def grow(gate: Gate) -> Ensemble:
+    """Run the plan through the gate and return the model.
+
+    A slot that an earlier process charged and lost is skipped; what it would have said is missing.
+    """
+    run = Run(gate)
+    run.settle(*_count(run))
+    _learn_label(run)
+    _learn_counts(run)
+    main_rounds(run)
+    table_rounds(run)
+    _recalibrate(run)
+    return _ensemble(run)
+
+
+def _check_directions(schema: Schema, settings: Settings) -> None:
+    """Refuse directions that a model could not keep."""
+    for name in settings.directions:
+        if name not in schema.names:
+            raise SettingsError(
+                f"monotone names the column {name!r}, which the schema does not have; it has "
+                f"{', '.join(schema.names)}"
+            )
+        if schema.columns[schema.names.index(name)].kind == "categorical":
+            raise SettingsError(
+                f"monotone names {name!r}, a column without order; make it ordinal in the schema, "
+                "or leave it out"
+            )
+    if settings.directions and schema.label.task == "multiclass":
+        raise SettingsError(
+            "monotone has no meaning for more than two classes; leave it out, or predict one "
+            "class against the rest"
+        )
+
+
+def _count(run: Run) -> tuple[float, Sequence[float] | None]:
+    """Rows, and the shares of the classes: noisy, unless the rows are public."""
+    hint, classes = run.gate.plan.settings.rows_hint, run.schema.label.classes
+    if hint:
+        return float(hint), None
+    try:
+        release = run.gate.release(LabelSums(len(classes)), name="row count")
+    except SlotSpent:
+        return 1.0, None
+    values = release.values
+    n_rows = max(float(values.sum() if classes else values[0]), 1.0)
+    if not classes:
+        return n_rows, None
+    run.counted = Counted(values, max(release.unit, 1e-9) ** 2)
+    if len(classes) == 2:
+        rate = min(max(float(values[1]) / n_rows, 0.02), 0.98)
+        return n_rows, (1 - rate, rate)
+    return n_rows, class_rates([run.counted]).tolist()
+
+
+def _learn_label(run: Run) -> None:
+    """Numbers: centre and spread from a noisy histogram of the label."""
+    if run.task != "regression":
+        return
+    release = run.release(LabelSums(0, run.rule.label_cells), run.rule.label_share, "label")
+    centre, run.spread = 0.5, 0.25
+    if release is not None:
+        centre, run.spread = centre_and_spread(release.values, release.unit)
+    if not run.gate.start:
+        run.shift(np.array([centre]))
+
+
+def _learn_counts(run: Run) -> None:
+    """Counts by class and cell of every column; bins, base rate and denominators follow."""
+    rule, classes = run.rule, len(run.schema.label.classes)
+    cuts = [cell_cuts(grid, rule.n_cells) for grid in run.grid]
+    if classes:
+        query = run.question(cuts, "averaging")
+    else:
+        query = run.question(cuts, "gradient", clip=rule.clip * run.spread)
+    release = run.release(query, rule.start_share, "counts")
+    if release is not None:
+        noise, cells = release.unit, query.split(release.values)
+    else:  # lost: the row count, spread evenly, makes bins; nothing is known about the label
+        noise, cells = 0.0, even_counts(query.n_bins, run.n_rows, run.rates, classes)
+    rates = np.zeros(0)
+    if classes:
+        first = [run.counted] if run.counted is not None and release is not None else []
+        rates = class_rates([*counted_by_columns(cells, noise), *first])
+    if classes and run.gate.plan.settings.rows_hint:  # no count has told the classes' shares yet
+        run.settle(float(run.gate.plan.settings.rows_hint), rates.tolist())
+        rule = run.rule
+    counts = [of.sum(axis=0) if classes else of[1] for of in cells]
+    of_count = noise * math.sqrt(classes) if classes else noise / query.bound.second_scale
+    run.bins = [
+        bins_of(grid, c, of, of_count, rule.n_bins, rule.heavy)
+        for grid, c, of in zip(run.grid, cuts, counts, strict=True)
+    ]
+    if classes:
+        steep = classes > 2 and rule.table_rounds > 0
+        run.known = known_classes(cells, run.bins, rates, noise, rule.floor, steep)
+        start = np.array([math.log(rates[1] / rates[0])]) if classes == 2 else np.log(rates)
+    else:
+        run.known = known_numbers(cells, run.bins, noise / run.spread, of_count, run.spread)
+        start = np.zeros(1)
+    run.theta = [np.zeros_like(h) for h in run.known.hessians]
+    builds_on = bool(run.gate.start) and classes > 0  # that knows the base rate and more
+    if builds_on or release is None:
+        run.known = replace(run.known, z_noise=np.full_like(run.known.z_noise, np.inf))
+    if not builds_on:
+        run.shift(start)
+
+
+def _recalibrate(run: Run) -> None:
+    """Clamped gradients bias probabilities; a few counts by score set slope and intercept."""
+    share = run.rule.final_share
+    if run.task == "binary":
+        counted = run.release(
+            ScoreCounts(2, SCORE_EDGES, run.gate.ensemble), share, "recalibration"
+        )
+        if counted is not None:
+            zeros, ones = counted.values.reshape(2, -1)
+            shift, run.slope = recalibrate(ones, zeros, counted.unit)
+            run.intercept = run.slope * run.intercept + shift
+        return
+    update = "gradient" if run.task == "regression" else "newton"
+    leaf = single_leaf(run.intercept).structure
+    clip = run.rule.clip * run.spread if run.task == "regression" else math.inf
+    query = LeafSums((leaf,), run.loss.name, run.gate.ensemble, update, clip)
+    release = run.release(query, share, "recalibration")
+    if release is not None:
+        bound, sums = query.bound, release.values
+        n = np.maximum(sums[bound.first :], 10 * release.unit / bound.second_scale)
+        run.intercept = run.intercept - sums[: bound.first] / n
+
+
+def _ensemble(run: Run) -> Ensemble:
+    """What the run builds on, one constant, one tree a column, and the tables."""
+    trees = [tree.scaled(run.slope) for tree in run.gate.start]
+    trees.append(single_leaf(run.intercept))
+    for j, scores in enumerate(run.theta):
+        if np.any(scores):
+            trees.append(run.column_tree(j))
+    trees += [tree.scaled(run.slope) for tree in run.tables]
+    plan, statement = run.gate.plan, run.gate.statement()
+    record = {
+        "method": plan.method,
+        "run": plan.run,
+        "plan": plan.hash,
+        "settings": plan.settings.to_dict(),
+        "rounds": statement.releases,
+        "strength": run.rule.strength,
+    }
+    return Ensemble(tuple(trees), run.schema, statement, False, record)

@@ -1,0 +1,210 @@
+"""Main effects: all columns at once, averaged over the rounds, stepping toward the average."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.methods.auto.deviations import smooth_deviation
+from hedgerow.methods.auto.evidence import (
+    Evidence,
+    Said,
+    nothing,
+    pooled,
+    said_by_bins,
+    said_by_numbers,
+)
+from hedgerow.methods.auto.smoothing import column_weights, directed, importance, smooth
+from hedgerow.methods.auto.state import Run
+from hedgerow.methods.auto.strategies import (
+    GUESS,
+    LEAST,
+    Design,
+    design_for,
+    is_wide,
+    level_share,
+    plain,
+)
+from hedgerow.queries.strategy import MOST, PLAIN, Mix
+
+Floats = NDArray[np.float64]
+INTERCEPT_STEP = 0.7
+MOST_SHIFT = 1.0  # of the intercept in a round, in log-odds
+# Bands half as wide again as a column's own noise held the noise-free shape in 88 to 98 % of the
+# cells on the tables of benchmarks/bands.py.
+OVERLAP = 1.5
+
+
+class _Average:
+    """What the first counts and all rounds say of every column's H theta: (column, output)."""
+
+    def __init__(self, run: Run) -> None:
+        known, self._run = run.known, run
+        outputs = range(run.loss.n_outputs)
+        wide = [is_wide(b.n_bins, grid.ordered) for b, grid in zip(run.bins, run.grid, strict=True)]
+        self.columns = [
+            [nothing(b.n_bins, w) for _ in outputs] for b, w in zip(run.bins, wide, strict=True)
+        ]
+        self.empty = not bool(np.isfinite(known.z_noise).all())
+        # Precision of the intercept of numbers, in deviations of the label: a guess at first.
+        self.level = 1.0
+        if not self.empty:
+            said = [
+                [said_by_bins(z[k], known.z_noise[k] * b.n_cells, w) for k in outputs]
+                for z, b, w in zip(known.z, run.bins, wide, strict=True)
+            ]
+            start, total, variance = self._pooled(said)
+            trusted = [[one.times(run.rule.start_weight) for one in of] for of in start]
+            self.columns = trusted
+            if run.task == "regression":
+                self._shift(total, variance)
+
+    def add(self, said: list[list[Said]]) -> None:
+        """One round's answers at the scores now; the intercept follows at once."""
+        run = self._run
+        fresh, total, variance = self._pooled(said)
+        for j, of in enumerate(fresh):
+            at = run.known.hessians[j] * run.theta[j] / run.spread  # (output, bin)
+            self.columns[j] = [
+                old.times(run.rule.memory).plus(new.moved(here))
+                for old, new, here in zip(self.columns[j], of, at, strict=True)
+            ]
+        self.empty = False
+        self._shift(total, variance)
+
+    def _pooled(self, said: list[list[Said]]) -> tuple[list[list[Evidence]], Floats, Floats]:
+        """`pooled` for every output: evidence (column, output), totals and their variances."""
+        outputs = range(self._run.loss.n_outputs)
+        hessians = self._run.known.hessians
+        found = [pooled([of[k] for of in said], [h[k] for h in hessians]) for k in outputs]
+        columns = [[found[k][0][j] for k in outputs] for j in range(len(said))]
+        return columns, np.array([f[1] for f in found]), np.array([f[2] for f in found])
+
+    def _shift(self, total: Floats, variance: Floats) -> None:
+        """Move the intercept; that of numbers to the average of what all rounds say of it.
+
+        With classes the intercept must follow the scores as they spread out, so only the last
+        rounds count; of two by no more than `MOST_SHIFT` at once, because denominators may be far
+        off where a class is rare, and steps that overshoot grow. Numbers lie between 0 and 1, and
+        so does their mean; what a run builds on may be off by as much.
+        """
+        run, part = self._run, INTERCEPT_STEP
+        rows = np.mean([h.sum(axis=1) for h in run.known.hessians], axis=0)  # (output,)
+        if run.task == "regression":
+            fresh = float(rows[0] ** 2 / variance[0])
+            self.level += fresh
+            part = fresh / self.level
+        step = part * run.spread * total / rows
+        if run.task == "regression":
+            least = -1.0 if run.gate.start else 0.0
+            run.shift(np.clip(run.intercept + step, least, 1.0) - run.intercept)
+        else:
+            most = MOST_SHIFT if run.task == "binary" else np.inf
+            run.shift(np.clip(step, -most, most))
+
+    def target(self) -> list[Floats]:
+        """Where the scores should be: the smoothed average, in units of the label.
+
+        Labels that are numbers lie between 0 and 1; no column moves one further than that.
+        """
+        run, caution = self._run, self._run.rule.caution
+        if self.empty:
+            return [np.zeros_like(t) for t in run.theta]
+        most = 1.0 if run.task == "regression" else np.inf
+        columns = zip(self.columns, run.known.hessians, run.grid, run.direction, strict=True)
+        found = [
+            run.spread
+            * np.stack(
+                [
+                    directed(smooth(one, h, grid.ordered, caution), h, sign)
+                    for one, h in zip(of, hessians, strict=True)
+                ]
+            )
+            for of, hessians, grid, sign in columns
+        ]
+        return [np.clip(scores, -most, most) for scores in found]
+
+    def deviations(self) -> list[Floats] | None:
+        """Deviations (output, bin) of the target by the noise of all rounds; None if none came.
+
+        Sums are taken at scores that earlier noise has moved. To first order a column's own scores
+        cancel; noise of other columns comes through rows that both share, and noise of the first
+        counts through bins. No release says how much that is: `OVERLAP` stands for it.
+        """
+        run, caution = self._run, self._run.rule.caution
+        if self.empty:
+            return None
+        columns = zip(self.columns, run.known.hessians, run.grid, strict=True)
+        return [
+            OVERLAP
+            * run.spread
+            * np.stack(
+                [
+                    smooth_deviation(one, h, grid.ordered, caution)
+                    for one, h in zip(of, hessians, strict=True)
+                ]
+            )
+            for of, hessians, grid in columns
+        ]
+
+
+def main_rounds(run: Run) -> None:
+    """Gradient sums of all columns, round after round."""
+    rule, average = run.rule, _Average(run)
+    target = average.target()
+    step = [rule.first_step * t for t in target]
+    share = rule.main_share / rule.main_rounds
+    cuts = [b.cuts for b in run.bins]
+    for number in range(rule.main_rounds):
+        run.move(step)
+        weights = _weights(run, target)
+        designs = _designs(run, weights, target)
+        query = run.question(cuts, "slope", weights, rule.clip * run.spread, *_mixes(designs))
+        release = run.release(query, share, f"main effects {number + 1}")
+        if release is None:
+            step = [np.zeros_like(t) for t in run.theta]
+            continue
+        noise = (release.unit / weights / run.spread) ** 2  # (column,) variance of a number
+        numbers = [-part / run.spread for part in query.split(release.values)]
+        average.add([said_by_numbers(*of) for of in zip(numbers, designs, noise, strict=True)])
+        target = average.target()
+        step = [rule.eta * (t - now) for t, now in zip(target, run.theta, strict=True)]
+    run.move(step)
+    run.deviations = average.deviations()
+
+
+def _weights(run: Run, target: list[Floats]) -> Floats:
+    """Columns that matter to any output get less noise."""
+    hessians = [h.ravel() for h in run.known.hessians]
+    return column_weights([t.ravel() for t in target], hessians, run.rule.uniform)
+
+
+def _designs(run: Run, weights: Floats, target: list[Floats]) -> list[Design]:
+    """How each column is asked, by how far its effect rises above the noise of all rounds."""
+    hessians, level = run.known.hessians, level_share(len(run.bins))
+    bound = run.loss.bound("slope", run.rule.clip * run.spread)
+    noise = bound.l2 / (run.mu * math.sqrt(run.rule.main_share) * weights) / run.spread  # (column,)
+    seen = importance([t.ravel() / run.spread for t in target], [h.ravel() for h in hessians])
+    found = []
+    for j, bins in enumerate(run.bins):
+        size = LEAST + math.sqrt(max(float(seen[j]), 0.0)) if np.any(target[j]) else GUESS
+        rows = float(hessians[j].sum(axis=1).mean()) / bins.n_bins
+        strength = rows * size / float(noise[j])
+        found.append(design_for(bins.n_bins, run.grid[j].ordered, strength, level))
+    return found
+
+
+def _mixes(designs: list[Design]) -> tuple[tuple[Mix, ...], tuple[int, ...]]:
+    """Designs as a question names them, each mix once. Those beyond `MOST` are asked plainly."""
+    mixes: dict[int, Mix] = {}
+    for j, design in enumerate(designs):
+        if design.mix is not None and id(design.mix) not in mixes:
+            if len(mixes) == MOST:
+                designs[j] = plain(design.n_bins, ordered=True)
+                continue
+            mixes[id(design.mix)] = design.mix
+    places = {key: place for place, key in enumerate(mixes)}
+    mixed = tuple(PLAIN if d.mix is None else places[id(d.mix)] for d in designs)
+    return tuple(mixes.values()), mixed

@@ -1,0 +1,131 @@
+"""State of one run of the default method: what is known, the scores so far, and how it asks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.coordinator.gate import Gate
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema
+from hedgerow.errors import SlotSpent
+from hedgerow.methods.auto.bins import Bins
+from hedgerow.methods.auto.parts import Parts, structure_of
+from hedgerow.methods.auto.rule import Rule, rule_for
+from hedgerow.methods.auto.start import Counted, Known
+from hedgerow.model.losses import loss_for
+from hedgerow.model.tree import Structure, Tree, single_leaf
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.reservation import Release
+from hedgerow.queries import ColumnSums, SumQuery, n_bins_of
+from hedgerow.queries.strategy import Mix
+
+Floats = NDArray[np.float64]
+
+
+def mu_of_a_row(plan: Plan, schema: Schema, n_rows: float) -> float:
+    """mu of all later questions for one row: less for persons of several, or without trust."""
+    assert plan.rest is not None
+    mu = plan.rest.mu / schema.unit.at_most
+    return mu / (2 * math.sqrt(max(n_rows, 1.0))) if plan.privacy.trust == "nobody" else mu
+
+
+@dataclass
+class Run:
+    """Everything here follows from the plan, the schema and releases."""
+
+    gate: Gate
+    rule: Rule = field(init=False)
+    n_rows: float = field(init=False)  # noisy or public
+    mu: float = field(init=False)  # of one row, for all later questions
+    rates: Sequence[float] | None = field(init=False)  # shares of the classes, noisy, if known
+    counted: Counted | None = None  # rows by class, noisy, if they were asked first
+    known: Known = field(init=False)
+    bins: list[Bins] = field(init=False)
+    theta: list[Floats] = field(init=False)  # scores of a column: (output, bin)
+    deviations: list[Floats] | None = None  # of the noise in them, once they are learned
+    intercept: Floats = field(init=False)  # (output,)
+    spread: float = 1.0  # of the label, for numbers: the unit of every score
+    tables: list[Tree] = field(default_factory=list)
+    slope: float = 1.0  # of all scores, by recalibration
+    _steps: dict[int, tuple[Structure, NDArray[np.int64]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        schema, settings = self.gate.schema, self.gate.plan.settings
+        self.schema, self.grid = schema, base_grid(schema)
+        self.loss, self.task = loss_for(schema.label), schema.label.task
+        self.columns = tuple(range(len(schema.columns)))
+        self.intercept = np.zeros(self.loss.n_outputs)
+        signs = settings.directions
+        self.direction = [signs.get(name, 0) for name in schema.names]  # of each column, 0 = any
+
+    def settle(self, n_rows: float, rates: Sequence[float] | None) -> None:
+        """Fix the settings by the public rule."""
+        plan, self.n_rows, self.rates = self.gate.plan, n_rows, rates
+        self.mu = mu = mu_of_a_row(plan, self.schema, n_rows)
+        free = self.direction.count(0)
+        self.rule = rule_for(n_rows, len(self.columns), mu, self.task, rates, free)
+        self.gate.expect(self.rule.n_rounds - bool(plan.settings.rows_hint))
+
+    def release(self, query: SumQuery, share: float, name: str) -> Release | None:
+        """One question at a share of the budget; None if its slot was lost earlier."""
+        rest = self.gate.plan.rest
+        assert rest is not None
+        try:
+            return self.gate.release(query, rest.mu * math.sqrt(share) * (1 - 1e-9), name)
+        except SlotSpent:
+            return None
+
+    def question(
+        self,
+        cuts: Sequence[tuple[int, ...]],
+        update: str,
+        weights: Floats | None = None,
+        clip: float = math.inf,
+        mixes: tuple[Mix, ...] = (),
+        mixed: tuple[int, ...] = (),
+    ) -> ColumnSums:
+        """Sums by bin of every column, some of them mixed."""
+        n_bins = tuple(n_bins_of(grid, c) for c, grid in zip(cuts, self.grid, strict=True))
+        equal = np.ones(len(self.columns)) if weights is None else weights
+        return ColumnSums(
+            self.columns, tuple(cuts), n_bins, tuple(float(w) for w in equal),
+            self.loss.name, self.gate.ensemble, update, clip, mixes, mixed,
+        )  # fmt: skip
+
+    def move(self, step: list[Floats]) -> None:
+        """Add a step (output, bin) to every column's scores and let the parties know."""
+        for j, moved in enumerate(step):
+            if np.any(moved):
+                self.theta[j] = self.theta[j] + moved
+                self.gate.publish(self.step_tree(j, moved))
+
+    def shift(self, by: Floats) -> None:
+        """Add to the intercept (output,) and let the parties know."""
+        if np.any(by):
+            self.intercept = self.intercept + by
+            self.gate.publish(single_leaf(by))
+
+    def step_tree(self, column: int, scores: Floats) -> Tree:
+        """A column's scores (output, bin) as a tree with a leaf a bin."""
+        bins = self.bins[column]
+        if column not in self._steps:  # bins are set once
+            parts = Parts(column, bins.cuts, np.arange(bins.n_bins))
+            self._steps[column] = structure_of(self.schema, self.grid, [parts])
+        structure, of_leaf = self._steps[column]
+        return Tree(structure, scores.T[of_leaf].astype(np.float32))
+
+    def column_tree(self, column: int) -> Tree:
+        """A column's scores after recalibration, with what is known of their noise and rows."""
+        tree = self.step_tree(column, self.slope * self.theta[column])
+        of_leaf = self._steps[column][1]
+        rows = self.known.counts[column] / np.bincount(of_leaf, minlength=self.bins[column].n_bins)
+        noise = None
+        if self.deviations is not None:
+            noise = (self.slope * self.deviations[column]).T[of_leaf].astype(np.float32)
+        cover = rows[of_leaf].astype(np.float32)
+        return replace(tree, deviation=noise, cover=cover, independent=False)

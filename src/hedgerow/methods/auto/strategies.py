@@ -1,0 +1,143 @@
+"""Which mixes of a column's bins are asked for: patterns that effects have get less noise.
+
+Noise on sums by bin is the same for every pattern over the bins. Effects are not: neighbours of an
+ordered column have similar scores, and the level of a column is the same number in all of them. A
+mix that speaks up for likely patterns, at the cost of unlikely ones, is as dear (no bin's column of
+it is longer) and says more. That is the matrix mechanism (Li et al. 2010) with the prior of
+`smoothing` as its workload. Mixes follow from public facts and releases; they need not be the best
+ones, only known.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.kernels import posterior
+from hedgerow.methods.auto.priors import kernels_of
+from hedgerow.queries.strategy import LARGEST, WIDEST, Mix, lengths
+
+Floats = NDArray[np.float64]
+EVERY = 0.7  # loudness that any pattern has, beside that of the likely ones: priors can be wrong
+LEVEL = 1.5  # loudness of the level, over the root of the columns, all of which ask for it
+GUESS = 0.25  # size of effects (log-odds, or deviations of the label) before anything is known
+LEAST = 0.05  # what is added to the size that effects seem to have
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """How one column is asked: sums by bin times a matrix (number, bin); None: as they are."""
+
+    n_bins: int
+    mix: Mix | None = None
+    wide: bool = False  # too many categories for matrices of them
+
+    @cached_property
+    def matrix(self) -> Floats | None:
+        return None if self.mix is None else np.asarray(self.mix / lengths(self.mix)[1])
+
+    @cached_property
+    def gram(self) -> Floats | None:
+        """The precision of sums by bin (bin, bin), at noise 1; None if the column is wide."""
+        if self.wide:
+            return None
+        matrix = np.eye(self.n_bins) if self.matrix is None else self.matrix
+        return np.asarray(matrix.T @ matrix)
+
+    @cached_property
+    def totals(self) -> Floats:
+        """Weights of `back`'s numbers in the estimate of the column's total: (bin,)."""
+        ones = np.ones(self.n_bins)
+        if self.matrix is None:
+            return ones
+        return np.asarray(posterior.solve(self.matrix.T @ self.matrix, ones))
+
+    def back(self, numbers: Floats) -> Floats:
+        """Released numbers (output, number) to what they say of each bin: (output, bin)."""
+        return numbers if self.matrix is None else np.asarray(numbers @ self.matrix)
+
+
+def is_wide(n_bins: int, ordered: bool) -> bool:
+    """Whether a column has too many categories for matrices; ordered bins are never so many."""
+    return n_bins > WIDEST and not ordered
+
+
+@lru_cache(maxsize=1024)
+def plain(n_bins: int, ordered: bool) -> Design:
+    """Sums by bin as they are."""
+    return Design(n_bins, wide=is_wide(n_bins, ordered))
+
+
+def level_share(n_columns: int) -> float:
+    """How loud the level is asked in each column, to be known well from all of them together.
+
+    An error of it moves all columns the same way, so it must be smaller than theirs.
+    """
+    return min(1.0, LEVEL / math.sqrt(n_columns))
+
+
+def design_for(n_bins: int, ordered: bool, strength: float, level: float) -> Design:
+    """The design of a column whose effect in a bin is `strength` times its noise.
+
+    Strengths are rounded to half octaves, so that columns share mixes.
+    """
+    if not 2 <= n_bins <= WIDEST:
+        return plain(n_bins, ordered)
+    curve = ordered and n_bins > 3
+    steps = round(2 * math.log2(min(max(strength, 2.0**-6), 2.0**4))) if curve else 0
+    return _design(n_bins, curve, steps, level)
+
+
+@lru_cache(maxsize=4096)
+def _design(n_bins: int, curve: bool, steps: int, level: float) -> Design:
+    if curve:
+        matrix = np.eye(n_bins)  # missing values are no part of any pattern
+        matrix[:-1, :-1] = loud_patterns(*_patterns(n_bins), 2.0**steps, level)
+    else:
+        matrix = np.eye(n_bins) - (1 - math.sqrt(level)) / n_bins
+    matrix /= np.linalg.norm(matrix, axis=0)
+    return Design(n_bins, np.rint(LARGEST * matrix).astype(np.int8))
+
+
+@lru_cache(maxsize=WIDEST)
+def _patterns(n_bins: int) -> tuple[Floats, Floats]:
+    """Variances of an ordered column's effects, less their level, and along which patterns."""
+    from scipy.linalg import eigh_tridiagonal  # dear to load
+
+    kernel = kernels_of(n_bins, True)[:, :-1, :-1].mean(axis=0)
+    centred = np.eye(len(kernel)) - 1 / len(kernel)
+    # Not in one call: for matrices as small as this, its threads cost more than they do.
+    diagonal, beside, *turns = posterior.three_diagonals(centred @ kernel @ centred)
+    variance, patterns = eigh_tridiagonal(diagonal, beside)
+    patterns = np.ascontiguousarray(patterns)
+    posterior.turn_back(patterns, *turns)
+    return np.maximum(variance, 1e-12), patterns
+
+
+def loud_patterns(variance: Floats, patterns: Floats, square: float, level: float) -> Floats:
+    """A symmetric matrix (number, bin), its columns of length 1, for effects that vary so.
+
+    `square` is the squared effect in a bin over the noise's variance. Along each direction in which
+    effects vary, loudness is what makes the sum of their remaining variances least if all of it
+    adds up to the bins ("water-filling"). Then every column is stretched to the length that is
+    paid for anyway; on these kernels that is as good as solving for it exactly.
+    """
+    n = len(patterns)
+    loud = _water(variance * square) + EVERY
+    patterns = patterns - patterns.mean(axis=0)  # the level has no variance, and comes by itself
+    shape = (patterns * np.sqrt(loud)) @ patterns.T
+    shape *= math.sqrt(n / np.sum(shape**2))
+    shape += math.sqrt(level) / n
+    return np.asarray(shape / np.linalg.norm(shape, axis=0))
+
+
+def _water(signal: Floats) -> Floats:
+    """Shares w >= 0, adding up to as many as there are, that make sum s / (1 + w s) least."""
+    order = np.sort(1 / signal)
+    heights = (signal.size + np.cumsum(order)) / np.arange(1, signal.size + 1)
+    height = heights[np.flatnonzero(heights > order)[-1]]
+    return np.asarray(np.maximum(height - 1 / signal, 0.0))

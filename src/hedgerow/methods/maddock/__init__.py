@@ -1,0 +1,1 @@
+"""The framework of Maddock et al. (2022)."""

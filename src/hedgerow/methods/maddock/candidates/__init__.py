@@ -1,0 +1,26 @@
+"""Split candidates: where a column may be cut. One file per method.
+
+Every method but one starts from cuts that need no question; `iterative_hessian` and `quantiles`
+then replace them by released sums. `not_private` reads rows, and its models say so.
+"""
+
+from __future__ import annotations
+
+from hedgerow.data.schema import Schema
+from hedgerow.methods.maddock.candidates import not_private
+from hedgerow.methods.maddock.candidates.base import Cuts
+from hedgerow.methods.maddock.candidates.iterative_hessian import refine
+from hedgerow.methods.maddock.candidates.uniform import log, uniform
+from hedgerow.privacy.settings import Settings
+
+CANDIDATES = {"uniform": uniform, "log": log, "iterative-hessian": uniform, "quantiles": uniform}
+
+
+def first_cuts(schema: Schema, settings: Settings) -> Cuts:
+    """The cuts that a run starts with."""
+    if settings.candidates == not_private.NAME:
+        return not_private.planned_cuts(schema, settings)
+    return CANDIDATES[settings.candidates](schema, settings.n_bins)
+
+
+__all__ = ["CANDIDATES", "Cuts", "first_cuts", "log", "refine", "uniform"]
