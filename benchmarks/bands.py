@@ -29,7 +29,7 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.datasets import HOSPITAL_SCHEMA, hospital_tables, joined
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.engines.local import local_federation
-from hedgerow.explain import BAND, Shape, explain
+from hedgerow.inspection.explain import BAND, Shape, explain
 from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy

@@ -11,14 +11,21 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from hedgerow.advice import Curve, Facts, Point, epsilon_for_error, expected_error, simulate
-from hedgerow.advice.picture import HEIGHT, Dot, Picture
-from hedgerow.advice.simulation import measured, metric_for, scaled
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Schema, Unit
 from hedgerow.data.tables import rows_of
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError
+from hedgerow.inspection.advice import (
+    Curve,
+    Facts,
+    Point,
+    epsilon_for_error,
+    expected_error,
+    simulate,
+)
+from hedgerow.inspection.advice.picture import HEIGHT, Dot, Picture
+from hedgerow.inspection.advice.simulation import measured, metric_for, scaled
 from hedgerow.methods.maddock import boosting
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy

@@ -14,9 +14,9 @@ import pytest
 from hedgerow import Ensemble, PrivateBoostingClassifier
 from hedgerow.data.tables import encode_table, rows_of
 from hedgerow.errors import FormatError, SettingsError
-from hedgerow.explain import BAND, Explanation, edit, explain, rows
-from hedgerow.explain.cells import boxes_of, cells_of
-from hedgerow.explain.effects import effects_of
+from hedgerow.inspection.explain import BAND, Explanation, edit, explain, rows
+from hedgerow.inspection.explain.cells import boxes_of, cells_of
+from hedgerow.inspection.explain.effects import effects_of
 from hedgerow.model.files import model_bytes, model_from_bytes
 from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off

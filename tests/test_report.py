@@ -25,14 +25,14 @@ from hedgerow.evaluation.result import (
     Measure,
     RocPoint,
 )
-from hedgerow.explain import edit, explain
+from hedgerow.inspection.explain import edit, explain
+from hedgerow.inspection.report import facts_of, report_html
+from hedgerow.inspection.report.charts import calibration_svg
+from hedgerow.inspection.report.effects import effects_section, pairs_section
 from hedgerow.model.statement import Statement
 from hedgerow.privacy.ledger.ledger import Budget
 from hedgerow.privacy.ledger.spending import set_budget
 from hedgerow.privacy.settings import Privacy
-from hedgerow.report import facts_of, report_html
-from hedgerow.report.charts import calibration_svg
-from hedgerow.report.effects import effects_section, pairs_section
 from hedgerow.testing import noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table, train
 

@@ -18,6 +18,9 @@ from hedgerow.data.rng import stream
 from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal
 from hedgerow.errors import SchemaError, SettingsError
 from hedgerow.estimators import PrivateBoostingClassifier
+from hedgerow.inspection.tree_view import TreeView, export_rules, tree_svg
+from hedgerow.inspection.tree_view.conditions import Side, merged, number
+from hedgerow.inspection.tree_view.layout import HEIGHT, WIDTH, layout_of
 from hedgerow.methods.private_tree.nodes import Measured, settle
 from hedgerow.privacy.accounting.paths import path_costs
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
@@ -25,9 +28,6 @@ from hedgerow.privacy.ledger.reservation import Release
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.queries import SumQuery, query_bytes, size_of
 from hedgerow.queries.noise import Noise
-from hedgerow.readable import TreeView, export_rules, tree_svg
-from hedgerow.readable.conditions import Side, merged, number
-from hedgerow.readable.layout import HEIGHT, WIDTH, layout_of
 from tests.conftest import MIXED, mixed_table
 
 STAYS = Schema(

@@ -28,9 +28,9 @@ _HOMES = {
     "VerticalBoostingRegressor": "hedgerow.vertical_estimators",
     "evaluate_privately": "hedgerow.private_evaluation",
     "local_federation": "hedgerow.engines.local",
-    "export_text": "hedgerow.readable",
+    "export_text": "hedgerow.inspection.tree_view",
     "plan_for": "hedgerow.methods.registry",
-    "plot_tree": "hedgerow.readable",
+    "plot_tree": "hedgerow.inspection.tree_view",
 }
 __all__ = [*sorted(_HOMES), "__version__"]
 
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from hedgerow.estimators import PrivateBoostingClassifier as PrivateBoostingClassifier
     from hedgerow.estimators import PrivateBoostingRegressor as PrivateBoostingRegressor
     from hedgerow.evaluation import Evaluation as Evaluation
+    from hedgerow.inspection.tree_view import export_text as export_text
+    from hedgerow.inspection.tree_view import plot_tree as plot_tree
     from hedgerow.methods.registry import plan_for as plan_for
     from hedgerow.methods.simfl.memory import SimilarityMemory as SimilarityMemory
     from hedgerow.model.ensemble import Ensemble as Ensemble
@@ -49,8 +51,6 @@ if TYPE_CHECKING:
     from hedgerow.privacy.ledger.ledger import Ledger as Ledger
     from hedgerow.privacy.settings import Privacy as Privacy
     from hedgerow.private_evaluation import evaluate_privately as evaluate_privately
-    from hedgerow.readable import export_text as export_text
-    from hedgerow.readable import plot_tree as plot_tree
     from hedgerow.similarity_estimators import (
         SimilarityBoostingClassifier as SimilarityBoostingClassifier,
     )

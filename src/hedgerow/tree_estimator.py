@@ -11,11 +11,11 @@ from hedgerow.data.schema import Schema, Value
 from hedgerow.data.tables import Rows
 from hedgerow.errors import SettingsError
 from hedgerow.estimators import PrivateBoostingClassifier, settings_given
+from hedgerow.inspection.tree_view import TreeView, export_rules, export_text, plot_tree, tree_svg
 from hedgerow.methods.registry import check_party_count, plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy, spare_for
-from hedgerow.readable import TreeView, export_rules, export_text, plot_tree, tree_svg
 
 
 class PrivateTreeClassifier(PrivateBoostingClassifier):

@@ -16,11 +16,11 @@ from hedgerow.cli.app import app
 from hedgerow.data.schema import Categorical, Label, Numeric, Schema
 from hedgerow.errors import FormatError, HedgerowError
 from hedgerow.evaluation.result import Confusion, Evaluation, Findings, Measure
-from hedgerow.explain import explain
+from hedgerow.inspection.explain import explain
+from hedgerow.inspection.report import report_html
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure, Statement
 from hedgerow.model.tree import Structure, Tree, member_words, single_leaf
-from hedgerow.report import report_html
 
 ESCAPE = chr(27) + "]0;owned" + chr(7) + chr(27) + "[2J"
 MARKUP = "<evil a=\"b\" onload='x'>&amp;</title></style></svg>[/bold][link=http://evil]"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hedgerow import Ensemble
-from hedgerow.report import report_html
+from hedgerow.inspection.report import report_html
 from tests.cli.conftest import Call
 from tests.test_report import evaluation_of
 

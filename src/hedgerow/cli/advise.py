@@ -12,7 +12,7 @@ from hedgerow.cli.screen import print_json, show, tell
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
-    from hedgerow.advice import Curve, Facts
+    from hedgerow.inspection.advice import Curve, Facts
     from hedgerow.privacy.settings import Privacy
 
 Rows = Annotated[int, typer.Option("--rows", min=1, help="Rows of all parties together, about.")]
@@ -93,9 +93,9 @@ def _facts(
     parameters: dict[str, Any], schema: Path, rows: int, rate: float | None, parties: int
 ) -> tuple[Facts, Privacy]:
     """Public facts, and the promise with any epsilon; as `hedgerow plan` settles them."""
-    from hedgerow.advice import Facts
     from hedgerow.cli.planning import make_plan
     from hedgerow.data.schema import Schema
+    from hedgerow.inspection.advice import Facts
     from hedgerow.methods.registry import method_named
     from hedgerow.privacy.settings import Settings
 
@@ -116,7 +116,7 @@ def _needed(
     curve: Curve | None,
     target: float | None,
 ) -> dict[str, Any]:
-    from hedgerow.advice import epsilon_for_error
+    from hedgerow.inspection.advice import epsilon_for_error
 
     found: dict[str, Any] = {}
     if target_error is not None:

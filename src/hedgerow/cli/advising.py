@@ -16,8 +16,8 @@ from hedgerow.errors import HedgerowError, SettingsError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hedgerow.advice import Curve, Facts
-    from hedgerow.advice.picture import Picture
+    from hedgerow.inspection.advice import Curve, Facts
+    from hedgerow.inspection.advice.picture import Picture
     from hedgerow.privacy.settings import Privacy
 
 PUBLIC_ONLY = (
@@ -59,7 +59,7 @@ def errors_by_epsilon(
     facts: Facts, privacy: Privacy, epsilons: Sequence[float]
 ) -> list[dict[str, Any]]:
     """Expected errors at each epsilon, by the names that --json uses."""
-    from hedgerow.advice import expected_error
+    from hedgerow.inspection.advice import expected_error
 
     lines = []
     for epsilon in epsilons:
@@ -129,8 +129,8 @@ def simulated(
     repeats: int,
 ) -> Curve:
     """The curve of a sample, with a bar on stderr while it is tried out."""
-    from hedgerow.advice import simulate
     from hedgerow.data.tables import rows_of
+    from hedgerow.inspection.advice import simulate
 
     rows = rows_of(sample, facts.schema)
     with _counting((len(epsilons) + 1) * repeats) as observe:
@@ -179,7 +179,7 @@ def show_curve(curve: Curve) -> None:
 
 def curve_picture(curve: Curve, target: float | None, mark: float | None, words: str) -> Picture:
     """Simulated values against epsilon."""
-    from hedgerow.advice.picture import Dot, Picture
+    from hedgerow.inspection.advice.picture import Dot, Picture
 
     dots = tuple(
         Dot(p.epsilon, p.mean, p.mean - p.deviation, p.mean + p.deviation) for p in curve.points
@@ -200,7 +200,7 @@ def error_picture(
     words: str,
 ) -> Picture:  # fmt: skip
     """Expected errors of leaf weights against epsilon."""
-    from hedgerow.advice.picture import Dot, Picture
+    from hedgerow.inspection.advice.picture import Dot, Picture
 
     dots = tuple(Dot(li["epsilon"], *(li["leaf_error"],) * 3) for li in lines)
     note = "From public facts alone: standard error of noise, before smoothing and shrinkage."

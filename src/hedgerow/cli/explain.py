@@ -11,7 +11,7 @@ from hedgerow.cli import options
 from hedgerow.cli.screen import print_json, results, show, table, tell
 
 if TYPE_CHECKING:
-    from hedgerow.explain import Explanation, Shape
+    from hedgerow.inspection.explain import Explanation, Shape
 
 MOST = 25  # lines of importances
 ACROSS = 41  # letters of a drawn line, where there is room
@@ -33,7 +33,7 @@ def explain(
 ) -> None:
     """Show what each column does: importances, shapes with error bands, pairs. Costs no budget."""
     from hedgerow.errors import SettingsError
-    from hedgerow.explain import explain as explained
+    from hedgerow.inspection.explain import explain as explained
     from hedgerow.model.files import read_model
 
     found = explained(read_model(model))
@@ -57,7 +57,7 @@ def explain(
 
 def _draw(found: Explanation, names: list[str], out: Path) -> None:
     """A picture of a shape or a pair; with several classes one below the other."""
-    from hedgerow.explain.plots import panels
+    from hedgerow.inspection.explain.plots import panels
 
     axes = panels(len(found.outputs))
     for k, ax in enumerate(axes):

@@ -13,8 +13,8 @@ from hedgerow.cli.screen import print_json, results, show, size_text, table, tel
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
-    from hedgerow.advice import Curve, Expected, Facts
     from hedgerow.data.schema import Schema
+    from hedgerow.inspection.advice import Curve, Expected, Facts
     from hedgerow.privacy.accounting.plan import Plan
 
 ExpectedRows = Annotated[
@@ -93,7 +93,7 @@ def _facts(
     made: Plan, schema: Schema, given: dict[str, Any], parties: int, rows: int | None, needed: bool
 ) -> Facts | None:
     """Public facts with the number of rows, if it is given; an error where nothing goes without."""
-    from hedgerow.advice import Facts
+    from hedgerow.inspection.advice import Facts
     from hedgerow.privacy.settings import Settings
 
     n_rows = rows or made.settings.rows_hint
@@ -109,7 +109,7 @@ def _facts(
 
 
 def _expected(facts: Facts, made: Plan) -> Expected | None:
-    from hedgerow.advice import expected_error
+    from hedgerow.inspection.advice import expected_error
 
     return expected_error(facts, made)
 

@@ -35,11 +35,11 @@ def report(
     """Write one self-contained page: promise, budget, shapes, trees. Costs no budget."""
     from hedgerow.cli.files import write_text
     from hedgerow.evaluation.result import Evaluation
-    from hedgerow.explain import explain
+    from hedgerow.inspection.explain import explain
+    from hedgerow.inspection.report.facts import check_evaluation, facts_of
+    from hedgerow.inspection.report.page import page_of
     from hedgerow.model.files import read_model
     from hedgerow.privacy.ledger.ledger import Ledger
-    from hedgerow.report.facts import check_evaluation, facts_of
-    from hedgerow.report.page import page_of
 
     found = read_model(model)
     chosen, stored = (

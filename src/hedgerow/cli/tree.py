@@ -30,8 +30,14 @@ def tree(
 ) -> None:
     """Show a model of method private-tree: splits, noisy counts with intervals, class shares."""
     from hedgerow.cli.files import write_text
+    from hedgerow.inspection.tree_view import (
+        TreeView,
+        export_rules,
+        export_text,
+        plot_tree,
+        tree_svg,
+    )
     from hedgerow.model.files import read_model
-    from hedgerow.readable import TreeView, export_rules, export_text, plot_tree, tree_svg
 
     if json and (text or rules):
         raise SettingsError("--json shows all of the tree; leave out --text and --rules")

@@ -1,0 +1,1 @@
+"""Explain, report, readable trees, advice."""

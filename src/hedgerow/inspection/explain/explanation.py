@@ -1,0 +1,304 @@
+"""A model explained: shapes, maps of pairs, importances, and the parts of single rows' scores.
+
+Everything follows from the model, which holds released values only; it costs no budget.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.data.rng import stream
+from hedgerow.data.schema import text_of
+from hedgerow.data.tables import encode_table
+from hedgerow.errors import FormatError, SettingsError
+from hedgerow.inspection.explain.cells import Boxes, Cells, boxes_of, cells_of, check_size
+from hedgerow.inspection.explain.effects import Effects, effects_of
+from hedgerow.inspection.explain.reference import Reference, references
+from hedgerow.inspection.explain.rows import Contributions, add_tree
+from hedgerow.inspection.explain.shapes import Pair, Shape
+from hedgerow.model.ensemble import Ensemble
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+SAMPLE = 1000  # made-up rows that tell how much three and more columns do together
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """What a model does, column by column.
+
+    Attributes
+    ----------
+    shapes : the effect of every column, in the schema's order
+    pairs : what pairs of columns do beyond that, the most important first
+    intercept : the mean score under the weights (output,)
+    outputs : what each output says something about, e.g. a class
+    unit : what scores are counted in
+    """
+
+    model: Ensemble
+    shapes: tuple[Shape, ...]
+    pairs: tuple[Pair, ...]
+    intercept: Floats
+    intercept_deviation: Floats
+    outputs: tuple[str, ...]
+    unit: str
+    scale: float  # of scores, to be in units of the label
+    _cells: tuple[Cells, ...]
+    _boxes: tuple[Boxes, ...]
+    _kept: frozenset[int]  # trees added by hand
+
+    @property
+    def additive(self) -> bool:
+        """Whether no tree has more than two columns, so that effects add up to the score."""
+        return all(len(box.columns) <= 2 for box in self._boxes)
+
+    @property
+    def importances(self) -> list[tuple[str, float, float]]:
+        """Columns and pairs with their importance and its noise, the largest first."""
+        found = [(s.column, s.importance, s.noise) for s in self.shapes]
+        found += [(" x ".join(p.columns), p.importance, p.noise) for p in self.pairs]
+        return sorted(found, key=lambda one: -one[1])
+
+    def shape(self, column: str) -> Shape:
+        """The shape of a column by its name."""
+        for shape in self.shapes:
+            if shape.column == column:
+                return shape
+        known = ", ".join(shape.column for shape in self.shapes)
+        raise SettingsError(f"the model has no column {column!r}; it has {known}")
+
+    def pair(self, first: str, second: str) -> Pair:
+        """The map of two columns, in either order."""
+        for pair in self.pairs:
+            if set(pair.columns) == {self.shape(first).column, self.shape(second).column}:
+                return pair
+        raise SettingsError(
+            f"no tree of the model has both {first!r} and {second!r}, so they do nothing together"
+        )
+
+    def contributions(self, data: Any) -> Contributions:
+        """What every column adds to the scores of rows; with the intercept, exactly the score.
+
+        Parts that several columns have together are shared by Shapley values. The rows are yours,
+        and so is what is computed from them: it is not covered by the model's promise.
+        """
+        grid = tuple(cells.grid for cells in self._cells)
+        table = encode_table(data, grid, "table to explain")
+        codes = [table.column(j).astype(np.int64) for j in range(table.n_columns)]
+        return Contributions(
+            tuple(shape.column for shape in self.shapes), self.intercept, self._parts(codes)
+        )
+
+    def plot(self, column: str, second: str = "", output: int = 0, ax: Any = None) -> Any:
+        """Draw the shape of a column, or the map of two (extra `plots`); returns the axes."""
+        from hedgerow.inspection.explain.plots import plot_pair, plot_shape
+
+        unit = self.unit if len(self.outputs) == 1 else f"score of {self.outputs[output]}"
+        if second:
+            return plot_pair(self.pair(column, second), unit, output, ax)
+        return plot_shape(self.shape(column), unit, output, ax)
+
+    def _parts(self, codes: Sequence[Ints]) -> Floats:
+        out = np.zeros((len(codes[0]), len(self.outputs), len(codes)))
+        weights = [shape.weights for shape in self.shapes]
+        for number, (tree, box) in enumerate(zip(self.model.trees, self._boxes, strict=True)):
+            values = tree.values.astype(np.float64)
+            add_tree(out, codes, box, values, weights, number not in self._kept)
+        return self.scale * out
+
+    @cached_property
+    def remainder(self) -> float:
+        """The part of the scores' variance that three and more columns make together.
+
+        Measured on made-up rows, drawn from the weights column by column; 0 of additive models.
+        """
+        if self.additive:
+            return 0.0
+        rng = stream(0, "explain")
+        codes = [rng.choice(len(s.weights), SAMPLE, p=s.weights) for s in self.shapes]
+        whole = self._parts(codes).sum(axis=2)  # (row, output)
+        rest = whole.copy()
+        for shape, own in zip(self.shapes, codes, strict=True):
+            rest -= shape.values[:, own].T
+        places = {shape.column: codes[j] for j, shape in enumerate(self.shapes)}
+        for pair in self.pairs:
+            first, second = (places[name] for name in pair.columns)
+            rest -= pair.values[:, first, second].T
+        total = float(whole.var(axis=0).sum())
+        return float(rest.var(axis=0).sum()) / total if total > 0 else 0.0
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know, in sentences."""
+        from hedgerow.inspection.explain.notes import notes_of
+
+        return notes_of(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs; JSON holds all of it."""
+        names = ("name", "importance", "noise")
+        return {
+            "unit": self.unit,
+            "outputs": list(self.outputs),
+            "intercept": self.intercept.tolist(),
+            "additive": self.additive,
+            "remainder": self.remainder,
+            "importances": [
+                dict(zip(names, (n, i, v if np.isfinite(v) else None), strict=True))
+                for n, i, v in self.importances
+            ],
+            "shapes": [shape.to_dict() for shape in self.shapes],
+            "pairs": [pair.to_dict() for pair in self.pairs],
+            "edits": edits_of(self.model),
+            "notes": self.notes,
+        }
+
+
+def explain(model: Ensemble) -> Explanation:
+    """Explain a model from its released values alone.
+
+    >>> from hedgerow import Ensemble
+    >>> shapes = explain(Ensemble.load("model.hedge")).shapes  # doctest: +SKIP
+    """
+    trees, schema = model.trees, model.schema
+    cells = cells_of(trees, schema)
+    check_size(trees, cells, model.loss.n_outputs)
+    boxes = tuple(boxes_of(tree.structure, cells) for tree in trees)
+    edits = edits_of(model)
+    kept = frozenset(edit["tree"] for edit in edits)
+    plain = [i for i in range(len(trees)) if i not in kept]
+    found = references([trees[i] for i in plain], [boxes[i] for i in plain], cells)
+    weights = [one.weights for one in found]
+    effects = effects_of(trees, boxes, weights, model.loss.n_outputs, kept)
+    scale, shift = _label_units(model)
+    return Explanation(
+        model,
+        _shapes(model, effects, cells, found, scale, edits),
+        _pairs(effects, cells, weights, scale),
+        shift + scale * effects.intercept,
+        scale * np.sqrt(effects.intercept_variance),
+        *_outputs(model),
+        scale,
+        cells,
+        boxes,
+        kept,
+    )
+
+
+def edits_of(model: Ensemble) -> list[dict[str, Any]]:
+    """What the record says was changed by hand."""
+    edits = model.record.get("edits", [])
+    try:
+        return [
+            {
+                **edit,
+                **{name: int(edit[name]) for name in ("tree", "output", "direction")},
+                "column": str(edit["column"]),
+                "cells": [str(label) for label in edit["cells"]],
+                "reason": str(edit["reason"]),
+                "from": str(edit["from"]),
+            }
+            for edit in edits
+            if 0 <= int(edit["tree"]) < len(model.trees)
+            and 0 <= int(edit["output"]) < model.loss.n_outputs
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError("the model's record of changes by hand is not readable") from error
+
+
+def _label_units(model: Ensemble) -> tuple[float, float]:
+    """Scores of numbers lie between 0 and 1: how they become numbers of the label."""
+    label = model.schema.label
+    if label.lower is None or label.upper is None:
+        return 1.0, 0.0
+    return float(label.upper - label.lower), float(label.lower)
+
+
+def _outputs(model: Ensemble) -> tuple[tuple[str, ...], str]:
+    label = model.schema.label
+    classes = tuple(text_of(value) for value in label.classes)
+    if label.task == "regression":
+        return (label.name,), label.name
+    if label.task == "binary":
+        unit = "share" if model.averaged else "log-odds"
+        return (classes[1],), f"{unit} of {label.name} = {classes[1]}"
+    unit = "share" if model.averaged else "score"
+    return classes, f"{unit} of each class of {label.name}"
+
+
+def _shapes(
+    model: Ensemble,
+    effects: Effects,
+    cells: Sequence[Cells],
+    found: Sequence[Reference],
+    scale: float,
+    edits: Sequence[dict[str, Any]],
+) -> tuple[Shape, ...]:
+    directions = _directions(model)
+    shapes = []
+    for j, (column, reference) in enumerate(zip(cells, found, strict=True)):
+        values = scale * effects.mains[j]
+        deviation = scale * np.sqrt(effects.main_variances[j])
+        edited = None
+        mine = [edit for edit in edits if edit["column"] == column.name]
+        if mine:  # what was set by hand has no noise
+            edited = _edited(mine, column, values.shape)
+            deviation = np.where(edited, 0.0, deviation)
+        shapes.append(
+            Shape(
+                column, values, deviation, reference.weights, reference.released,
+                _kept_direction(column, values, directions.get(column.name, 0)), edited,
+            )
+        )  # fmt: skip
+    return tuple(shapes)
+
+
+def _edited(
+    edits: Sequence[dict[str, Any]], cells: Cells, shape: tuple[int, ...]
+) -> NDArray[np.bool_]:
+    """Cells set by hand: (output, cell)."""
+    out = np.zeros(shape, np.bool_)
+    for edit in edits:
+        chosen = [cells.labels.index(label) for label in edit["cells"] if label in cells.labels]
+        out[edit["output"], chosen] = True
+    return out
+
+
+def _pairs(
+    effects: Effects, cells: Sequence[Cells], weights: Sequence[Floats], scale: float
+) -> tuple[Pair, ...]:
+    pairs = [
+        Pair(
+            cells[i], cells[j], scale * values,
+            scale * np.sqrt(effects.pair_variances[i, j]), (weights[i], weights[j]),
+        )
+        for (i, j), values in effects.pairs.items()
+    ]  # fmt: skip
+    return tuple(sorted(pairs, key=lambda pair: -pair.importance))
+
+
+def _directions(model: Ensemble) -> dict[str, int]:
+    settings = model.record.get("settings", {})
+    text = settings.get("monotone", "") if isinstance(settings, dict) else ""
+    try:
+        told = json.loads(text) if text else {}
+        found = {str(name): max(-1, min(1, int(way))) for name, way in told.items()}
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise FormatError("the model's record of directions is not readable") from error
+    found.update({e["column"]: e["direction"] for e in edits_of(model) if e["direction"]})
+    return found
+
+
+def _kept_direction(cells: Cells, values: Floats, direction: int) -> int:
+    """The direction, if the shape has it indeed."""
+    steps = direction * np.diff(values[:, :-1], axis=1)
+    held = cells.kind != "categorical" and bool((steps >= -1e-6 * np.abs(values).max()).all())
+    return direction if held else 0

@@ -1,0 +1,25 @@
+"""One self-contained page about a model: promise, budget, shapes, trees, and how good it is."""
+
+from __future__ import annotations
+
+from hedgerow.evaluation.result import Evaluation
+from hedgerow.inspection.explain import explain
+from hedgerow.inspection.report.facts import Facts, check_evaluation, facts_of
+from hedgerow.inspection.report.page import page_of
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
+
+__all__ = ["Facts", "facts_of", "report_html"]
+
+
+def report_html(
+    model: Ensemble,
+    ledger: Ledger | None = None,
+    evaluation: Evaluation | None = None,
+    plan: Plan | None = None,
+) -> str:
+    """The report of a model as HTML; it needs no other file and no network."""
+    if evaluation is not None:
+        check_evaluation(model, evaluation)
+    return page_of(explain(model), facts_of(model, ledger, plan), evaluation)
