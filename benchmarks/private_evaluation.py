@@ -25,9 +25,9 @@ from sklearn.metrics import roc_auc_score
 from hedgerow import Ledger, Privacy, PrivateBoostingClassifier, Schema, local_federation
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.tables import Rows, rows_of
+from hedgerow.estimators.inputs import split_rows
 from hedgerow.evaluation import evaluate, evaluation_plan
 from hedgerow.evaluation.program import LEAST_PROBABILITY
-from hedgerow.inputs import split_rows
 from hedgerow.model.ensemble import Ensemble
 
 OUT = Path(__file__).parent / "results" / "private_evaluation.json"

@@ -59,7 +59,7 @@ def cells_of(schema: Path, rows: int) -> dict[str, Callable[[], Figures]]:
     cells = {EMPTY: python("pass")}
     for name in ("xgboost", "sklearn.ensemble", "hedgerow"):
         cells[f"import {name}"] = python(f"import {name}")
-    cells["import hedgerow, the classifier"] = python("import hedgerow.estimators")
+    cells["import hedgerow, the classifier"] = python("import hedgerow.estimators.boosting")
     cells["hedgerow --help"] = partial(process, [*command, "--help"])
     plan = ["plan", "--schema", str(schema), "--epsilon", "1", "--delta", "1e-5"]
     cells[f"hedgerow plan, {schema.name}"] = partial(process, [*command, *plan])

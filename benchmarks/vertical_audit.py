@@ -37,10 +37,10 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.rng import Generator, stream
 from hedgerow.data.schema import Categorical, Schema
 from hedgerow.data.tables import Rows
+from hedgerow.estimators.vertical import shares_of
 from hedgerow.methods.fedxgboost.model import Part, SharedTree
 from hedgerow.methods.fedxgboost.run import train
 from hedgerow.model.routing import routes_of
-from hedgerow.vertical_estimators import shares_of
 
 RESULT = Path(__file__).resolve().parent / "results" / "vertical_audit.json"
 SKETCH = {0.1: 1.0, 0.5: 0.93}  # what alternating projections were said to find, by share

@@ -16,7 +16,7 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Categorical, Column, Label, Numeric, Ordinal, Schema
 from hedgerow.data.tables import Rows, encode_table, rows_of
 from hedgerow.errors import TableError
-from hedgerow.inputs import _told_apart, split_rows
+from hedgerow.estimators.inputs import _told_apart, split_rows
 from tests.conftest import mixed_rows, mixed_table
 from tests.test_tables import COLUMNS, SCHEMA, same
 

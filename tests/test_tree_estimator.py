@@ -17,7 +17,7 @@ from hedgerow.coordinator.gate import Gate
 from hedgerow.data.rng import stream
 from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal
 from hedgerow.errors import SchemaError, SettingsError
-from hedgerow.estimators import PrivateBoostingClassifier
+from hedgerow.estimators.boosting import PrivateBoostingClassifier
 from hedgerow.inspection.tree_view import TreeView, export_rules, tree_svg
 from hedgerow.inspection.tree_view.conditions import Side, merged, number
 from hedgerow.inspection.tree_view.layout import HEIGHT, WIDTH, layout_of

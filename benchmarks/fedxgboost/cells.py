@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from hedgerow.data.schema import Categorical, Schema
 from hedgerow.data.tables import Rows, rows_of
+from hedgerow.estimators.vertical import shares_of
 from hedgerow.methods.fedxgboost.model import merged
 from hedgerow.methods.fedxgboost.run import train
 from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.vertical_estimators import shares_of
 
 TREES, DEPTH, RATE = 20, 4, 0.3
 PAILLIER_ROWS = {"credit1_full": 5_000}  # the others of a table's rows are extrapolated

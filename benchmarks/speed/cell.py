@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import hedgerow.estimators as estimators
+import hedgerow.estimators.boosting as estimators
 from hedgerow.coordinator.federation import Federation
 from speed.clock import memory, source, timed
 from speed.fits import labels_of

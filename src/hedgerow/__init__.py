@@ -16,17 +16,17 @@ _HOMES = {
     "Ledger": "hedgerow.privacy.ledger.ledger",
     "Plan": "hedgerow.privacy.accounting.plan",
     "Privacy": "hedgerow.privacy.settings",
-    "PrivateBoostingClassifier": "hedgerow.estimators",
-    "PrivateBoostingRegressor": "hedgerow.estimators",
-    "PrivateTreeClassifier": "hedgerow.tree_estimator",
+    "PrivateBoostingClassifier": "hedgerow.estimators.boosting",
+    "PrivateBoostingRegressor": "hedgerow.estimators.boosting",
+    "PrivateTreeClassifier": "hedgerow.estimators.tree",
     "Schema": "hedgerow.data.schema",
-    "SimilarityBoostingClassifier": "hedgerow.similarity_estimators",
-    "SimilarityBoostingRegressor": "hedgerow.similarity_estimators",
+    "SimilarityBoostingClassifier": "hedgerow.estimators.simfl",
+    "SimilarityBoostingRegressor": "hedgerow.estimators.simfl",
     "SimilarityMemory": "hedgerow.methods.simfl.memory",
     "Statement": "hedgerow.model.statement",
-    "VerticalBoostingClassifier": "hedgerow.vertical_estimators",
-    "VerticalBoostingRegressor": "hedgerow.vertical_estimators",
-    "evaluate_privately": "hedgerow.private_evaluation",
+    "VerticalBoostingClassifier": "hedgerow.estimators.vertical",
+    "VerticalBoostingRegressor": "hedgerow.estimators.vertical",
+    "evaluate_privately": "hedgerow.estimators.evaluation",
     "local_federation": "hedgerow.engines.local",
     "export_text": "hedgerow.inspection.tree_view",
     "plan_for": "hedgerow.methods.registry",
@@ -38,8 +38,18 @@ if TYPE_CHECKING:
     from hedgerow.coordinator.federation import Federation as Federation
     from hedgerow.data.schema import Schema as Schema
     from hedgerow.engines.local import local_federation as local_federation
-    from hedgerow.estimators import PrivateBoostingClassifier as PrivateBoostingClassifier
-    from hedgerow.estimators import PrivateBoostingRegressor as PrivateBoostingRegressor
+    from hedgerow.estimators.boosting import PrivateBoostingClassifier as PrivateBoostingClassifier
+    from hedgerow.estimators.boosting import PrivateBoostingRegressor as PrivateBoostingRegressor
+    from hedgerow.estimators.evaluation import evaluate_privately as evaluate_privately
+    from hedgerow.estimators.simfl import (
+        SimilarityBoostingClassifier as SimilarityBoostingClassifier,
+    )
+    from hedgerow.estimators.simfl import SimilarityBoostingRegressor as SimilarityBoostingRegressor
+    from hedgerow.estimators.tree import PrivateTreeClassifier as PrivateTreeClassifier
+    from hedgerow.estimators.vertical import (
+        VerticalBoostingClassifier as VerticalBoostingClassifier,
+    )
+    from hedgerow.estimators.vertical import VerticalBoostingRegressor as VerticalBoostingRegressor
     from hedgerow.evaluation import Evaluation as Evaluation
     from hedgerow.inspection.tree_view import export_text as export_text
     from hedgerow.inspection.tree_view import plot_tree as plot_tree
@@ -50,18 +60,6 @@ if TYPE_CHECKING:
     from hedgerow.privacy.accounting.plan import Plan as Plan
     from hedgerow.privacy.ledger.ledger import Ledger as Ledger
     from hedgerow.privacy.settings import Privacy as Privacy
-    from hedgerow.private_evaluation import evaluate_privately as evaluate_privately
-    from hedgerow.similarity_estimators import (
-        SimilarityBoostingClassifier as SimilarityBoostingClassifier,
-    )
-    from hedgerow.similarity_estimators import (
-        SimilarityBoostingRegressor as SimilarityBoostingRegressor,
-    )
-    from hedgerow.tree_estimator import PrivateTreeClassifier as PrivateTreeClassifier
-    from hedgerow.vertical_estimators import (
-        VerticalBoostingClassifier as VerticalBoostingClassifier,
-    )
-    from hedgerow.vertical_estimators import VerticalBoostingRegressor as VerticalBoostingRegressor
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ from hedgerow.coordinator.federation import Federation, Total
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.rng import stream
 from hedgerow.data.schema import Schema
-from hedgerow.estimators import PrivateBoostingClassifier
+from hedgerow.estimators.boosting import PrivateBoostingClassifier
 from hedgerow.methods.maddock.candidates import CANDIDATES
 from hedgerow.model.losses import TREE_UPDATES
 from hedgerow.privacy.ledger.reservation import Release

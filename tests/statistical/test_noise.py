@@ -12,7 +12,7 @@ from scipy import stats
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.rng import stream
 from hedgerow.errors import PlanError
-from hedgerow.estimators import PrivateBoostingClassifier
+from hedgerow.estimators.boosting import PrivateBoostingClassifier
 from hedgerow.methods.maddock.candidates import CANDIDATES
 from hedgerow.methods.maddock.splits.totally_random import totally_random
 from hedgerow.privacy.accounting.plan import Wish, make_plan

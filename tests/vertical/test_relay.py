@@ -11,6 +11,7 @@ from hedgerow.coordinator.sessions import Conversation
 from hedgerow.deployment.programs import program_factories
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import HedgerowError, SettingsError
+from hedgerow.estimators.vertical import VerticalBoostingClassifier
 from hedgerow.methods.fedxgboost.run import agreement_for
 from hedgerow.methods.registry import plan_for
 from hedgerow.packing import unpack
@@ -19,7 +20,6 @@ from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol.masks import MaskKeys
 from hedgerow.protocol.messages import Message
-from hedgerow.vertical_estimators import VerticalBoostingClassifier
 from tests.vertical.tables import OWNERS, schema_of, settings, shares, whole
 
 

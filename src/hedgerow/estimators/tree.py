@@ -10,7 +10,7 @@ import numpy as np
 from hedgerow.data.schema import Schema, Value
 from hedgerow.data.tables import Rows
 from hedgerow.errors import SettingsError
-from hedgerow.estimators import PrivateBoostingClassifier, settings_given
+from hedgerow.estimators.boosting import PrivateBoostingClassifier, settings_given
 from hedgerow.inspection.tree_view import TreeView, export_rules, export_text, plot_tree, tree_svg
 from hedgerow.methods.registry import check_party_count, plan_for
 from hedgerow.privacy.accounting.plan import Plan

@@ -9,8 +9,8 @@ from hedgerow.coordinator.gate import Gate
 from hedgerow.data.tables import rows_of
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError
+from hedgerow.estimators.inputs import check_fit, split_rows
 from hedgerow.evaluation import Evaluation, evaluate, evaluation_plan
-from hedgerow.inputs import check_fit, split_rows
 from hedgerow.methods.registry import check_party_count
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.ledger.ledger import Ledger

@@ -16,9 +16,9 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema, Value
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import SettingsError
-from hedgerow.exact_estimators import ExactBoosting
-from hedgerow.fitted import FittedClassifier, FittedRegressor
-from hedgerow.inputs import check_fit, is_named
+from hedgerow.estimators.exact import ExactBoosting
+from hedgerow.estimators.fitted import FittedClassifier, FittedRegressor
+from hedgerow.estimators.inputs import check_fit, is_named
 from hedgerow.methods.fedxgboost.bins import some_columns
 from hedgerow.methods.fedxgboost.model import Part, merged
 from hedgerow.methods.fedxgboost.run import (

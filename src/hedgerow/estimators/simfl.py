@@ -11,9 +11,9 @@ from hedgerow.data.rng import fresh_seed
 from hedgerow.data.schema import Schema, Value
 from hedgerow.data.tables import rows_of
 from hedgerow.errors import SettingsError
-from hedgerow.exact_estimators import ExactBoosting
-from hedgerow.fitted import FittedClassifier, FittedRegressor
-from hedgerow.inputs import check_fit, is_named, split_rows
+from hedgerow.estimators.exact import ExactBoosting
+from hedgerow.estimators.fitted import FittedClassifier, FittedRegressor
+from hedgerow.estimators.inputs import check_fit, is_named, split_rows
 from hedgerow.methods.simfl.memory import SimilarityMemory
 from hedgerow.methods.simfl.run import train
 from hedgerow.methods.simfl.settings import SimilaritySettings

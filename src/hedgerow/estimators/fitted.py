@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from hedgerow.data.schema import Schema, Value
 from hedgerow.errors import SchemaError
+from hedgerow.estimators.inputs import check_width, class_array, classes_given, schema_given
 from hedgerow.export.methods import Exports
-from hedgerow.inputs import check_width, class_array, classes_given, schema_given
 from hedgerow.inspection.explain import Explanation, explain
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Statement

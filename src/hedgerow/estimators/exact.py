@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hedgerow.errors import SettingsError
-from hedgerow.fitted import Fitted
+from hedgerow.estimators.fitted import Fitted
 
 
 class ExactBoosting(Fitted):

@@ -15,8 +15,8 @@ from hedgerow.data.schema import Schema, Value
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError
-from hedgerow.fitted import Fitted, FittedClassifier, FittedRegressor
-from hedgerow.inputs import check_fit, is_dask, is_named, split_rows
+from hedgerow.estimators.fitted import Fitted, FittedClassifier, FittedRegressor
+from hedgerow.estimators.inputs import check_fit, is_dask, is_named, split_rows
 from hedgerow.methods.registry import check_party_count, method_named, plan_for, with_exact_cuts
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure
