@@ -9,9 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hedgerow.evaluation.binary import (
+    FIRST_EDGES,
+    MOST_EDGES,
+    auc,
+    counts_of,
+    edges_for,
+    first_grid,
+    sigmoid,
+)
 from hedgerow.evaluation.calibration import calibrated, calibration_error, odds_fit
-from hedgerow.evaluation.many_classes import confidence_edges
-from hedgerow.evaluation.numbers import SIZE_EDGES, frame_for
+from hedgerow.evaluation.multiclass import confidence_edges
+from hedgerow.evaluation.regression import SIZE_EDGES, frame_for
 from hedgerow.evaluation.result import measure
 from hedgerow.evaluation.smoothing import (
     agreed,
@@ -20,15 +29,6 @@ from hedgerow.evaluation.smoothing import (
     rising,
     seen_range,
     variance_along,
-)
-from hedgerow.evaluation.two_classes import (
-    FIRST_EDGES,
-    MOST_EDGES,
-    auc,
-    counts_of,
-    edges_for,
-    first_grid,
-    sigmoid,
 )
 
 numbers = st.lists(st.floats(-100, 100), min_size=1, max_size=8).map(np.array)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError, SlotSpent
-from hedgerow.evaluation import many_classes, numbers, two_classes
+from hedgerow.evaluation import binary, multiclass, regression
 from hedgerow.evaluation.result import Evaluation, Findings
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.accounting.plan import EVALUATION, Plan, Wish, make_plan
@@ -31,18 +31,18 @@ def wishes(schema: Schema) -> list[Wish]:
     """What an evaluation asks: two questions, or one if there are more than two classes."""
     k = len(schema.label.classes)
     if schema.label.task == "regression":
-        sizes = len(numbers.SIZE_EDGES) + 1 + numbers.CELLS
+        sizes = len(regression.SIZE_EDGES) + 1 + regression.CELLS
         return [
             Wish("error sizes", ErrorCounts.kind, SIZE_SHARE, sizes),
-            Wish("errors", ErrorSums.kind, 1 - SIZE_SHARE, 2 * numbers.BINS + 4),
+            Wish("errors", ErrorSums.kind, 1 - SIZE_SHARE, 2 * regression.BINS + 4),
         ]
     if k == 2:
-        size = 4 + 2 * (two_classes.MOST_EDGES + 1) + 1
+        size = 4 + 2 * (binary.MOST_EDGES + 1) + 1
         return [
-            Wish("scores", ScoreCounts.kind, LOOK_SHARE, 2 * (two_classes.FIRST_EDGES + 1)),
+            Wish("scores", ScoreCounts.kind, LOOK_SHARE, 2 * (binary.FIRST_EDGES + 1)),
             Wish("outcomes", ClassOutcomes.kind, 1 - LOOK_SHARE, size),
         ]
-    size = k * k + 2 * (len(many_classes.confidence_edges(k)) + 1) + 1
+    size = k * k + 2 * (len(multiclass.confidence_edges(k)) + 1) + 1
     return [Wish("outcomes", ClassOutcomes.kind, 1.0, size)]
 
 
@@ -93,26 +93,26 @@ def reachable(model: Ensemble) -> tuple[float, float]:
 
 
 def _two_classes(gate: Gate, model: Ensemble) -> Findings:
-    grid = two_classes.first_grid(*reachable(model))
-    scores = two_classes.sigmoid(grid) if model.averaged else grid
+    grid = binary.first_grid(*reachable(model))
+    scores = binary.sigmoid(grid) if model.averaged else grid
     first, noise = np.zeros((2, len(grid) + 1)), 0.0
     with suppress(SlotSpent):
         release = gate.release(ScoreCounts(2, tuple(map(float, scores)), gate.ensemble))
         first, noise = release.values.reshape(2, -1), release.sigmas[0]
-    edges = two_classes.edges_for(first, noise, grid)
-    probabilities = tuple(map(float, two_classes.sigmoid(edges)))
+    edges = binary.edges_for(first, noise, grid)
+    probabilities = tuple(map(float, binary.sigmoid(edges)))
     (confusion, by_bin, loss), sigmas = _outcomes(gate, model, probabilities)
-    counts = two_classes.counts_of(confusion, by_bin, edges, sigmas)
-    means = two_classes.mean_probabilities(edges, first, noise, grid)
-    return two_classes.findings(counts, loss, sigmas[2], means, model.schema.label.classes)
+    counts = binary.counts_of(confusion, by_bin, edges, sigmas)
+    means = binary.mean_probabilities(edges, first, noise, grid)
+    return binary.findings(counts, loss, sigmas[2], means, model.schema.label.classes)
 
 
 def _many_classes(gate: Gate, model: Ensemble) -> Findings:
     classes = model.schema.label.classes
-    edges = many_classes.confidence_edges(len(classes))
+    edges = multiclass.confidence_edges(len(classes))
     found, sigmas = _outcomes(gate, model, edges)
     most = -math.log(LEAST_PROBABILITY)
-    return many_classes.findings(*found, sigmas, edges, most, classes)
+    return multiclass.findings(*found, sigmas, edges, most, classes)
 
 
 def _outcomes(
@@ -133,16 +133,16 @@ def _numbers(gate: Gate, model: Ensemble) -> Findings:
     label, averaged = model.schema.label, model.averaged
     assert label.lower is not None
     assert label.upper is not None
-    first, noise = np.zeros(len(numbers.SIZE_EDGES) + 1 + numbers.CELLS), 0.0
+    first, noise = np.zeros(len(regression.SIZE_EDGES) + 1 + regression.CELLS), 0.0
     with suppress(SlotSpent):
-        asked = ErrorCounts(numbers.SIZE_EDGES, numbers.CELLS, gate.ensemble, averaged)
+        asked = ErrorCounts(regression.SIZE_EDGES, regression.CELLS, gate.ensemble, averaged)
         release = gate.release(asked)
         first, noise = release.values, release.sigmas[0]
-    frame = numbers.frame_for(first, noise)
-    weights = tuple(share**-0.5 for share in numbers.SHARES)
+    frame = regression.frame_for(first, noise)
+    weights = tuple(share**-0.5 for share in regression.SHARES)
     query = ErrorSums(
         frame.edges, frame.clip, frame.centre, frame.spread, weights, gate.ensemble, averaged
     )
     release = gate.release(query)
-    sums = numbers.Sums.of(release.values, release.sigmas, frame)
-    return numbers.findings(sums, frame, label.lower, label.upper)
+    sums = regression.Sums.of(release.values, release.sigmas, frame)
+    return regression.findings(sums, frame, label.lower, label.upper)
