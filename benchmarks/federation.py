@@ -29,7 +29,7 @@ from hedgerow.coordinator.gate import Gate
 from hedgerow.coordinator.traffic import traffic
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
-from hedgerow.deployment.trying import Houses, parts_of
+from hedgerow.deployment.trial import Houses, parts_of
 from hedgerow.engines.local import local_federation
 from hedgerow.engines.nvflare.engine import NvflareEngine
 from hedgerow.methods.registry import method_named, plan_for

@@ -36,7 +36,7 @@ from tests.e2e.test_houses import (  # noqa: E402
     table,
 )
 
-from hedgerow.deployment.trying import Houses  # noqa: E402
+from hedgerow.deployment.trial import Houses  # noqa: E402
 from hedgerow.model.ensemble import Ensemble  # noqa: E402
 
 RESULT = Path(__file__).parent / "results" / "federation_faults.json"

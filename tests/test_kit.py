@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow.deployment.roster import collect, people, roster_fingerprint
-from hedgerow.deployment.trying import pin_everywhere
+from hedgerow.deployment.trial import pin_everywhere
 from hedgerow.engines.site import Kit, read_card, read_roster, roster_text
 from hedgerow.errors import FormatError, HedgerowError, SettingsError
 from hedgerow.protocol.identity import Identity, Roster

@@ -9,7 +9,7 @@ import pytest
 
 from hedgerow.coordinator.federation import Federation, RefusedBy
 from hedgerow.coordinator.sessions import Conversation
-from hedgerow.deployment.programs import program_factories
+from hedgerow.deployment.roles import program_factories
 from hedgerow.engines.local import local_federation
 from hedgerow.methods.fedxgboost.run import agreement_for
 from hedgerow.party.limits import Limits

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hedgerow.cli.party import process_for
 from hedgerow.cli.screen import start_logging
-from hedgerow.deployment.party_process import stopped_by_signals
+from hedgerow.deployment.process import stopped_by_signals
 from hedgerow.errors import HedgerowError
 
 

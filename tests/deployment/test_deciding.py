@@ -12,9 +12,9 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from hedgerow.cli.party import party_app
-from hedgerow.deployment.board import Board
-from hedgerow.deployment.desk import Desk, ask_desk, log_of
-from hedgerow.deployment.plans import LONGEST_PLAN, MOST_PENDING, PlanFolder, plan_in_words
+from hedgerow.deployment.approvals import LONGEST_PLAN, MOST_PENDING, PlanFolder, plan_in_words
+from hedgerow.deployment.console import Board
+from hedgerow.deployment.status import Desk, ask_desk, log_of
 from hedgerow.engines.site import Kit
 from hedgerow.engines.sockets import Listener
 from hedgerow.errors import HedgerowError, LedgerError, SettingsError

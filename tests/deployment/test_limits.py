@@ -14,8 +14,8 @@ import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hedgerow.deployment.limits import default_limits_text, limits_from_text, read_limits
-from hedgerow.deployment.plans import plan_in_words
+from hedgerow.deployment.approvals import plan_in_words
+from hedgerow.deployment.limits_file import default_limits_text, limits_from_text, read_limits
 from hedgerow.errors import BudgetExceeded, SettingsError
 from hedgerow.evaluation import evaluation_plan
 from hedgerow.methods.registry import METHODS, plan_for

@@ -12,10 +12,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from hedgerow.cli.party import party_app
-from hedgerow.deployment.board import Board
-from hedgerow.deployment.last_line import LastLine
-from hedgerow.deployment.limits import default_limits_text
-from hedgerow.deployment.party_process import PartyProcess
+from hedgerow.deployment.console import Board
+from hedgerow.deployment.ledger_head import LastLine
+from hedgerow.deployment.limits_file import default_limits_text
+from hedgerow.deployment.process import PartyProcess
 from hedgerow.deployment.start import Start
 from hedgerow.errors import FormatError, HedgerowError, LedgerError, SettingsError
 from hedgerow.party.limits import Event, Limits

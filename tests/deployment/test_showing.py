@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from hedgerow.cli.party import party_app
 from hedgerow.cli.runs import runs
-from hedgerow.deployment.board import Board
-from hedgerow.deployment.plans import PlanFolder, plan_in_words
+from hedgerow.deployment.approvals import PlanFolder, plan_in_words
+from hedgerow.deployment.console import Board
 from hedgerow.deployment.runs import recorded
 from hedgerow.engines.site import Kit
 from hedgerow.errors import HedgerowError

@@ -16,9 +16,9 @@ import pytest
 from pyarrow import parquet
 
 from hedgerow.data.schema import Schema
-from hedgerow.deployment.desk import ask_desk
-from hedgerow.deployment.limits import default_limits_text
-from hedgerow.deployment.trying import Houses, hedgerow
+from hedgerow.deployment.limits_file import default_limits_text
+from hedgerow.deployment.status import ask_desk
+from hedgerow.deployment.trial import Houses, hedgerow
 from hedgerow.engines.site import Kit
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.party.limits import Limits

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from hedgerow.deployment.limits import default_limits_text
-from hedgerow.deployment.trying import Houses, hedgerow
+from hedgerow.deployment.limits_file import default_limits_text
+from hedgerow.deployment.trial import Houses, hedgerow
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.ledger.ledger import Ledger
 from tests.vertical.tables import OWNERS, schema_of, whole

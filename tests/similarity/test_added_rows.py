@@ -12,7 +12,7 @@ import pytest
 from hedgerow import SimilarityBoostingClassifier, SimilarityMemory
 from hedgerow.coordinator.sessions import Conversation
 from hedgerow.data.tables import Rows
-from hedgerow.deployment.programs import program_factories
+from hedgerow.deployment.roles import program_factories
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import FormatError, Refused, SettingsError
 from hedgerow.methods.simfl import finding, neighbours

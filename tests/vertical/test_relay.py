@@ -8,7 +8,7 @@ import pytest
 
 from hedgerow.coordinator.federation import RefusedBy
 from hedgerow.coordinator.sessions import Conversation
-from hedgerow.deployment.programs import program_factories
+from hedgerow.deployment.roles import program_factories
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.estimators.vertical import VerticalBoostingClassifier

@@ -217,7 +217,7 @@ def try_out(
     verbose: options.Verbose = False,
 ) -> None:
     """The whole thing on one machine: kits, certificates, keys, real processes, one run."""
-    from hedgerow.deployment.trying import Trial
+    from hedgerow.deployment.trial import Trial
 
     trial = Trial(schema, data, parties, epsilon or 1.0, delta or 1e-6, method, folder, out)
     facts = trial.run(tell)

@@ -13,7 +13,7 @@ from hedgerow.cli.screen import messages, print_json, results, show, table, tell
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
-    from hedgerow.deployment.party_process import PartyProcess
+    from hedgerow.deployment.process import PartyProcess
     from hedgerow.deployment.start import Start
     from hedgerow.engines.site import Kit
     from hedgerow.party.limits import Limits
@@ -56,7 +56,7 @@ def start(
     Limits and roster are read at the start. Only masked or noisy sums leave the house, and what
     is done without an epsilon where the limits name it (see `hedgerow vertical`).
     """
-    from hedgerow.deployment.party_process import stopped_by_signals
+    from hedgerow.deployment.process import stopped_by_signals
 
     process = process_for(
         kit, data, schema, limits, wait=not no_wait, new_ledger=new_ledger, id_column=id_column,
@@ -78,8 +78,8 @@ def process_for(
     some_columns: bool = False,
 ) -> PartyProcess:
     """The process behind `party start`, ready to run."""
-    from hedgerow.deployment.board import Board
-    from hedgerow.deployment.party_process import PartyProcess, nvflare_child
+    from hedgerow.deployment.console import Board
+    from hedgerow.deployment.process import PartyProcess, nvflare_child
     from hedgerow.deployment.start import Start
     from hedgerow.engines.site import Kit
 
@@ -95,8 +95,8 @@ def process_for(
 
 def status(kit: KitArgument, json: options.Json = False) -> None:
     """Show runs, what is left under each limit, refusals, and plans that wait."""
-    from hedgerow.deployment.desk import ask_desk
-    from hedgerow.deployment.plans import cell
+    from hedgerow.deployment.approvals import cell
+    from hedgerow.deployment.status import ask_desk
 
     house, _, allowed = _house(kit)
     found = ask_desk(house, "status", allowed)
@@ -125,8 +125,8 @@ def status(kit: KitArgument, json: options.Json = False) -> None:
 
 def log(kit: KitArgument, json: options.Json = False) -> None:
     """Show everything that was asked and charged, approved or refused, with UTC times."""
-    from hedgerow.deployment.desk import ask_desk
-    from hedgerow.deployment.plans import cell
+    from hedgerow.deployment.approvals import cell
+    from hedgerow.deployment.status import ask_desk
 
     house, _, allowed = _house(kit)
     entries = ask_desk(house, "log", allowed)
@@ -170,8 +170,8 @@ def limits(
     json: options.Json = False,
 ) -> None:
     """Show the limits in words, what is used of them and what is left; or write a limits file."""
-    from hedgerow.deployment.desk import ask_desk
-    from hedgerow.deployment.limits import limits_in_words
+    from hedgerow.deployment.limits_file import limits_in_words
+    from hedgerow.deployment.status import ask_desk
 
     if write:
         _write_limits(kit, limits)
@@ -193,8 +193,8 @@ def limits(
 
 def plans(kit: KitArgument, json: options.Json = False) -> None:
     """Show plans that wait for approval, in words: what each asks and what it costs."""
-    from hedgerow.deployment.desk import pending
-    from hedgerow.deployment.plans import printable
+    from hedgerow.deployment.approvals import printable
+    from hedgerow.deployment.status import pending
 
     house, _, allowed = _house(kit)
     found = pending(house, allowed)
@@ -214,8 +214,8 @@ def approve(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask again.")] = False,
 ) -> None:
     """Approve a plan that waits, after reading it in words. Nothing is spent by this."""
-    from hedgerow.deployment.desk import own_delta
-    from hedgerow.deployment.plans import PlanFolder, plan_in_words, printable
+    from hedgerow.deployment.approvals import PlanFolder, plan_in_words, printable
+    from hedgerow.deployment.status import own_delta
 
     house, _, allowed = _house(kit)
     folder = PlanFolder.of(house)
@@ -259,8 +259,8 @@ def _house(kit: Path, limits: Path | None = None) -> tuple[Kit, Start, Limits]:
 
 
 def _write_limits(kit: Path, limits: Path | None) -> None:
-    from hedgerow.deployment.limits import default_limits_text
-    from hedgerow.deployment.plans import write_private
+    from hedgerow.deployment.approvals import write_private
+    from hedgerow.deployment.limits_file import default_limits_text
     from hedgerow.engines.site import Kit
 
     house = Kit.open(kit, "party")

@@ -17,7 +17,7 @@ def runs(
     json: options.Json = False,
 ) -> None:
     """List runs: running, finished, stopped or refused, with the reason."""
-    from hedgerow.deployment.plans import cell
+    from hedgerow.deployment.approvals import cell
     from hedgerow.deployment.runs import list_runs
     from hedgerow.engines.site import Kit
 

@@ -64,7 +64,7 @@ class _KeepingTables(TablesHere):
     def talking(
         self, schema: Schema, ledger: Ledger, programs: Mapping[str, ProgramFactory]
     ) -> Iterator[Federation]:
-        from hedgerow.deployment.shelf import FolderShelf
+        from hedgerow.deployment.store import FolderShelf
         from hedgerow.engines.local import local_federation
 
         shelves: dict[str, Shelf] = {}

@@ -103,7 +103,7 @@ def converse(
     from rich.progress import Progress
 
     from hedgerow.coordinator import sessions
-    from hedgerow.deployment.programs import program_factories
+    from hedgerow.deployment.roles import program_factories
 
     console, steps = messages(), 0
     bar = Progress(console=console, transient=True, disable=not console.is_terminal)

@@ -194,7 +194,7 @@ def predict(
         talked = converse(public, parties, agreement, opened, step_seconds, 1, len)
     facts = {**talked.facts, "model": run}
     if out is not None:
-        from hedgerow.deployment.shelf import FolderShelf
+        from hedgerow.deployment.store import FolderShelf
 
         shelf = FolderShelf(Path(model) / settings.active)
         facts |= {"rows": _write_predictions(shelf, agreement.run, out), "out": str(out)}
@@ -216,7 +216,7 @@ def collect(
     json: options.Json = False,
 ) -> None:
     """Write predictions that the active party's house has kept as CSV."""
-    from hedgerow.deployment.shelf import FolderShelf
+    from hedgerow.deployment.store import FolderShelf
     from hedgerow.engines.site import Kit
 
     check_writable(out)

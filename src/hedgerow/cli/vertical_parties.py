@@ -50,7 +50,7 @@ class SharesHere(TablesHere):
     def talking(
         self, schema: Schema, ledger: Ledger, programs: Mapping[str, ProgramFactory]
     ) -> Iterator[Federation]:
-        from hedgerow.deployment.shelf import FolderShelf
+        from hedgerow.deployment.store import FolderShelf
         from hedgerow.engines.local import local_federation
 
         assert self.folder is not None

@@ -10,8 +10,8 @@ import tomli_w
 
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of, share_of
-from hedgerow.deployment.limits import InForce, default_limits_text, in_force, read_text
-from hedgerow.deployment.plans import write_private
+from hedgerow.deployment.approvals import write_private
+from hedgerow.deployment.limits_file import InForce, default_limits_text, in_force, read_text
 from hedgerow.engines.site import Kit
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.privacy.ledger.ledger import Ledger

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.deployment.method_kinds import method_kinds
-from hedgerow.deployment.programs import PROGRAMS
+from hedgerow.deployment.roles import PROGRAMS
 from hedgerow.errors import SettingsError
 from hedgerow.methods.registry import METHODS
 from hedgerow.packing import digest

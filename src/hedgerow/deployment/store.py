@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from hedgerow.deployment.plans import write_private
+from hedgerow.deployment.approvals import write_private
 from hedgerow.engines.site import Kit
 from hedgerow.errors import FormatError
 

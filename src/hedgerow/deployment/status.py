@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hedgerow.deployment.plans import PlanFolder, plan_in_words
+from hedgerow.deployment.approvals import PlanFolder, plan_in_words
 from hedgerow.engines.site import Kit
 from hedgerow.engines.sockets import Unreachable, call
 from hedgerow.errors import HedgerowError, PlanError

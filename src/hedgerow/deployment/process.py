@@ -14,13 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from hedgerow.deployment.board import Board
-from hedgerow.deployment.desk import Desk
-from hedgerow.deployment.last_line import note_last_line, open_ledger
-from hedgerow.deployment.plans import PlanFolder
-from hedgerow.deployment.programs import program_factories
-from hedgerow.deployment.shelf import FolderShelf
+from hedgerow.deployment.approvals import PlanFolder
+from hedgerow.deployment.console import Board
+from hedgerow.deployment.ledger_head import note_last_line, open_ledger
+from hedgerow.deployment.roles import program_factories
 from hedgerow.deployment.start import Start, check_limits, record_limits
+from hedgerow.deployment.status import Desk
+from hedgerow.deployment.store import FolderShelf
 from hedgerow.engines.site import Kit
 from hedgerow.engines.sockets import Listener
 from hedgerow.errors import HedgerowError, SettingsError

@@ -16,8 +16,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from hedgerow.deployment.desk import limits_used
-from hedgerow.deployment.plans import cell, printable
+from hedgerow.deployment.approvals import cell, printable
+from hedgerow.deployment.status import limits_used
 from hedgerow.party.limits import Event, Limits
 from hedgerow.privacy.accounting.gaussian import epsilon_of
 from hedgerow.privacy.accounting.paths import spent_on_paths

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 
 import tomli_w
 
-from hedgerow.deployment.plans import write_private
+from hedgerow.deployment.approvals import write_private
 from hedgerow.deployment.start import FILE as START
 from hedgerow.engines.site import Kit
 from hedgerow.errors import FormatError, LedgerError, SettingsError
