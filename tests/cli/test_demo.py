@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from hedgerow.cli.app import main
+from hedgerow.cli.demonstration import Score, draw
 from hedgerow.data.datasets import (
     HOSPITAL_SCHEMA,
     VISIT_SCHEMA,
@@ -23,7 +24,6 @@ from hedgerow.data.datasets import (
 from hedgerow.data.rng import stream
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
-from hedgerow.demo import Score, draw
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.accounting.plan import Plan
 from tests.slow import slow
@@ -90,7 +90,7 @@ def test_the_demonstration_with_repeated_visits(
     words = ["hedgerow", "demo", "--repeat-visits", "--out", str(folder), "--epsilon", "4"]
     monkeypatch.setattr(sys, "argv", words)
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr("hedgerow.demo.visit_tables", some_visits)
+    monkeypatch.setattr("hedgerow.cli.demonstration.visit_tables", some_visits)
     with pytest.raises(SystemExit, match="0"):
         main()
     shown = capsys.readouterr().out
