@@ -33,9 +33,9 @@ from hedgerow.protocol.messages import Message  # noqa: E402
 RESULT = Path(__file__).parent / "results" / "wire_fuzz.json"
 
 
-def mangled(rng: np.random.Generator, messages: list[bytes]) -> bytes:
+def mangled(rng: np.random.Generator, originals: list[bytes]) -> bytes:
     """Real bytes, changed in one of several ways."""
-    data = bytearray(messages[rng.integers(len(messages))])
+    data = bytearray(originals[rng.integers(len(originals))])
     how = rng.integers(6)
     if how == 0:  # some bytes
         for _ in range(rng.integers(1, 9)):
@@ -48,7 +48,7 @@ def mangled(rng: np.random.Generator, messages: list[bytes]) -> bytes:
         start, stop = sorted(rng.integers(len(data), size=2))
         data[start:stop] = data[start:stop] * int(rng.integers(0, 3))
     elif how == 4:  # the head of one and the tail of another
-        other = messages[rng.integers(len(messages))]
+        other = originals[rng.integers(len(originals))]
         data = data[: rng.integers(len(data))] + other[rng.integers(len(other)) :]
     else:  # a number in the header
         start = int(rng.integers(min(len(data), 400)))
@@ -81,9 +81,9 @@ def main() -> None:
     logging.disable(logging.CRITICAL)
     rng, rig = np.random.default_rng(options.seed), Rig(spare=2)
     party, ledger = rig.parties["a"], rig.ledgers["a"]
-    messages = real_messages(rig)
-    sent = [message.signed(rig.coordinator).to_bytes() for message in messages]
-    bodies, types = [m.body for m in messages], [m.type for m in messages]
+    originals = real_messages(rig)
+    sent = [message.signed(rig.coordinator).to_bytes() for message in originals]
+    bodies, types = [m.body for m in originals], [m.type for m in originals]
     first = party.handle(sent[2])
     replies: dict[str, Counter[str]] = {"changed": Counter(), "made up": Counter()}
     replies["signed"] = Counter()

@@ -34,10 +34,16 @@ hypothesis.settings.load_profile("here")
 
 # Tests that share something dear (houses, a cluster, compiled loops): one process runs each group.
 GROUPS = (
-    "tests/nvflare/", "tests/e2e/test_houses", "tests/dask/", "tests/crashes/", "tests/vertical/",
-    "tests/e2e/test_vertical_houses", "tests/deployment/test_processes", "tests/similarity/",
+    "tests/engines/nvflare/",
+    "tests/e2e/test_houses",
+    "tests/engines/dask/",
+    "tests/crashes/",
+    "tests/methods/fedxgboost/",
+    "tests/e2e/test_vertical_houses",
+    "tests/deployment/test_processes",
+    "tests/methods/simfl/",
     "tests/e2e/test_command_line",
-)  # fmt: skip
+)
 # These compile most loops, which processes of later tests then find on disk.
 FIRST = ("tests/contracts/", "tests/oracle/", "tests/attacks/")
 

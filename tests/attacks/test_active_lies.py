@@ -14,7 +14,7 @@ from hedgerow.methods.fedxgboost.run import agreement_for, vertical_program
 from hedgerow.packing import pack, unpack
 from hedgerow.protocol.peer_messages import Letter
 from hedgerow.protocol.roles import MemoryShelf, delivered
-from tests.vertical.tables import schema_of, settings, shares, whole
+from tests.methods.fedxgboost.tables import schema_of, settings, shares, whole
 
 N_ROWS = 100
 

@@ -16,7 +16,7 @@ from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import Budget, Ledger
 from hedgerow.privacy.ledger.spending import label_spending
 from hedgerow.protocol.roles import Agreement
-from tests.vertical.tables import schema_of, settings, shares, whole
+from tests.methods.fedxgboost.tables import schema_of, settings, shares, whole
 
 
 def _federation(ledger: Ledger, **ceilings: float) -> Federation:

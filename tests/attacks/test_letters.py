@@ -19,7 +19,7 @@ from hedgerow.protocol import messages
 from hedgerow.protocol.masks import SEAL_BYTES, MaskKeys
 from hedgerow.protocol.messages import Message
 from hedgerow.protocol.roles import Agreement, Step
-from tests.vertical.tables import schema_of, settings, shares, whole
+from tests.methods.fedxgboost.tables import schema_of, settings, shares, whole
 
 N_ROWS = 120
 
@@ -36,8 +36,8 @@ class Carrier:
         self.kept: list[tuple[str, str, bytes]] = []  # writer, reader, sealed letter
         self.announcements: list[Any] = []
 
-    def send(self, messages: dict[str, Message], wanted: str) -> dict[str, Message]:
-        return self.federation.post.send(messages, wanted, 60.0)
+    def send(self, by_name: dict[str, Message], wanted: str) -> dict[str, Message]:
+        return self.federation.post.send(by_name, wanted, 60.0)
 
     def to_all(self, type_: str, values: dict[str, Any], wanted: str) -> dict[str, Message]:
         message = messages.plain(type_, values)
@@ -62,7 +62,7 @@ class Carrier:
 
     def step(self, *only: str) -> bool:
         """Carry the letters of one step, to all or to some; False if a party refuses."""
-        messages, after = {}, {name: {} for name in self.agreement.parties}
+        sent, after = {}, {name: {} for name in self.agreement.parties}
         for name in only or self.agreement.parties:
             found = self.letters[name]
             values = {
@@ -70,9 +70,9 @@ class Carrier:
                 "reply_to": self.keys.public,
             }  # fmt: skip
             arrays = {f"letter{i}": found[writer] for i, writer in enumerate(sorted(found))}
-            messages[name] = Message("letters", pack(values, arrays))
-        replies = self.send(messages, "letters")
-        if len(replies) < len(messages) or any(r.type == "refusal" for r in replies.values()):
+            sent[name] = Message("letters", pack(values, arrays))
+        replies = self.send(sent, "letters")
+        if len(replies) < len(sent) or any(r.type == "refusal" for r in replies.values()):
             return False
         for writer, reply in replies.items():
             values, arrays = unpack(reply.body)

@@ -14,7 +14,7 @@ from hedgerow.methods.fedxgboost.model import Part
 from hedgerow.methods.fedxgboost.protections.encrypted import PaillierPassive
 from hedgerow.methods.fedxgboost.run import agreement_for, merged_from_reports, vertical_program
 from hedgerow.protocol.roles import MemoryShelf, talk
-from tests.vertical.tables import schema_of, settings, shares, whole
+from tests.methods.fedxgboost.tables import schema_of, settings, shares, whole
 
 N_ROWS = 40
 TABLE = whole(N_ROWS)

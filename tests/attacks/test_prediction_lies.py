@@ -19,7 +19,7 @@ from hedgerow.methods.fedxgboost.run import (
 )
 from hedgerow.packing import pack, unpack
 from hedgerow.protocol.roles import MemoryShelf, talk
-from tests.vertical.tables import schema_of, settings, shares, whole
+from tests.methods.fedxgboost.tables import schema_of, settings, shares, whole
 
 N_ROWS = 60
 

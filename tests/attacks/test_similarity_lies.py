@@ -15,7 +15,7 @@ from hedgerow.methods.simfl.hashing import hash_family
 from hedgerow.methods.simfl.run import agreement_for, similarity_program
 from hedgerow.methods.simfl.settings import SimilaritySettings
 from hedgerow.protocol.roles import delivered
-from tests.similarity.tables import dealt, numbers
+from tests.methods.simfl.tables import dealt, numbers
 
 N_COLUMNS = 12
 PARTIES = ("p0", "p1")

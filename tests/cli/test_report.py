@@ -9,7 +9,7 @@ from pathlib import Path
 from hedgerow import Ensemble
 from hedgerow.inspection.report import report_html
 from tests.cli.conftest import Call
-from tests.test_report import evaluation_of
+from tests.inspection.test_report import evaluation_of
 
 
 def test_the_command_writes_the_page(call: Call, train: Call, folder: Path) -> None:

@@ -15,7 +15,7 @@ from hedgerow.errors import SettingsError, TableError
 from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.model.ensemble import Ensemble
 from tests.cli.conftest import Call, write_csv
-from tests.vertical.tables import OWNERS, schema_of, whole
+from tests.methods.fedxgboost.tables import OWNERS, schema_of, whole
 
 TABLES = tuple(word for party in ("bank", "phone", "shop") for word in ("--data", f"{party}.csv"))
 TRAIN = ("vertical", "train", "--schema", "schema.toml")

@@ -25,7 +25,7 @@ from hedgerow.privacy.ledger.verify import verify
 from hedgerow.protocol import messages
 from hedgerow.protocol.messages import Message
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
-from tests.test_ledger import a_plan
+from tests.privacy.ledger.test_ledger import a_plan
 
 ASKING = Limits(per_run=Budget(2.0, 1e-6), budget=Budget(3.0, 1e-6), approve=True)
 LIMITS = 'format = 1\ndelta = 1e-6\napprove = "each plan"\n[epsilon]\nper_run = 2\ntotal = 3\n'

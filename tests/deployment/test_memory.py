@@ -23,7 +23,7 @@ from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.verify import verify
 from tests.deployment.houses import Houses
-from tests.test_ledger import a_plan
+from tests.privacy.ledger.test_ledger import a_plan
 
 TIGHT = "format = 1\ndelta = 1e-6\nleast_parties = 3\n[epsilon]\nper_run = 0.5\ntotal = 1\n"
 

@@ -23,7 +23,7 @@ from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.refusals import MOST, Refusals
 from hedgerow.privacy.ledger.reservation import Reservation
-from tests.test_ledger import a_plan
+from tests.privacy.ledger.test_ledger import a_plan
 
 NAMES = ("[/b]", "[conceal]abc", "x\x1b[2J", "a\x9b2Jb", "a\u202eb", "[link=file:]")
 SHOWN = ("[/b]", "[conceal]abc", "x?[2J", "a?2Jb", "a?b", "[link=file:]")

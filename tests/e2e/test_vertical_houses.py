@@ -16,7 +16,7 @@ from hedgerow.deployment.limits_file import default_limits_text
 from hedgerow.deployment.trial import Houses, hedgerow
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.ledger.ledger import Ledger
-from tests.vertical.tables import OWNERS, schema_of, whole
+from tests.methods.fedxgboost.tables import OWNERS, schema_of, whole
 
 PARTIES = ("bank", "phone", "shop")
 

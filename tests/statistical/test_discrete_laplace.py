@@ -11,7 +11,7 @@ from scipy.stats import chi2, nbinom
 
 from hedgerow.privacy.noise import bernoulli
 from hedgerow.privacy.noise.mechanisms import SecureSource, add_laplace, laplace_deviation
-from hedgerow.testing import _Seeded, noise_off
+from hedgerow.testing.noise import _Seeded, noise_off
 
 ALPHA = 1e-7
 SOURCE = SecureSource()

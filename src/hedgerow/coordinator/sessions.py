@@ -96,8 +96,8 @@ class Conversation:
     def _step(
         self, number: int, letters: Mapping[str, Mapping[str, Any]]
     ) -> tuple[dict[str, dict[str, Any]], Reported]:
-        messages = {name: self._message(number, letters[name]) for name in letters}
-        replies = self._ask(messages, "letters")
+        steps = {name: self._message(number, letters[name]) for name in letters}
+        replies = self._ask(steps, "letters")
         written: dict[str, dict[str, Any]] = {name: {} for name in letters}
         reports, done = {}, True
         for writer, reply in replies.items():
@@ -106,7 +106,7 @@ class Conversation:
                 if reader == writer or reader not in written:
                     raise ExchangeFailed(f"{writer} wrote to {reader!r}, who takes no part")
                 written[reader][writer] = arrays[f"letter{i}"]
-            report = self._report(writer, messages[writer], arrays["report"].tobytes())
+            report = self._report(writer, steps[writer], arrays["report"].tobytes())
             if report:
                 reports[writer] = report
             done &= values["done"] is True
@@ -124,13 +124,13 @@ class Conversation:
     def _report(self, writer: str, message: Message, sealed: bytes) -> bytes:
         return self._keys.unseal(self._announced[writer].key, message.hash, writer, sealed)
 
-    def _ask(self, messages: Mapping[str, Message], wanted: str) -> dict[str, Said]:
-        replies = self._post.send(messages, wanted, self._seconds)
+    def _ask(self, by_name: Mapping[str, Message], wanted: str) -> dict[str, Said]:
+        replies = self._post.send(by_name, wanted, self._seconds)
         for name, reply in replies.items():
             if reply.type == "refusal":
                 word = reply.values.get("word")
                 raise RefusedBy(name, word if word in REFUSALS else "failed")
-        if missing := [name for name in messages if name not in replies]:
+        if missing := [name for name in by_name if name not in replies]:
             raise ExchangeFailed(
                 f"no answer from {', '.join(missing)}. What was shown before stays shown; there is "
                 "no model. Start the parties, then run the same command again."

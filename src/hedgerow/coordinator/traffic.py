@@ -24,6 +24,7 @@ from hedgerow.model.tree import member_words, single_leaf
 from hedgerow.packing import canonical_json
 from hedgerow.privacy.accounting.plan import Plan, Rest, Slot
 from hedgerow.privacy.noise.mechanisms import MAX_BITS
+from hedgerow.protocol import messages
 from hedgerow.protocol.identity import Announcement
 from hedgerow.protocol.masks import SEAL_BYTES
 from hedgerow.protocol.messages import Ask, Message
@@ -147,8 +148,8 @@ def _opening(plan: Plan, names: Sequence[str], longest: str) -> tuple[int, int]:
     return _plain(sent), _plain(received)
 
 
-def _plain(messages: Mapping[str, dict[str, Any]]) -> int:
-    bodies = [messages.plain(type_, values) for type_, values in messages.items()]
+def _plain(bodies_of: Mapping[str, dict[str, Any]]) -> int:
+    bodies = [messages.plain(type_, values) for type_, values in bodies_of.items()]
     signed = [Message(one.type, one.body, _SIGNATURE, request=_HASH) for one in bodies]
     return sum(len(message.to_bytes()) for message in signed)
 

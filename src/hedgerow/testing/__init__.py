@@ -1,0 +1,22 @@
+"""For tests, here and in projects that add a query or an engine. Outside of the layers.
+
+noise       noise switched off or seeded; models made with either say "not private"
+contracts   `check_query` attacks a query's bound, `check_federation` compares an engine's sums
+"""
+
+from hedgerow.testing.contracts import (
+    check_federation,
+    check_neighbours,
+    check_query,
+    worst_steps,
+)
+from hedgerow.testing.noise import noise_off, seeded
+
+__all__ = [
+    "check_federation",
+    "check_neighbours",
+    "check_query",
+    "noise_off",
+    "seeded",
+    "worst_steps",
+]

@@ -1,0 +1,362 @@
+"""limits.toml: everything that may stand in it, everything that may not, and the month."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tomli_w
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hedgerow.deployment.approvals import plan_in_words
+from hedgerow.deployment.limits_file import default_limits_text, limits_from_text, read_limits
+from hedgerow.errors import BudgetExceeded, SettingsError
+from hedgerow.evaluation import evaluation_plan
+from hedgerow.methods.registry import METHODS, plan_for
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.statement import Statement
+from hedgerow.model.tree import single_leaf
+from hedgerow.party.limits import Limits
+from hedgerow.privacy.ledger import ledger as ledger_module
+from hedgerow.privacy.ledger import spending as spending_module
+from hedgerow.privacy.ledger.ledger import Budget, Ledger
+from hedgerow.privacy.ledger.reservation import Reservation
+from hedgerow.privacy.ledger.spending import month_spending, spending
+from hedgerow.privacy.settings import Privacy
+from hedgerow.protocol.identity import Identity, Roster, fingerprint
+from hedgerow.protocol.messages import Refusal
+from hedgerow.queries import QUERIES
+from tests.conftest import MIXED, promise
+from tests.privacy.ledger.test_ledger import a_plan
+
+MARK = fingerprint(Identity().public)
+WHOLE = {
+    "format": 1,
+    "delta": 1e-6,
+    "least_parties": 3,
+    "approve": "each plan",
+    "methods": ["auto"],
+    "kinds": ["label-sums", "leaf-sums"],
+    "programs": ["simfl"],
+    "coordinator": MARK.lower(),
+    "epsilon": {"per_run": 1, "per_month": 2.5, "total": 10.0},
+    "party": [{"name": "b", "fingerprint": MARK}, {"name": "c"}],
+}
+
+
+def read(document: dict[str, Any]) -> Limits:
+    return limits_from_text(tomli_w.dumps(document), "a")
+
+
+def test_nothing_without_an_epsilon_is_allowed_unless_it_is_named() -> None:
+    assert read({"format": 1, "delta": 1e-6}).programs == frozenset()
+
+
+def test_every_key_is_read() -> None:
+    assert read(WHOLE) == Limits(
+        budget=Budget(10.0, 1e-6),
+        per_run=Budget(1.0, 1e-6),
+        per_month=Budget(2.5, 1e-6),
+        least_parties=3,
+        kinds=frozenset({"label-sums", "leaf-sums"}),
+        methods=frozenset({"auto"}),
+        programs=frozenset({"simfl"}),
+        coordinator=MARK,
+        parties=(("a", ""), ("b", MARK), ("c", "")),
+        approve=True,
+        delta=1e-6,
+    )
+    assert read({"format": 1, "delta": 1e-6}) == Limits(programs=frozenset(), delta=1e-6)
+
+
+def test_the_default_text_is_complete_and_also_without_its_comment_marks() -> None:
+    limits = limits_from_text(default_limits_text(), "a")
+    assert (limits.per_run, limits.per_month) == (Budget(2.0, 1e-6), Budget(4.0, 1e-6))
+    assert limits.budget == Budget(10.0, 1e-6)
+    marked = ("# methods", "# kinds", "# coordinator", "# [[party]]", "# name", "# fingerprint")
+    lines = [
+        line[2:] if line.startswith(marked) else line for line in default_limits_text().splitlines()
+    ]
+    full = limits_from_text("\n".join(lines), "a")
+    assert full.kinds == frozenset(QUERIES)
+    assert full.methods == frozenset({"auto"})
+    assert full.parties is not None
+    assert dict(full.parties)["hospital-b"] == full.coordinator != ""
+
+
+ALL_PARTIES = Roster((("a", "1"), ("b", "2"), ("c", "3")), "4", 1, 3, "parties")
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_every_method_passes_under_its_own_name(method: str) -> None:
+    privacy = promise(method, "parties", delta=1e-6)
+    limits = read({"format": 1, "delta": 1e-6, "methods": [method]})
+    limits.check_plan(plan_for(MIXED, privacy, method, seed=1), ALL_PARTIES)
+
+
+@pytest.mark.parametrize(("real", "called"), [("random-trees", "auto"), ("auto", "random-trees")])
+def test_a_plan_of_another_method_does_not_pass_under_an_allowed_name(
+    real: str, called: str
+) -> None:
+    limits = read({"format": 1, "delta": 1e-6, "methods": [called]})
+    plan = plan_for(MIXED, Privacy(1.0, 1e-6, "parties"), real, seed=1)
+    for name in (real, called):
+        with pytest.raises(Refusal) as found:
+            limits.check_plan(replace(plan, method=name), ALL_PARTIES)
+        assert found.value.word == "over-limits"
+    free = read({"format": 1, "delta": 1e-6})
+    free.check_plan(replace(plan, method=called), ALL_PARTIES)
+
+
+def a_model() -> Ensemble:
+    leaf = single_leaf(np.array([0.2]))
+    return Ensemble((leaf,), MIXED, Statement("epsilon-delta", 1.0, 1e-6, "parties"))
+
+
+def test_an_evaluation_passes_under_its_own_name_and_nothing_else_does() -> None:
+    privacy = Privacy(1.0, 1e-6, "parties")
+    limits = read({"format": 1, "delta": 1e-6, "methods": ["evaluation"]})
+    limits.check_plan(evaluation_plan(a_model(), privacy), ALL_PARTIES)
+    for method in ("auto", "random-trees"):
+        plan = plan_for(MIXED, privacy, method, seed=1)
+        for name in (method, "evaluation"):
+            with pytest.raises(Refusal) as found:
+                limits.check_plan(replace(plan, method=name), ALL_PARTIES)
+            assert found.value.word == "over-limits"
+
+
+def test_a_person_who_approves_is_told_that_a_plan_measures_a_model() -> None:
+    model = a_model()
+    words = " ".join(plan_in_words(evaluation_plan(model, Privacy(1.0, 1e-6, "parties"))))
+    assert f"It measures the model {model.hash}" in words
+    assert "epsilon = 1, delta = 1e-06" in words
+    assert "It builds on" not in words
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "kind"),
+    [
+        ("random-trees", {"split": "histogram"}, "node-histograms"),
+        ("random-trees", {"candidates": "quantiles"}, "column-counts"),
+        ("random-trees", {"candidates": "iterative-hessian"}, "column-hessians"),
+        ("dp-rf", {"split": "histogram", "batch_fraction": 0.0}, "node-histograms"),
+        ("dp-gbm", {"split": "totally-random", "candidates": "iterative-hessian"}, "leaf-sums"),
+    ],
+)
+def test_settings_that_a_method_has_stay_within_its_kinds(
+    method: str, settings: dict[str, Any], kind: str
+) -> None:
+    plan = plan_for(MIXED, Privacy(1.0, 1e-6, "parties"), method, settings, seed=1)
+    assert kind in plan.kinds()
+    read({"format": 1, "delta": 1e-6, "methods": [method]}).check_plan(plan, ALL_PARTIES)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"format": 2}, "this hedgerow reads format = 1"),
+        ({"format": True}, "this hedgerow reads format = 1"),
+        ({"epsilom": 1}, "unknown key 'epsilom'; known: format, delta, epsilon, least_parties"),
+        ({"epsilon": {"per_year": 1}}, "unknown key 'per_year'; known: per_run, per_month, total"),
+        ({"epsilon": 1.0}, r"must be a table: \[epsilon\]"),
+        ({"epsilon": {"per_run": 0}}, r"\[epsilon\] per_run is 0; it must be a number above 0"),
+        ({"epsilon": {"total": math.nan}}, "total is nan"),
+        ({"epsilon": {"total": math.inf}}, "total is inf"),
+        ({"epsilon": {"total": 10**400}}, "total is 1000"),
+        ({"epsilon": {"total": True}}, "total is True"),
+        ({"delta": 1.0}, "delta is 1.0; it must be a number above 0 and below 1"),
+        ({"delta": "1e-6"}, "delta is '1e-6'"),
+        ({"least_parties": 0}, "least_parties is 0"),
+        ({"least_parties": 2.0}, "least_parties is 2.0"),
+        ({"methods": ["best"]}, "methods has 'best'; known: auto, random-trees"),
+        ({"methods": []}, "list of at least one"),
+        ({"kinds": "label-sums"}, "list of at least one"),
+        ({"kinds": ["rows"]}, "kinds has 'rows'; known: label-sums"),
+        ({"approve": True}, 'choose one of "each plan" or "none"'),
+        ({"coordinator": "1234"}, "eight groups of four"),
+        ({"party": [{"name": "B"}]}, "not a party name"),
+        ({"party": [{"name": "b"}, {"name": "b"}]}, "listed twice"),
+        ({"party": [{"nick": "b"}]}, "unknown key 'nick'; known: name, fingerprint"),
+        ({"party": [{"name": "b", "fingerprint": 5}]}, "eight groups of four"),
+        ({"party": "b"}, r"written as \[\[party\]\] tables"),
+    ],
+)
+def test_a_mistake_is_named_with_what_may_stand_there(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=said) as found:
+        read({**WHOLE, **change})
+    assert "nothing was spent" in str(found.value)
+
+
+def test_a_missing_delta_or_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="delta is None"):
+        read({"format": 1})
+    with pytest.raises(SettingsError, match="--write"):
+        read_limits(tmp_path / "none.toml", "a")
+    with pytest.raises(SettingsError, match="no readable TOML"):
+        limits_from_text("format = ", "a")
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["name", "fingerprint", "per_run", "total", "x"]), inner, max_size=3
+        )
+    ),
+    max_leaves=6,
+)
+
+
+def without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: without_none(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list):
+        return [without_none(v) for v in value if v is not None]
+    return value
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.sampled_from([*WHOLE, "unknown"]), VALUES, max_size=4))
+def test_any_document_is_read_or_refused_in_words(changes: dict[str, Any]) -> None:
+    try:
+        limits = read(without_none({**WHOLE, **changes}))
+    except SettingsError:
+        return
+    for budget in (limits.per_run, limits.per_month, limits.budget):
+        assert budget is None or (0 < budget.epsilon < math.inf and 0 < budget.delta < 1)
+    assert limits.least_parties >= 1
+    assert limits.methods is None or limits.methods <= {*METHODS, "evaluation"}
+    assert limits.kinds is None or limits.kinds <= set(QUERIES)
+
+
+@settings(deadline=None)
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused_in_words(text: str) -> None:
+    with pytest.raises(SettingsError):
+        limits_from_text(text, "a")
+
+
+class Clock:
+    """A clock that tests set; the ledger and the month read it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_ = datetime(2030, 5, 17, 12, 0, tzinfo=UTC)
+        for module in (ledger_module, spending_module):
+            monkeypatch.setattr(module, "datetime", self)
+
+    def now(self, zone: Any) -> datetime:
+        assert zone is UTC
+        return self.now_
+
+    def fromisoformat(self, text: str) -> datetime:
+        return datetime.fromisoformat(text)
+
+    def move(self, **by: float) -> None:
+        self.now_ += timedelta(**by)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+MONTHLY = Budget(1.2, 1e-5)  # one run of epsilon 1 and no second one
+
+
+def reserve(ledger: Ledger, run: str) -> None:
+    Reservation(ledger, a_plan(1.0, run), "a", per_month=MONTHLY)
+
+
+def test_a_month_is_31_rolling_days(clock: Clock) -> None:
+    ledger = Ledger.in_memory()
+    reserve(ledger, "first")
+    clock.move(days=31, seconds=-1)
+    with pytest.raises(BudgetExceeded, match=r"last 31 days' epsilon from 1\.000 to 1\.4"):
+        reserve(ledger, "second")
+    clock.move(seconds=2)
+    reserve(ledger, "second")
+    assert month_spending(ledger, "a").runs == 1
+    assert spending(ledger, "a").runs == 2
+
+
+def test_runs_of_a_month_compose_exactly(clock: Clock) -> None:
+    ledger = Ledger.in_memory()
+    for run in ("first", "second"):
+        Reservation(ledger, a_plan(1.0, run), "a")
+        clock.move(days=1)
+    plan, month = a_plan(1.0), month_spending(ledger, "a")
+    assert month.mu == pytest.approx(plan.mu * math.sqrt(2), rel=1e-12)
+    assert 1.0 < month.epsilon(1e-5) < 2.0
+
+
+def test_a_clock_that_was_set_back_makes_no_room(clock: Clock) -> None:
+    ledger = Ledger.in_memory()
+    reserve(ledger, "first")
+    clock.move(days=-400)
+    with pytest.raises(BudgetExceeded):
+        reserve(ledger, "second")
+    assert month_spending(ledger, "a").runs == 1
+
+
+def test_what_was_reserved_while_the_clock_was_ahead_counts_after_it_is_right(
+    clock: Clock,
+) -> None:
+    ledger = Ledger.in_memory()
+    clock.move(days=100)
+    reserve(ledger, "first")
+    clock.move(days=-100)
+    assert month_spending(ledger, "a").runs == 1
+    clock.move(days=40)
+    assert month_spending(ledger, "a").runs == 1  # its own time is still ahead
+    clock.move(days=92)
+    assert month_spending(ledger, "a").runs == 0
+
+
+def test_what_was_reserved_while_the_clock_was_behind_counts_after_it_is_right(
+    clock: Clock,
+) -> None:
+    ledger = Ledger.in_memory()
+    ledger.append("a", "boot")  # the ledger has seen this day
+    clock.move(days=-400)
+    reserve(ledger, "first")
+    clock.move(days=400, hours=1)
+    assert month_spending(ledger, "a").runs == 1
+    with pytest.raises(BudgetExceeded):
+        reserve(ledger, "second")
+    clock.move(days=31)
+    assert month_spending(ledger, "a").runs == 0
+
+
+def test_a_start_while_the_clock_was_ahead_does_not_age_later_runs(clock: Clock) -> None:
+    ledger = Ledger.in_memory()
+    clock.move(days=4000)
+    ledger.append("a", "boot")
+    clock.move(days=-4000)
+    reserve(ledger, "first")
+    clock.move(days=32)
+    assert month_spending(ledger, "a").runs == 0
+
+
+def test_a_resumed_run_is_not_counted_twice(clock: Clock) -> None:
+    ledger = Ledger.in_memory()
+    for _ in range(3):
+        reserve(ledger, "first")
+    assert month_spending(ledger, "a").runs == 1
+
+
+def test_the_month_is_checked_together_with_the_reservation(clock: Clock) -> None:
+    """Two plans that were both checked cannot both be reserved."""
+    ledger = Ledger.in_memory()
+    one = Reservation(ledger, a_plan(1.0, "one"), "a", at_once=False, per_month=MONTHLY)
+    two = Reservation(ledger, a_plan(1.0, "two"), "a", at_once=False, per_month=MONTHLY)
+    one.reserve()
+    with pytest.raises(BudgetExceeded):
+        two.reserve()
+    assert spending(ledger, "a").runs == 1

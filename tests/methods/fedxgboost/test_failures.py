@@ -1,0 +1,164 @@
+"""Parties that answer wrongly, die, or hold other rows: a clear error, and no model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hedgerow.data.tables import share_of
+from hedgerow.errors import ExchangeFailed, FormatError, HedgerowError, SettingsError, TableError
+from hedgerow.methods.fedxgboost.model import part_name
+from hedgerow.methods.fedxgboost.role import VerticalProgram
+from hedgerow.methods.fedxgboost.run import agreement_for, train, vertical_program
+from hedgerow.packing import pack, unpack
+from hedgerow.protocol.roles import MemoryShelf, Step, talk
+from tests.methods.fedxgboost.tables import OWNERS, schema_of, settings, shares, whole
+
+
+class Liar:
+    """A passive party whose letters of one kind are changed."""
+
+    def __init__(self, program: VerticalProgram, kind: str, change: Any) -> None:
+        self._program, self._kind, self._change = program, kind, change
+
+    def step(self, letters: Any) -> Step:
+        taken = self._program.step(letters)
+        if not taken.letters:
+            return taken
+        ((reader, letter),) = taken.letters.items()
+        values, arrays = unpack(letter)
+        if values["kind"] == self._kind:
+            letter = self._change(values, arrays)
+        return Step({reader: letter}, taken.report, taken.done)
+
+
+def run_with(kind: str, change: Any, **further: Any) -> dict[str, MemoryShelf]:
+    agreement = agreement_for(schema_of(), settings(n_trees=1, max_depth=2, **further))
+    shelves = {name: MemoryShelf() for name in agreement.parties}
+    programs: dict[str, Any] = {
+        name: vertical_program(name, rows, schema_of(), agreement, shelves[name])
+        for name, rows in shares(whole(200)).items()
+    }
+    programs["shop"] = Liar(programs["shop"], kind, change)
+    try:
+        talk(programs, most_steps=2_000)
+    finally:
+        assert shelves["bank"].get(part_name(agreement.run)) is None  # nothing is called a model
+    return shelves
+
+
+def renamed(values: Any, arrays: Any) -> bytes:
+    return pack({**values, "kind": "other"}, arrays)
+
+
+def shorter(values: Any, arrays: Any) -> bytes:
+    return pack(values, {name: array[:-1] for name, array in arrays.items()})
+
+
+def not_finite(values: Any, arrays: Any) -> bytes:
+    changed = {n: a * np.nan if a.dtype == np.float64 else a[:-1] for n, a in arrays.items()}
+    return pack(values, changed)
+
+
+def garbage(values: Any, arrays: Any) -> bytes:
+    return b"\x00" * 30
+
+
+@pytest.mark.parametrize("change", [renamed, shorter, not_finite, garbage])
+@pytest.mark.parametrize(
+    ("protection", "kind"),
+    [
+        ("none", "scores"), ("none", "sides"), ("smm-1", "answer"), ("smm-2", "kernel"),
+        ("smm-2", "scores"), ("paillier", "sums"), ("paillier", "ready"),
+    ],
+)  # fmt: skip
+def test_answers_of_a_wrong_kind_shape_or_value_end_the_run(
+    protection: str, kind: str, change: Any
+) -> None:
+    with pytest.raises((FormatError, ExchangeFailed), match="shop"):
+        run_with(kind, change, protection=protection)
+
+
+def test_a_product_that_is_no_sum_of_gradients_is_found() -> None:
+    def other(values: Any, arrays: Any) -> bytes:
+        return pack(values, {name: array + 1e-3 for name, array in arrays.items()})
+
+    with pytest.raises(ExchangeFailed, match="not a sum of gradients"):
+        run_with("answer", other, protection="smm-1")
+
+
+def test_a_party_that_never_answers_leaves_no_model() -> None:
+    class Silent:
+        def step(self, letters: Any) -> Step:
+            return Step()
+
+    agreement = agreement_for(schema_of(), settings())
+    programs: dict[str, Any] = {
+        name: vertical_program(name, rows, schema_of(), agreement, MemoryShelf())
+        for name, rows in shares(whole(100)).items()
+    }
+    with pytest.raises(FormatError, match="due from"):
+        talk({**programs, "phone": Silent()})
+
+
+def test_other_ids_other_order_and_other_lengths_are_told_apart() -> None:
+    table = whole(120)
+    good = shares(table, ids=True)
+    part = {"calls": table["calls"], "id": table["id"]}
+    for changed, words in (
+        ({**part, "id": table["id"][::-1]}, "another order"),
+        ({**part, "id": [f"q{i}" for i in range(120)]}, "other ids"),
+        ({name: list(values)[:100] for name, values in part.items()}, "100 rows"),
+    ):
+        phone = share_of(changed, schema_of(), "id")
+        with pytest.raises(TableError, match=words):
+            train({**good, "phone": phone}, schema_of(), settings())
+
+
+def test_intersected_ids_put_shuffled_rows_in_one_order() -> None:
+    table = whole(150)
+    rng = np.random.default_rng(1)
+    order = rng.permutation(150)[:120]
+    shuffled = {name: [list(values)[i] for i in order] for name, values in table.items()}
+    mixed = {**shares(table, ids=True), "phone": shares(shuffled, ids=True)["phone"]}
+    _, programs = train(mixed, schema_of(), settings(ids="psi"))
+    kept = {name: [list(values)[i] for i in sorted(order)] for name, values in table.items()}
+    plain, _ = train(shares(kept), schema_of(), settings())
+    assert programs["bank"].part is not None
+    assert len(programs["bank"].part.trees) == len(plain["bank"].trees)
+    sizes = [tree.values.shape for tree in programs["bank"].part.trees]
+    assert sizes == [tree.values.shape for tree in plain["bank"].trees]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"owners": {**OWNERS, "age": "nobody"}}, "no column"),
+        ({"owners": {k: v for k, v in OWNERS.items() if k != "age"}}, "no owner"),
+        ({"owners": dict.fromkeys(OWNERS, "bank")}, "passive"),
+        ({"active": "shop"}, "no labels"),
+        ({"ids": "psi"}, "no ids"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_the_first_step(change: Any, words: str) -> None:
+    tables = shares(whole(60))
+
+    def begin() -> None:
+        agreement = agreement_for(schema_of(), settings(**change))
+        for name in agreement.parties:
+            rows = tables.get(name, tables["shop"])
+            vertical_program(name, rows, schema_of(), agreement, MemoryShelf())
+
+    with pytest.raises(HedgerowError, match=words):
+        begin()
+
+
+@pytest.mark.parametrize("protection", ["smm-1", "smm-2"])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.95])
+def test_a_protection_that_does_not_protect_needs_to_be_allowed(
+    protection: str, share: float
+) -> None:
+    with pytest.raises(SettingsError, match="does not protect"):
+        settings(protection=protection, kernel_share=share, allow_unsafe=False)

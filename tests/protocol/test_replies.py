@@ -1,0 +1,213 @@
+"""What a party says: handed over inside a process, sealed and signed once it travels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hedgerow.coordinator.federation import Reply
+from hedgerow.coordinator.gate import Gate
+from hedgerow.engines.local import LocalEngine, local_federation
+from hedgerow.errors import FormatError
+from hedgerow.kernels.threads import use_threads
+from hedgerow.methods.registry import method_named, plan_for
+from hedgerow.packing import pack, packed_size, unpack
+from hedgerow.party.running_scores import RunningScores
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.settings import Privacy
+from hedgerow.protocol import messages
+from hedgerow.protocol.identity import Identity
+from hedgerow.protocol.messages import Message
+from hedgerow.protocol.replies import Answer, Spoken, Steps, finished
+from hedgerow.testing import noise_off
+from tests.attacks.rig import SCHEMA, Posted, some_rows
+
+
+@pytest.mark.parametrize("n", [0, 1, 9, 10, 1_000])
+def test_a_size_is_that_of_the_bytes_which_it_does_not_make(n: int) -> None:
+    values = {"party": "a-party", "rows": n}
+    arrays = {"total": np.zeros(n, np.uint64), "cells": np.zeros((n, 3), np.float32)}
+    shapes = {name: (array.dtype.name, array.shape) for name, array in arrays.items()}
+    assert packed_size(values, shapes) == len(pack(values, arrays))
+
+
+class Watched(LocalEngine):
+    """A local engine that remembers what its parties said."""
+
+    def __init__(self, inner: LocalEngine) -> None:
+        super().__init__(inner.parties, inner._ledger)
+        self.said: list[Spoken] = []
+
+    def ask(self, names: Sequence[str], message: bytes, timeout_seconds: float) -> dict[str, Reply]:
+        replies = super().ask(names, message, timeout_seconds)
+        self.said += [reply.said for reply in replies.values() if reply.said is not None]
+        return replies
+
+
+def trained(trust: str, carrier: type[Any], ledger: Ledger | None = None) -> tuple[Any, Any, Any]:
+    tables = {name: some_rows(40 + 5 * i, i) for i, name in enumerate(("a", "bb", "party-3"))}
+    federation = local_federation(tables, SCHEMA, ledger, trust=trust)
+    assert isinstance(federation.engine, LocalEngine)
+    engine = federation.engine = carrier(federation.engine)
+    privacy = Privacy(5.0, 1e-6, trust)  # type: ignore[arg-type]
+    settings = {"n_trees": 4, "max_depth": 2}
+    plan = plan_for(SCHEMA, privacy, "random-trees", settings, seed=1)
+    with noise_off():
+        model = method_named(plan.method).grow(Gate(federation, plan, Ledger.in_memory()))
+    return model, federation, engine
+
+
+@pytest.mark.parametrize("trust", ["coordinator", "parties", "nobody"])
+def test_what_is_handed_over_counts_and_means_what_would_have_travelled(trust: str) -> None:
+    (here, by_hand, watched), (there, by_post, _) = (trained(trust, c) for c in (Watched, Posted))
+    assert here.trees == there.trees
+    assert by_hand.sent == by_post.sent
+    assert {said.type for said in watched.said} == {"opened", "joined", "answer"}
+    for said in watched.said:
+        assert said.size == len(said.message.to_bytes())
+
+
+@pytest.mark.parametrize("carrier", [Watched, Posted])
+def test_parties_of_one_process_do_not_read_what_was_written_for_them(
+    carrier: type[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They get the same objects; whoever gets other bytes, the same ones or not, reads them."""
+    read: list[str] = []
+    for reader, name in ((messages.read_message, "message"), (messages.read_ask, "ask")):
+        real = reader._read
+        monkeypatch.setattr(
+            reader, "_read", lambda data, r=real, n=name: (read.append(n), r(data))[1]
+        )
+    _, federation, _ = trained("coordinator", carrier)
+    asked = {"message": federation.exchanges, "ask": federation.rounds}
+    assert Counter(read) == (Counter(asked) if carrier is Posted else Counter())
+
+
+def test_an_exact_answer_is_neither_sealed_nor_signed_in_one_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    signed: list[bytes] = []
+    sign = Identity.sign
+    monkeypatch.setattr(Identity, "sign", lambda self, m: signed.append(m) or sign(self, m))  # type: ignore[func-returns-value]
+    _, federation, engine = trained("coordinator", Watched)
+    expected = federation.exchanges + len(federation.names)  # announcements are signed as well
+    assert len(signed) == expected
+    assert any(isinstance(said.reply, Answer) for said in engine.said)
+
+
+def test_what_travels_is_sealed_and_signed_by_the_party() -> None:
+    _, federation, engine = trained("coordinator", Watched)
+    for said in engine.said:
+        message = Message.from_bytes(said.message.to_bytes())
+        key = said.identity.public
+        assert key in federation.roster.keys.values()
+        assert message.is_signed_by(key)
+        assert (message.type, message.request) == (said.type, said.request)
+        if isinstance(said.reply, Answer):
+            assert said.reply.body not in message.body
+
+
+def test_the_check_travels_behind_the_total() -> None:
+    answer = Answer("a", "secure", np.arange(3, dtype=np.uint64), 2**64 - 1, 7)
+    assert unpack(answer.body)[1]["total"].tolist() == [0, 1, 2, 2**64 - 1]
+    read = Answer.from_body(answer.body)
+    assert (read.total.tolist(), read.check, read.n_rows) == ([0, 1, 2], 2**64 - 1, 7)
+
+
+@pytest.mark.parametrize(
+    "total", [np.zeros(0, np.uint64), np.zeros((2, 2), np.uint64), np.zeros(3, np.int64)]
+)
+def test_answers_of_other_shapes_are_not_readable(total: Any) -> None:
+    values = {"party": "a", "source": "none", "rows": 0}
+    with pytest.raises(FormatError, match="not readable"):
+        Answer.from_body(pack(values, {"total": total}))
+
+
+def walker(name: str, log: list[str], work: Callable[[int], Any], steps: int = 2) -> Steps:
+    """Steps of a made-up party that works so often, and says what came of it."""
+    came = []
+    try:
+        for number in range(steps):
+            try:
+                came.append((yield partial(work, number)))
+            except ValueError as error:
+                came.append(f"caught {error}")
+            log.append(f"{name}{number}")
+    finally:
+        log.append(f"{name} ends")
+    return Spoken(Message("plain", repr(came).encode()), "", Identity(), bytes)
+
+
+def test_every_step_is_done_by_all_parties_before_the_next() -> None:
+    log: list[str] = []
+    parties = [walker(name, log, lambda n: n * 10, 3 if name == "b" else 2) for name in "abc"]
+    said = finished(parties)
+    assert [one.reply.body for one in said] == [b"[0, 10]", b"[0, 10, 20]", b"[0, 10]"]
+    assert log == ["a0", "b0", "c0", "a1", "a ends", "b1", "c1", "c ends", "b2", "b ends"]
+
+
+@pytest.mark.parametrize("who", [0, 2])  # the first computes alone
+def test_what_fails_at_one_party_is_its_own_affair(who: int) -> None:
+    def failing(number: int) -> int:
+        raise ValueError(f"planted {number}")
+
+    log: list[str] = []
+    works = [failing if i == who else (lambda n: n) for i in range(4)]
+    said = finished([walker(str(i), log, work) for i, work in enumerate(works)])
+    bodies = [one.reply.body for one in said]
+    assert bodies.pop(who) == b"['caught planted 0', 'caught planted 1']"
+    assert bodies == [b"[0, 1]"] * 3
+
+
+def test_an_interrupted_round_lets_go_of_every_party() -> None:
+    def interrupted(number: int) -> None:
+        raise KeyboardInterrupt
+
+    log: list[str] = []
+    parties = [walker("a", log, int), walker("b", log, interrupted), walker("c", log, int)]
+    with pytest.raises(KeyboardInterrupt):
+        finished(parties)
+    assert sorted(log) == ["a ends", "b ends", "c ends"]
+
+
+def test_no_party_computes_a_sum_before_it_has_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, seen = Ledger.in_memory(), list[int]()
+    exact = RunningScores.exact
+
+    def watched(self: RunningScores, *given: Any) -> Any:
+        seen.append(ledger.last()[0])  # of this thread: others wait for the round's transaction
+        return exact(self, *given)
+
+    monkeypatch.setattr(RunningScores, "exact", watched)
+    before = use_threads(1)
+    try:
+        trained("coordinator", Watched, ledger)
+    finally:
+        use_threads(before)
+    charged = [line.seq for line in ledger.lines(kind="charge")]
+    assert len(charged) == len(seen)
+    for first in range(0, len(seen), 3):  # three parties: all have charged before the first sum
+        assert min(seen[first : first + 3]) >= max(charged[first : first + 3])
+
+
+def test_parties_are_taken_in_one_order_whatever_order_they_are_named_in() -> None:
+    """Two rounds that take the same parties in opposite orders would wait for each other."""
+    taken: list[str] = []
+
+    class Listening:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def hear(self, message: bytes) -> Steps:
+            taken.append(self.name)
+            return Spoken(Message("ready", b""), "", Identity(), bytes)
+            yield  # what makes it a way in steps
+
+    engine = LocalEngine({name: Listening(name) for name in "abc"})  # type: ignore[misc]
+    assert list(engine.ask(("c", "a", "b"), b"", 1.0)) == ["c", "a", "b"]
+    assert taken == ["a", "b", "c"]
