@@ -121,7 +121,7 @@ class Rig:
         return self.keys.unseal(self.parties[name]._keys.public, asked.hash, name, reply.body)
 
     def check_books(self) -> None:
-        """Nothing left a party without a charge, and no context was answered twice."""
+        """Nothing was sent by a party without a charge, and no context was answered twice."""
         for name, ledger in self.ledgers.items():
             for owner in verify(ledger):
                 assert owner.owner == name

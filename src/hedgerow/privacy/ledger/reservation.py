@@ -235,7 +235,9 @@ class Reservation:
         """
         branches = self.plan.branches
         if branches is None or priced is None or not 0 <= slot < len(self.plan.slots):
-            raise PlanError(f"slot {slot} of a pure plan says what each node pays; nothing left")
+            raise PlanError(
+                f"slot {slot} of a pure plan says what each node pays; nothing was sent"
+            )
         before = Paths.of(branches.of_round(slot, charges.lines))
         ceiling = branches.round_of(slot)[1].epsilon
         if reason := before.objection(priced, ceiling, branches.retry if last else None):

@@ -81,7 +81,7 @@ class SecureSource:
         # so wide.
         for one in (float(np.min(sigma)), float(np.max(sigma))):  # NaN if any is
             if not 0 < one <= WIDEST_DRAWN:
-                raise PlanError(f"noise of {one:.3g} grid steps cannot be drawn; nothing left")
+                raise PlanError(f"noise of {one:.3g} grid steps cannot be drawn; nothing was sent")
         return _gaussians(np.broadcast_to(np.ceil(sigma), size).astype(np.int64))
 
     def choose(self, utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list[int]:
@@ -102,7 +102,7 @@ class SecureSource:
         if size == 0:
             return np.zeros(0, np.int64)
         if not LEAST_SCALE <= scale <= WIDEST_LAPLACE:
-            raise PlanError(f"Laplace noise of scale {scale:.3g} cannot be drawn; nothing left")
+            raise PlanError(f"Laplace noise of scale {scale:.3g} cannot be drawn; nothing was sent")
         if shares == 1:
             return np.array(_discrete_laplace(scale)([0] * size), np.int64)
         return self._negative_binomial(size, scale, shares) - self._negative_binomial(
@@ -111,7 +111,7 @@ class SecureSource:
 
     def many_laplace(self, size: int, scale: int) -> NDArray[np.int64]:
         if not 1 <= scale <= WIDEST_CHOICE:
-            raise PlanError(f"Laplace noise of scale {scale:.3g} cannot be drawn; nothing left")
+            raise PlanError(f"Laplace noise of scale {scale:.3g} cannot be drawn; nothing was sent")
         sizes = [min(LAPLACES_AT_ONCE, size - i) for i in range(0, size, LAPLACES_AT_ONCE)]
         parts = [bernoulli.many_laplace(part, scale) for part in sizes]
         return np.concatenate([np.zeros(0, np.int64), *parts])
@@ -166,7 +166,7 @@ def _gaussians(sigmas: NDArray[np.int64]) -> NDArray[np.int64]:
         words = np.concatenate([words, fresh])
         done, used = discrete_gaussian.gaussians(words, sigmas, out, done)
         if done == discrete_gaussian.OUT_OF_RANGE:
-            raise PlanError("a draw of noise was out of range; nothing left")
+            raise PlanError("a draw of noise was out of range; nothing was sent")
         words = words[used:]
     return out
 
@@ -265,9 +265,9 @@ def choose(utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list
       most D; adding a number to all of them changes nothing, so D = R / 2 will do.
     """
     if how not in SELECTORS or not 1 <= scale <= WIDEST_CHOICE or not utilities:
-        raise PlanError(f"a choice of scale {scale} by {how!r} cannot be drawn; nothing left")
+        raise PlanError(f"a choice of scale {scale} by {how!r} cannot be drawn; nothing was sent")
     if any(len(one) == 0 for one in utilities):
-        raise PlanError("there is nothing to choose from; nothing left")
+        raise PlanError("there is nothing to choose from; nothing was sent")
     return _SOURCE.get().choose(utilities, scale, how)
 
 
@@ -307,7 +307,7 @@ def randomised_labels(labels: NDArray[np.int64], classes: int, epsilon: float) -
     rule = randomisers.LabelResponse(classes, epsilon)
     labels = np.asarray(labels, np.int64)
     if labels.size and not (labels.min() >= 0 and labels.max() < classes):
-        raise PlanError(f"a label is not one of the {classes} classes; nothing left")
+        raise PlanError(f"a label is not one of the {classes} classes; nothing was sent")
     drawn = _SOURCE.get().below(len(labels), rule.limit)
     return labels.copy() if drawn is None else rule.outputs(labels, drawn)
 

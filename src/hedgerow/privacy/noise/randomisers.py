@@ -46,7 +46,7 @@ def checked_epsilon(epsilon: float) -> float:
     if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
         raise PlanError(
             f"noise for single numbers takes an epsilon from {LEAST_EPSILON:g} to "
-            f"{MOST_EPSILON:g}, not {epsilon:g}. Nothing left."
+            f"{MOST_EPSILON:g}, not {epsilon:g}. Nothing was sent."
         )
     return float(epsilon)
 
@@ -240,7 +240,7 @@ def rule_for(mechanism: str, epsilon: float) -> Rule:
         "hybrid": Hybrid,
     }
     if mechanism not in rules:
-        raise PlanError(f"noise is {', '.join(rules)}, not {mechanism!r}. Nothing left.")
+        raise PlanError(f"noise is {', '.join(rules)}, not {mechanism!r}. Nothing was sent.")
     return rules[mechanism](checked_epsilon(epsilon))
 
 
