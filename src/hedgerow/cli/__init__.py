@@ -1,1 +1,37 @@
-"""The command line: one file per command, registered in `app`."""
+"""The command line: one file a command, registered in `app`; what commands share beside them.
+
+app.py                 registers every command and turns errors into exit codes
+options.py             options that several commands share; flag before environment before plan
+screen.py              results on stdout, everything else on stderr; logging in UTC
+files.py               where results go: checked before anything is spent, written by rename
+running.py             progress of a run, and Ctrl-C between two releases
+parties.py             where the parties of a command are: tables in this process, or other sites
+planning.py            a plan from what was given, or the check that an existing plan says the same
+advising.py            expected errors and simulated curves, for `advise` and `plan`
+cluster.py             a Dask cluster as the one party of a run
+demonstration.py       what `demo` runs
+private_evaluation.py  the private part of `evaluate`
+talking.py             what commands share whose parties exchange messages without an epsilon
+vertical_parties.py    who takes part in `vertical`, and who holds which column
+advise.py              how much epsilon is needed
+coordinator.py         the engine of the site that drives runs
+demo.py                three made-up hospitals train one model
+draft.py               proposes a schema from a public sample
+evaluate.py            how good a model is; private with an epsilon
+explain.py             what a model does, column by column
+export.py              a model in the format of another library
+federation.py          sets up a federation; a trial on one machine
+ledger.py              shows and verifies a ledger
+methods.py             lists methods and their settings
+party.py               runs a party beside its data; shows and decides
+plan.py                what a run will ask and cost
+predict.py             predictions for the rows of a table
+report.py              one page about a model
+runs.py                the runs that a coordinator started
+schema.py              checks and shows a schema
+similarity.py          SimFL, which has no epsilon
+statement.py           what a model promises
+train.py               trains a model over parties
+tree.py                one readable tree as text, rules, picture or JSON
+vertical.py            parties with different columns of the same people
+"""

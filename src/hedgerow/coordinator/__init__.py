@@ -1,1 +1,9 @@
-"""Drives a run: the gate, the federation, who is present."""
+"""Whoever drives a run. Everything that leaves the parties passes the gate.
+
+gate.py        release, select and publish; the charge comes first
+federation.py  the parties as one thing that sums, written once over any engine
+transport.py   signed messages to parties, and their checked replies
+presence.py    who joined a run, and who failed in it
+sessions.py    sessions in which parties send each other sealed messages
+traffic.py     rounds and bytes of a plan, known beforehand
+"""

@@ -1,1 +1,12 @@
-"""Public facts and tables: schema, reading, encoding, binning, persons."""
+"""Public facts about a table, and tables read by them. Rows become small integer codes here.
+
+schema.py       columns, bounds, categories, label and unit, agreed before anything is asked
+schema_toml.py  the same as TOML
+readers.py      any kind of table seen as columns; Parquet and CSV files
+tables.py       tables to rows checked against a schema
+encoding.py     columns to codes, batch by batch; what does not fit is counted
+binning.py      the public base grid, and codes on it
+persons.py      unit person: at most k rows of each person
+datasets.py     made-up tables for the demonstration
+rng.py          model randomness, public and seeded; the only use of numpy.random
+"""

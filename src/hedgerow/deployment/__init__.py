@@ -1,1 +1,16 @@
-"""What a house of a federation runs: the party with its limits and desk, rosters, runs, trying."""
+"""Running a site of a federation: what its operator starts, sees and decides.
+
+process.py       the party's long-lived process, with rows, key and ledger
+start.py         what a party was started with, remembered in its site folder
+status.py        what a party was asked, what it cost, what is left, what waits
+console.py       what the process shows on its terminal
+approvals.py     plans that wait for a person
+limits_file.py   limits.toml, read, checked and written
+roster.py        from key cards to the roster that every site pins
+runs.py          the coordinator's list of runs
+ledger_head.py   a note of where the ledger ended, so that an older copy is noticed
+method_kinds.py  which kinds of queries a method can ask
+roles.py         what a party can do with others without an epsilon, by name
+store.py         what a site keeps of such sessions
+trial.py         a whole federation on one machine, with real keys and processes
+"""

@@ -1,1 +1,11 @@
-"""scikit-learn estimators."""
+"""scikit-learn estimators: one table, several parties in one process, or a federation.
+
+boosting.py    PrivateBoostingClassifier and PrivateBoostingRegressor
+tree.py        PrivateTreeClassifier, one readable tree
+simfl.py       SimilarityBoostingClassifier and -Regressor; no differential privacy
+vertical.py    VerticalBoostingClassifier and -Regressor; columns of several parties
+evaluation.py  evaluate_privately
+fitted.py      what all share once they are fitted
+exact.py       what the estimators without differential privacy share
+inputs.py      scikit-learn's conventions for X and y; rows dealt to parties
+"""

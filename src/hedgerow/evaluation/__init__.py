@@ -1,4 +1,13 @@
-"""Private evaluation: how good a model is, by a few sum queries over the parties."""
+"""Private evaluation: how good a model is, by a few sum queries over the parties.
+
+program.py      what is asked, in order
+binary.py       measures of binary models from noisy counts
+multiclass.py   measures of multiclass models from noisy counts
+regression.py   measures of regression models from noisy counts and sums
+calibration.py  predicted beside observed, by bins wide enough for the noise
+smoothing.py    noisy counts made consistent and monotone
+result.py       the result: measures with errors, curves with bands, the file
+"""
 
 from __future__ import annotations
 

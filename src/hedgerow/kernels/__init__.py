@@ -1,7 +1,19 @@
-"""The hot path: compiled loops (`loops.py`) over ranges of rows, on all cores (`threads.py`).
+"""The hot path: compiled loops over ranges of rows, on all cores.
 
 `narrow` and `wide` are codes (column, row); `trees`, `place`, `start`, `after` and `nodes` are
 trees in code space, as `model.routing` makes them.
+
+loops.py       route rows, add integer gradients, update scores
+coding.py      values to codes; codes to the rows of several sets
+trees.py       the exact grower
+levels.py      histograms of many nodes at once
+structures.py  check trees; build those of the default method
+shapes.py      nodes of trees in code space
+cells.py       bins and cells of interaction tables
+posterior.py   what noisy sums say of a column, under several priors
+mixing.py      sums by bin times a strategy matrix
+hashes.py      hashes of rows, and the row with most equal hashes
+threads.py     ranges of rows on all cores
 """
 
 from __future__ import annotations

@@ -1,1 +1,15 @@
-"""Trees, ensembles and their files."""
+"""Trees, ensembles and their files; losses and the statement.
+
+tree.py        one tree as flat arrays
+ensemble.py    trees, schema and statement; released values only
+files.py       .hedge files
+statement.py   the guarantee as a value, in words and as JSON
+losses.py      logistic, softmax, squared; the proven bound of what one row adds
+splitting.py   the best split of (noisy or exact) histograms
+exact.py       what exact growers share: gradients on an integer grid
+routing.py     trees in code space: where each code sends a row
+pieces.py      one of them
+stacking.py    several trees as one set of arrays
+leaf_noise.py  what trees know of their own noise
+hashes.py      hashes of trees and models
+"""

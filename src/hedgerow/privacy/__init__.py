@@ -1,1 +1,7 @@
-"""Noise, masks, accounting, plans and the ledger."""
+"""What is promised, what it costs, and where noise comes from.
+
+accounting/  accountants and plans
+noise/       mechanisms (the one place that draws noise) and samplers
+ledger/      the append-only record of charges and releases
+settings.py  settings of methods, and the promise
+"""

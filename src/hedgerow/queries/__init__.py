@@ -1,4 +1,28 @@
-"""What may be asked: one file per kind = shape, sensitivity, and the code that keeps it."""
+"""What may be asked: one file a kind, with shape, sensitivity, proof, and the code that keeps it.
+
+base.py              what a query is
+noise.py             how much noise a slot gives a query
+label_sums.py        rows a class; the sum of a numeric label
+column_counts.py     rows by cell of every column
+column_sums.py       class counts or gradients by bin of every column
+column_hessians.py   Hessians by candidate bin
+leaf_sums.py         gradients and Hessians by leaf
+node_histograms.py   gradients by node, column and bin
+score_counts.py      classes by score, for recalibration
+class_histograms.py  class counts by leaf, column and bin, a price a leaf
+impurity_bounds.py   how low one split could bring the impurity
+split_choices.py     which cut each leaf gets, a choice at the gate
+leaf_averages.py     leaf values of dp-xgboost
+class_outcomes.py    how predicted classes turn out
+error_counts.py      how large errors of a regression are
+error_sums.py        sums of clipped errors
+outcomes.py          shared by queries about finished predictions
+cuts.py              shared: bins of columns
+strategy.py          shared: strategy matrices by which bins are multiplied
+gradients.py         shared: bounded gradients of pure plans
+tree_nodes.py        shared: leaves, columns and prices of a growing tree
+stand_ins.py         queries at their largest, for measuring messages
+"""
 
 from __future__ import annotations
 

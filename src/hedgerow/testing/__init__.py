@@ -1,7 +1,7 @@
 """For tests, here and in projects that add a query or an engine. Outside of the layers.
 
-noise       noise switched off or seeded; models made with either say "not private"
-contracts   `check_query` attacks a query's bound, `check_federation` compares an engine's sums
+noise.py      noise switched off or seeded; models made with either say "not private"
+contracts.py  `check_query` attacks a query's bound, `check_federation` compares an engine's sums
 """
 
 from hedgerow.testing.contracts import (

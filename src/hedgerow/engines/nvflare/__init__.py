@@ -1,7 +1,18 @@
-"""The NVFlare engine: carries messages between houses over mutual TLS. Needs the extra `nvflare`.
+"""The NVFlare engine: carries messages between sites over mutual TLS. Needs the extra `nvflare`.
 
-Nothing here reads rows, ledgers or signing keys: on both ends an NVFlare process only relays bytes
-to a process of ours through a socket file of the kit.
+engine.py     the engine: every `ask` travels through one running job
+delivery.py   messages on their way: who still owes a reply
+envelopes.py  what the engine and its carrier say to each other
+carriers.py   the two ends inside NVFlare's job processes
+jobs.py       who is there, and submitting jobs
+launcher.py   how NVFlare starts a job process here
+processes.py  the NVFlare process as a child of ours
+tether.py     a module that dies with the process that started it
+provision.py  certificates and addresses of a new federation
+room.py       the folder that NVFlare runs in
+hardening.py  what this site lets NVFlare do
+doors.py      which messages its processes take
+fence.py      which files they see
 """
 
 from __future__ import annotations

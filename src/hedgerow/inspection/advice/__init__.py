@@ -1,4 +1,9 @@
-"""Cost before paying: what noise does at each epsilon, from public facts or a public sample."""
+"""Cost before paying: what noise does at each epsilon, from public facts or a public sample.
+
+expected.py    expected error of leaf weights, from public facts
+simulation.py  accuracy against epsilon, on a public sample with real noise
+picture.py     either as SVG
+"""
 
 from __future__ import annotations
 

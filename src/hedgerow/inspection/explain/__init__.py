@@ -1,4 +1,15 @@
-"""Models explained from released values alone: shapes with bands, pairs, importances, rows."""
+"""Models explained from released values alone: shapes with bands, pairs, importances, rows.
+
+explanation.py  everything about a model in one object
+shapes.py       effects as people see them: a shape a column, a map a pair
+effects.py      a sum of trees as effects of columns and pairs, with their noise
+cells.py        the cells that a model tells apart
+reference.py    weights of cells, from releases where there are some
+rows.py         what every column adds to the score of a row
+editing.py      shapes changed by hand, on record
+notes.py        what a reader must know, in sentences
+plots.py        shapes and maps drawn with matplotlib
+"""
 
 from hedgerow.inspection.explain.editing import edit
 from hedgerow.inspection.explain.explanation import Explanation, explain

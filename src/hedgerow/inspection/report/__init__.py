@@ -1,4 +1,17 @@
-"""One self-contained page about a model: promise, budget, shapes, trees, and how good it is."""
+"""One self-contained page about a model: promise, budget, shapes, trees, and how good it is.
+
+page.py          the sections, in order
+facts.py         the numbers: from the model, its ledger and its plan
+budget.py        where the privacy budget went
+quality.py       a private evaluation
+effects.py       importances, shapes and maps
+trees.py         pictures of trees
+charts.py        bars, maps and curves as SVG
+shape_charts.py  shapes as SVG
+frame.py         axes of a chart
+marks.py         small pieces of HTML and SVG
+style.py         the style sheet
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,21 @@
-"""The default method: main effects of all columns at once, then small tables of a few columns."""
+"""The default method: main effects of all columns at once, then interaction tables of a few.
+
+loop.py                what is asked, in order
+rule.py                its settings, from public facts and noisy counts
+state.py               one run: what is known, the scores so far
+start.py               what the first counts say
+bins.py                cells to bins of about equal mass
+main_effects.py        all columns at once, averaged over rounds
+strategies.py          which strategy matrix a column is asked in
+evidence.py            what rounds say, added up as precisions
+priors.py              a column's scores before anything is known
+smoothing.py           empirical Bayes: noisy sums to scores
+deviations.py          how noise moves those scores
+interaction_tables.py  which columns, where they are cut, what cells weigh
+interaction_rounds.py  rounds of interaction tables, with a line search
+parts.py               step functions and tables as trees
+calibration.py         slope and intercept at the end
+"""
 
 from __future__ import annotations
 

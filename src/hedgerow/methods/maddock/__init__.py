@@ -1,1 +1,8 @@
-"""The framework of Maddock et al. (2022)."""
+"""The framework of Maddock et al. (2022): split methods, candidates, updates, batches.
+
+boosting.py      the boosting loop and its plan
+splits/          how trees are shaped
+candidates/      where columns may be cut
+leaves.py        leaf values from noisy sums, and their noise
+growing_tree.py  a tree under construction
+"""

@@ -1,1 +1,9 @@
-"""Noise and secret randomness."""
+"""Noise. `mechanisms.py` alone draws it; the samplers behind it are called by nobody else.
+
+mechanisms.py         THE ONLY place that draws noise
+discrete_gaussian.py  exact discrete Gaussians, compiled
+bernoulli.py          exact Bernoulli and uniform draws; discrete Laplace
+randomisers.py        local randomisers of single values and labels: the rules, not the draws
+poisson_sampling.py   which rows take part in a round, secretly
+secret.py             secret numbers that are no noise
+"""

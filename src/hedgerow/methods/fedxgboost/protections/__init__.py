@@ -1,4 +1,12 @@
-"""How the statistics of splits are protected: one file a protection, found by name."""
+"""How the statistics of splits are protected: one file a protection, found by name.
+
+base.py       what a protection has to do, on either side
+plain.py      `none` and `ldp`
+encrypted.py  `paillier`
+smm.py        what the two matrix protections share
+smm1.py       `smm-1` (algorithms 1 and 2)
+smm2.py       `smm-2` (algorithms 3 to 5)
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
-"""Split candidates: where a column may be cut. One file per method.
+"""Split candidates: where a column may be cut. One file a method.
 
-Every method but one starts from cuts that need no question; `iterative_hessian` and `quantiles`
-then replace them by released sums. `not_private` reads rows, and its models say so.
+base.py               what candidates are
+uniform.py            evenly or log-spaced between the public bounds; free
+quantiles.py          equal mass of noisy counts
+iterative_hessian.py  bins refined by noisy Hessians
+not_private.py        exact quantiles, for comparison only
 """
 
 from __future__ import annotations
