@@ -18,6 +18,7 @@ model/         trees, ensembles, losses, the statement, model files
 data/          the public schema, readers, encoding, tables, persons
 kernels/       compiled loops over rows
 testing/       noise off or seeded, and contracts for whoever adds a query or an engine
+clock.py       one clock for everything that reads the time or sleeps
 packing.py     values and arrays to bytes and back; hashes; no pickle
 errors.py      every exception raised on purpose, with its exit code
 failpoints.py  named places where crash tests kill the process

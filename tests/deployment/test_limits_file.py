@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,6 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Statement
 from hedgerow.model.tree import single_leaf
 from hedgerow.party.limits import Limits
-from hedgerow.privacy.ledger import ledger as ledger_module
-from hedgerow.privacy.ledger import spending as spending_module
 from hedgerow.privacy.ledger.ledger import Budget, Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.spending import month_spending, spending
@@ -32,6 +31,7 @@ from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol.identity import Identity, Roster, fingerprint
 from hedgerow.protocol.messages import Refusal
 from hedgerow.queries import QUERIES
+from hedgerow.testing import ManualClock, manual_clock
 from tests.conftest import MIXED, promise
 from tests.privacy.ledger.test_ledger import a_plan
 
@@ -243,28 +243,10 @@ def test_any_text_is_read_or_refused_in_words(text: str) -> None:
         limits_from_text(text, "a")
 
 
-class Clock:
-    """A clock that tests set; the ledger and the month read it."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now_ = datetime(2030, 5, 17, 12, 0, tzinfo=UTC)
-        for module in (ledger_module, spending_module):
-            monkeypatch.setattr(module, "datetime", self)
-
-    def now(self, zone: Any) -> datetime:
-        assert zone is UTC
-        return self.now_
-
-    def fromisoformat(self, text: str) -> datetime:
-        return datetime.fromisoformat(text)
-
-    def move(self, **by: float) -> None:
-        self.now_ += timedelta(**by)
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
+def clock() -> Iterator[ManualClock]:
+    with manual_clock(datetime(2030, 5, 17, 12, 0, tzinfo=UTC)) as moved:
+        yield moved
 
 
 MONTHLY = Budget(1.2, 1e-5)  # one run of epsilon 1 and no second one
@@ -274,7 +256,7 @@ def reserve(ledger: Ledger, run: str) -> None:
     Reservation(ledger, a_plan(1.0, run), "a", per_month=MONTHLY)
 
 
-def test_a_month_is_31_rolling_days(clock: Clock) -> None:
+def test_a_month_is_31_rolling_days(clock: ManualClock) -> None:
     ledger = Ledger.in_memory()
     reserve(ledger, "first")
     clock.move(days=31, seconds=-1)
@@ -286,7 +268,7 @@ def test_a_month_is_31_rolling_days(clock: Clock) -> None:
     assert spending(ledger, "a").runs == 2
 
 
-def test_runs_of_a_month_compose_exactly(clock: Clock) -> None:
+def test_runs_of_a_month_compose_exactly(clock: ManualClock) -> None:
     ledger = Ledger.in_memory()
     for run in ("first", "second"):
         Reservation(ledger, a_plan(1.0, run), "a")
@@ -296,7 +278,7 @@ def test_runs_of_a_month_compose_exactly(clock: Clock) -> None:
     assert 1.0 < month.epsilon(1e-5) < 2.0
 
 
-def test_a_clock_that_was_set_back_makes_no_room(clock: Clock) -> None:
+def test_a_clock_that_was_set_back_makes_no_room(clock: ManualClock) -> None:
     ledger = Ledger.in_memory()
     reserve(ledger, "first")
     clock.move(days=-400)
@@ -306,7 +288,7 @@ def test_a_clock_that_was_set_back_makes_no_room(clock: Clock) -> None:
 
 
 def test_what_was_reserved_while_the_clock_was_ahead_counts_after_it_is_right(
-    clock: Clock,
+    clock: ManualClock,
 ) -> None:
     ledger = Ledger.in_memory()
     clock.move(days=100)
@@ -320,7 +302,7 @@ def test_what_was_reserved_while_the_clock_was_ahead_counts_after_it_is_right(
 
 
 def test_what_was_reserved_while_the_clock_was_behind_counts_after_it_is_right(
-    clock: Clock,
+    clock: ManualClock,
 ) -> None:
     ledger = Ledger.in_memory()
     ledger.append("a", "boot")  # the ledger has seen this day
@@ -334,7 +316,7 @@ def test_what_was_reserved_while_the_clock_was_behind_counts_after_it_is_right(
     assert month_spending(ledger, "a").runs == 0
 
 
-def test_a_start_while_the_clock_was_ahead_does_not_age_later_runs(clock: Clock) -> None:
+def test_a_start_while_the_clock_was_ahead_does_not_age_later_runs(clock: ManualClock) -> None:
     ledger = Ledger.in_memory()
     clock.move(days=4000)
     ledger.append("a", "boot")
@@ -344,14 +326,14 @@ def test_a_start_while_the_clock_was_ahead_does_not_age_later_runs(clock: Clock)
     assert month_spending(ledger, "a").runs == 0
 
 
-def test_a_resumed_run_is_not_counted_twice(clock: Clock) -> None:
+def test_a_resumed_run_is_not_counted_twice(clock: ManualClock) -> None:
     ledger = Ledger.in_memory()
     for _ in range(3):
         reserve(ledger, "first")
     assert month_spending(ledger, "a").runs == 1
 
 
-def test_the_month_is_checked_together_with_the_reservation(clock: Clock) -> None:
+def test_the_month_is_checked_together_with_the_reservation(clock: ManualClock) -> None:
     """Two plans that were both checked cannot both be reserved."""
     ledger = Ledger.in_memory()
     one = Reservation(ledger, a_plan(1.0, "one"), "a", at_once=False, per_month=MONTHLY)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow import clock
 from hedgerow.coordinator.presence import Presence
 from hedgerow.coordinator.transport import Post
 from hedgerow.data.schema import Schema
@@ -163,9 +163,9 @@ class Federation:
             raise Refused("the plan was made for another schema. Nothing was asked.")
         self._plan, self._presence = plan, Presence()
         opened = self._opened_by(self.names)
-        deadline = time.monotonic() + self.wait_seconds
-        while len(opened) < self._least() and time.monotonic() < deadline:
-            time.sleep(_PAUSE_SECONDS)
+        deadline = clock.monotonic() + self.wait_seconds
+        while len(opened) < self._least() and clock.monotonic() < deadline:
+            clock.sleep(_PAUSE_SECONDS)
             opened = self._opened_by(self.names)
         self._presence.too_few(opened)
         if len(opened) >= self._least():
@@ -179,10 +179,10 @@ class Federation:
 
         Refuses a sum over fewer parties than the roster allows before anything is charged.
         """
-        deadline, presence = time.monotonic() + self.wait_seconds, self._presence
+        deadline, presence = clock.monotonic() + self.wait_seconds, self._presence
         self._refresh(slot)
-        while len(presence.active) < self._least() and time.monotonic() < deadline:
-            time.sleep(_PAUSE_SECONDS)
+        while len(presence.active) < self._least() and clock.monotonic() < deadline:
+            clock.sleep(_PAUSE_SECONDS)
             self._refresh(slot)
         if len(presence.active) < self._least():
             there = presence.active or presence.there

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from contextlib import AbstractContextManager, nullcontext, suppress
-from datetime import UTC, datetime
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -16,6 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from hedgerow import clock
 from hedgerow.deployment.approvals import cell, printable
 from hedgerow.deployment.status import limits_used
 from hedgerow.party.limits import Event, Limits
@@ -40,7 +40,7 @@ class Board:
 
     def say(self, text: str, style: str | None = None) -> None:
         """One line, with the time in UTC."""
-        now = datetime.now(UTC).strftime("%H:%M:%S")
+        now = clock.utc_now().strftime("%H:%M:%S")
         terminal = self._console.is_terminal
         with suppress(OSError):  # nobody looks any more, or the disk behind the screen is full
             line = Text(f"{now} {text}", style=style or "")

@@ -9,11 +9,11 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import tomli_w
 
+from hedgerow import clock
 from hedgerow.engines.site import Kit, write_file
 from hedgerow.errors import HedgerowError, Refused
 from hedgerow.privacy.accounting.plan import Plan
@@ -98,4 +98,4 @@ def _write(kit: Kit, record: RunRecord) -> None:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return clock.utc_now().isoformat(timespec="seconds")

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow import clock
 from hedgerow.data.schema import Schema
 from hedgerow.deployment.roster import collect
 from hedgerow.engines.site import COORDINATOR, Kit, read_card
@@ -221,15 +221,15 @@ class Houses:
 
     def wait_for(self, name: str) -> None:
         """Until a party's own process answers its operator."""
-        deadline = time.monotonic() + _READY_SECONDS
-        while time.monotonic() < deadline and self.processes[name].poll() is None:
+        deadline = clock.monotonic() + _READY_SECONDS
+        while clock.monotonic() < deadline and self.processes[name].poll() is None:
             try:
                 found = json.loads(call(self.kits[name].desk_socket, _STATUS, 5.0))
                 if found.get("state") == "running":
                     return
             except Unreachable:
                 pass
-            time.sleep(0.1)
+            clock.sleep(0.1)
         raise HedgerowError(f"{name} did not start; what it said is in {self._logs}/{name}.log")
 
     def stop(self) -> None:
@@ -277,6 +277,6 @@ def _write_table(part: Any, file: Path) -> None:
 
 @contextmanager
 def _timed(seconds: dict[str, float], step: str) -> Iterator[None]:
-    began = time.monotonic()
+    began = clock.monotonic()
     yield
-    seconds[step] = time.monotonic() - began
+    seconds[step] = clock.monotonic() - began

@@ -11,11 +11,11 @@ import os
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from hedgerow import clock
 from hedgerow.errors import HedgerowError
 
 log = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ class Listener:
 
 def call(path: Path, message: bytes, timeout_seconds: float) -> bytes:
     """Send one request to whoever listens at `path` and wait for its reply."""
-    deadline = time.monotonic() + timeout_seconds
+    deadline = clock.monotonic() + timeout_seconds
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:
             connection.settimeout(max(0.01, timeout_seconds))
@@ -113,7 +113,7 @@ def _exactly(connection: socket.socket, size: int, deadline: float | None) -> by
     pieces: list[bytes] = []
     while size:
         if deadline is not None:
-            connection.settimeout(max(0.01, deadline - time.monotonic()))
+            connection.settimeout(max(0.01, deadline - clock.monotonic()))
         piece = connection.recv(min(size, _PIECE))
         if not piece:
             raise Unreachable("the connection ended in the middle of a message")

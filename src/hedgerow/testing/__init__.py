@@ -1,9 +1,11 @@
 """For tests, here and in projects that add a query or an engine. Outside of the layers.
 
+clock.py      a clock that a test moves
 noise.py      noise switched off or seeded; models made with either say "not private"
 contracts.py  `check_query` attacks a query's bound, `check_federation` compares an engine's sums
 """
 
+from hedgerow.testing.clock import ManualClock, manual_clock
 from hedgerow.testing.contracts import (
     check_federation,
     check_neighbours,
@@ -13,9 +15,11 @@ from hedgerow.testing.contracts import (
 from hedgerow.testing.noise import noise_off, seeded
 
 __all__ = [
+    "ManualClock",
     "check_federation",
     "check_neighbours",
     "check_query",
+    "manual_clock",
     "noise_off",
     "seeded",
     "worst_steps",

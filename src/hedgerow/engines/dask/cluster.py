@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker
 from distributed.security import Security
 
+from hedgerow import clock
 from hedgerow.errors import HedgerowError, SettingsError, SumFailed
 
 log = logging.getLogger(__name__)
@@ -119,12 +119,12 @@ class Cluster:
 
     def gathered(self) -> dict[str, int]:
         """Workers, once there are as many as before a loss or a while has passed."""
-        start, found = time.monotonic(), self.workers()
+        start, found = clock.monotonic(), self.workers()
         while len(found) < max(1, self._wanted):
-            waited = time.monotonic() - start
+            waited = clock.monotonic() - start
             if waited > (_RETURN_SECONDS if found else self.wait_seconds):
                 break
-            time.sleep(0.1)
+            clock.sleep(0.1)
             found = self.workers()
         self._wanted = len(found)
         if not found:
@@ -167,7 +167,7 @@ class Cluster:
         return [future for future in futures if future.done()]
 
     def _await(self, futures: Sequence[Future], needed: Collection[str], until: str) -> None:
-        at_work = time.monotonic()  # when all workers were last seen to take tasks
+        at_work = clock.monotonic()  # when all workers were last seen to take tasks
         while True:
             try:
                 with self.client.as_current():
@@ -175,8 +175,8 @@ class Cluster:
             except TimeoutError:
                 self._look(needed)
                 if not (paused := self._paused(needed)):
-                    at_work = time.monotonic()
-                elif time.monotonic() - at_work > _PAUSED_SECONDS:
+                    at_work = clock.monotonic()
+                elif clock.monotonic() - at_work > _PAUSED_SECONDS:
                     raise _out_of_memory(paused) from None
                 continue
             except CancelledError as error:  # the scheduler let go of a task

@@ -11,7 +11,6 @@ import fcntl
 import logging
 import os
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 from nvflare.apis.workspace import Workspace
 
+from hedgerow import clock
 from hedgerow.engines.nvflare import envelopes
 from hedgerow.engines.nvflare.envelopes import Outcome, Round
 from hedgerow.engines.nvflare.hardening import AUX_TOPIC
@@ -51,12 +51,12 @@ class CoordinatorCarrier(Controller):
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
         """Listen for as long as an engine uses this kit."""
         self._job = str(fl_ctx.get_job_id())
-        seen = time.monotonic()
+        seen = clock.monotonic()
         with Listener(self._kit.carrier_socket, self._handle):
             while not abort_signal.triggered and not self._finished.wait(0.2):
                 if engine_is_alive(self._kit):
-                    seen = time.monotonic()
-                elif time.monotonic() - seen > ABANDONED_SECONDS:
+                    seen = clock.monotonic()
+                elif clock.monotonic() - seen > ABANDONED_SECONDS:
                     log.warning("no engine has used this job for a while; it ends")
                     return
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Collection, Mapping
 
+from hedgerow import clock
 from hedgerow.coordinator.federation import Reply
 from hedgerow.engines.nvflare.envelopes import Outcome, Round
 
@@ -33,7 +33,7 @@ class Delivery:
     ) -> None:
         self.id = secrets.token_hex(8)
         self._messages, self._doubtful = messages, doubtful  # those that were lost before
-        self._timeout, self._deadline = timeout_seconds, time.monotonic() + timeout_seconds
+        self._timeout, self._deadline = timeout_seconds, clock.monotonic() + timeout_seconds
         self._longest = max((len(message) for message in messages.values()), default=0)
         self._states = dict.fromkeys(messages, "unknown")
         self._replies: dict[str, bytes] = {}
@@ -42,7 +42,7 @@ class Delivery:
 
     @property
     def seconds_left(self) -> float:
-        return self._deadline - time.monotonic()
+        return self._deadline - clock.monotonic()
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ class Delivery:
 
     def unreached(self, seconds: float) -> tuple[str, ...]:
         """Parties that have not been heard of for so long."""
-        limit = time.time() - seconds
+        limit = clock.timestamp() - seconds
         return tuple(n for n in self.waiting if self._since.get(n, limit + 1) <= limit)
 
     def unreached_since(self, name: str) -> float:
@@ -91,13 +91,13 @@ class Delivery:
             if state in ("done", "working", "unknown", "down"):
                 self._since.pop(name, None)
             else:
-                self._since.setdefault(name, time.time())
+                self._since.setdefault(name, clock.timestamp())
             self._states[name] = state
         return further
 
     def send_again(self) -> None:
         """The job was replaced: whoever has not replied needs the bytes again, and some time."""
-        self._deadline = max(self._deadline, time.monotonic() + min(self._timeout, AGAIN_SECONDS))
+        self._deadline = max(self._deadline, clock.monotonic() + min(self._timeout, AGAIN_SECONDS))
         for name in self.waiting:
             self._states[name] = "unknown"
 

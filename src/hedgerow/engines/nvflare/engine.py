@@ -10,10 +10,10 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from hedgerow import clock
 from hedgerow.coordinator.federation import Reply
 from hedgerow.engines.nvflare import check_installed, envelopes
 from hedgerow.engines.nvflare.delivery import Delivery
@@ -90,12 +90,12 @@ class NvflareEngine:
                 log.warning("%s", error)
                 further = False
             if not further:
-                time.sleep(PAUSE_SECONDS)
+                clock.sleep(PAUSE_SECONDS)
         for name, state in delivery.states.items():
             if state == "done":
                 self._gone.pop(name, None)
             elif state != "working":
-                self._gone.setdefault(name, delivery.unreached_since(name) or time.time())
+                self._gone.setdefault(name, delivery.unreached_since(name) or clock.timestamp())
         return {name: delivery.reply(name) for name in messages}
 
     def close(self) -> None:
@@ -153,7 +153,7 @@ class NvflareEngine:
 
     def _bring_back(self, lost: dict[str, float]) -> list[str]:
         """Submit a new job if a lost party's house is back, which cannot rejoin the old one."""
-        now = time.monotonic()
+        now = clock.monotonic()
         if not lost or now - self._looked < LOOK_SECONDS:
             return []
         self._looked = now
@@ -170,15 +170,15 @@ class NvflareEngine:
 
     def _submit(self, wait_seconds: float, retry_seconds: float) -> None:
         """Replace the job by a new one for the parties that are there."""
-        first, deadline = not self._job, time.monotonic() + retry_seconds
+        first, deadline = not self._job, clock.monotonic() + retry_seconds
         while True:
             try:
                 return self._submit_once(wait_seconds)
             except NoCoordinator as error:
                 hopeless = first and isinstance(error, NotRunning | NoParty | JobEnded)
-                if hopeless or time.monotonic() + 1.0 > deadline:
+                if hopeless or clock.monotonic() + 1.0 > deadline:
                     raise
-                time.sleep(1.0)
+                clock.sleep(1.0)
 
     def _submit_once(self, wait_seconds: float) -> None:
         wanted = [name for name in self._names if name not in self._gone]
@@ -195,7 +195,7 @@ class NvflareEngine:
                 )
             self._job = self._jobs.submit(session, names)
             self._jobs.await_carrier(session, self._job, START_SECONDS)
-        now = time.time()
+        now = clock.timestamp()
         missing = [name for name in self._names if name not in names]
         self._gone = {name: self._gone.get(name, now) for name in missing}
 
@@ -208,7 +208,7 @@ def _lock_kit(kit: Kit) -> int:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return descriptor
         except BlockingIOError:
-            time.sleep(0.1)
+            clock.sleep(0.1)
     os.close(descriptor)
     raise HedgerowError(
         f"another run uses the kit {kit.path}. Nothing was asked. Wait until it is over or stop it."

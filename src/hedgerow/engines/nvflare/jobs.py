@@ -6,12 +6,12 @@ import json
 import logging
 import socket
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from hedgerow import clock
 from hedgerow.engines.nvflare.envelopes import HELLO
 from hedgerow.engines.nvflare.hardening import ADMIN, JOB_FILES
 from hedgerow.engines.site import Kit
@@ -75,17 +75,17 @@ class Jobs:
 
     def await_parties(self, session: Any, names: Sequence[str], wait_seconds: float) -> list[str]:
         """Wait until these parties are connected; returns those that are in the end."""
-        deadline = time.monotonic() + wait_seconds
+        deadline = clock.monotonic() + wait_seconds
         while True:
             heard = self.connected(session)
-            there = [n for n in names if heard.get(n, 0.0) > time.time() - HEARD_SECONDS]
-            if len(there) == len(names) or time.monotonic() > deadline:
+            there = [n for n in names if heard.get(n, 0.0) > clock.timestamp() - HEARD_SECONDS]
+            if len(there) == len(names) or clock.monotonic() > deadline:
                 return there
-            time.sleep(0.3)
+            clock.sleep(0.3)
 
     def await_carrier(self, session: Any, job: str, wait_seconds: float) -> None:
         """Wait until the job's process listens at the kit's socket."""
-        path, deadline = self._kit.carrier_socket, time.monotonic() + wait_seconds
+        path, deadline = self._kit.carrier_socket, clock.monotonic() + wait_seconds
         while True:
             with suppress(Unreachable):
                 if call(path, HELLO, 2.0).decode("utf-8", "replace") == job:
@@ -93,9 +93,9 @@ class Jobs:
             status = self.why(session, job)
             if status.startswith(_OVER):
                 raise JobEnded(f"NVFlare ended the job that carries messages: {status}")
-            if time.monotonic() > deadline:
+            if clock.monotonic() > deadline:
                 raise NoCoordinator(f"the job that carries messages does not start: {status}")
-            time.sleep(0.1)
+            clock.sleep(0.1)
 
     def submit(self, session: Any, names: Sequence[str]) -> str:
         """Submit a job of nothing but our two carriers, for these parties; returns its id."""

@@ -12,7 +12,6 @@ import os
 import shutil
 import subprocess
 import threading
-import time
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -39,6 +38,7 @@ from nvflare.utils.job_launcher_utils import (
     get_server_job_args,
 )
 
+from hedgerow import clock
 from hedgerow.engines.nvflare import doors
 from hedgerow.engines.nvflare.hardening import JOB_FILES, SNAPSHOTS_FOLDER
 from hedgerow.engines.nvflare.tether import start_tethered
@@ -125,7 +125,7 @@ class _JobProcess(JobHandleSpec):
 
     def wait(self) -> None:
         while self._may_restart(self._process.wait()):
-            time.sleep(PAUSE_SECONDS)
+            clock.sleep(PAUSE_SECONDS)
             self._restart()
 
     def _restart(self) -> None:

@@ -7,11 +7,11 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+from hedgerow import clock
 from hedgerow.engines.nvflare import check_installed
 from hedgerow.engines.nvflare.fence import Fence
 from hedgerow.engines.nvflare.hardening import JOBS_FOLDER
@@ -62,20 +62,20 @@ class EngineProcess:
 
     def await_listening(self, wait_seconds: float = 60.0) -> None:
         """Wait until the coordinator's process takes connections."""
-        deadline = time.monotonic() + wait_seconds
+        deadline = clock.monotonic() + wait_seconds
         while not _is_open(self._port):
-            if self.pid is None or time.monotonic() > deadline:
+            if self.pid is None or clock.monotonic() > deadline:
                 raise HedgerowError(
                     f"the engine does not listen at port {self._port} after {wait_seconds:.0f} s "
                     f"or has ended; {self.log_path} says why"
                 )
-            time.sleep(0.1)
+            clock.sleep(0.1)
 
     def watch(self) -> bool:
         """Whether it runs. If it died it is started again, after a pause that doubles each time."""
         if self.pid is not None:
             return True
-        now = time.monotonic()
+        now = clock.monotonic()
         if self._ended < self._started:
             self._ended = now
             steady = now - self._started > STEADY_SECONDS
@@ -138,7 +138,7 @@ class EngineProcess:
                 self._fence(room) if is_party else None,
             )
         self.starts += 1
-        self._started = time.monotonic()
+        self._started = clock.monotonic()
 
     def _fence(self, room: Path) -> Fence:
         """A party's carriers need no more than to know the kit and to reach its socket."""

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-import time
 import zipfile
 from collections.abc import Iterable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -19,6 +18,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from hedgerow import clock
 from hedgerow.engines.nvflare import check_installed
 from hedgerow.engines.nvflare.hardening import ADMIN
 from hedgerow.engines.site import COORDINATOR, Kit
@@ -98,7 +98,7 @@ def renew(folder: Path) -> dict[str, Path]:
     for house in (COORDINATOR, *record.parties):
         source = made / (record.host if house == COORDINATOR else house)
         _tidy(source)
-        archives[house] = folder / f"{house}-renewal-{time.strftime('%Y-%m-%d')}.zip"
+        archives[house] = folder / f"{house}-renewal-{clock.utc_now():%Y-%m-%d}.zip"
         archives[house].unlink(missing_ok=True)
         startups = [source / "startup", source / "admin" / "startup"]
         files = [file for folder in startups for file in folder.glob("*") if _is_certificate(file)]

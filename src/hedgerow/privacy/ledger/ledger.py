@@ -12,7 +12,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from hedgerow import clock
 from hedgerow.errors import FormatError, LedgerError
 from hedgerow.packing import digest, pack, unpack
 from hedgerow.privacy.ledger.file import (
@@ -247,7 +247,7 @@ class Ledger:
             try:
                 count, previous = self.last()
                 seq = count + 1
-                time = datetime.now(UTC).isoformat(timespec="milliseconds")
+                time = clock.utc_now().isoformat(timespec="milliseconds")
                 hash_ = line_hash(seq, time, owner, kind, run, slot, attempt, body, previous)
                 line = Line(seq, time, owner, kind, run, slot, attempt, body, previous, hash_)
                 self._connection.execute(_INSERT, line)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+from hedgerow import clock
 from hedgerow.errors import BudgetExceeded, LedgerError, PlanError
 from hedgerow.privacy.accounting.gaussian import epsilon_of, mu_of
 from hedgerow.privacy.accounting.plan import Plan
@@ -180,7 +181,7 @@ def _of_month(ledger: Ledger, owner: str, kind: str) -> list[Line]:
     A time in the future counts, and a line is no older than one before it: a clock that was set
     back makes no room, neither then nor when it is right again.
     """
-    now = datetime.now(UTC)
+    now = clock.utc_now()
     since = reached = now - MONTH
     found = []
     lines = [*ledger.lines(owner, "boot"), *ledger.lines(owner, kind)]
