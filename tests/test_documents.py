@@ -27,6 +27,7 @@ from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.model.losses import TREE_UPDATES, Logistic, Softmax, Squared
 from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.protocol.messages import REFUSALS
+from tests.contracts.test_map import entries
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "hedgerow"
@@ -165,17 +166,28 @@ def test_the_architecture_has_the_layers_of_the_import_contract() -> None:
     assert shown[0].split("\n")[:-1] == layers
 
 
-def test_the_architecture_names_every_module_and_no_other() -> None:
+def test_the_architecture_names_every_folder_and_no_other() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    table = text.split("| file in `src/hedgerow` |")[1].split("\n\n")[0]
-    rows = [line.split("|")[1] for line in table.splitlines()[2:]]
-    named = {name.rstrip("/") for row in rows for name in re.findall(r"`([^`]+)`", row)}
-    real = {
-        path.name
-        for path in SOURCE.iterdir()
-        if path.suffix == ".py" or (path.is_dir() and (path / "__init__.py").exists())
-    }
-    assert named == real
+    table = text.split("| in `src/hedgerow` |")[1].split("\n\n")[0]
+    named = re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
+    assert sorted(named) == sorted(entries(SOURCE))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        *(f"docs/{page}.md" for page in ("privacy", "default-method")),
+    ],
+)
+def test_files_that_a_document_names_exist(name: str) -> None:
+    """Paths in backticks, from the project's folder or from that of the source."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    paths = re.findall(r"`((?:\w+/)+(?:\w+\.(?:py|md|toml))?)`", text)
+    assert paths
+    missing = [p for p in paths if not any((base / p).exists() for base in (ROOT, SOURCE))]
+    assert not missing
 
 
 def test_every_setting_is_documented_with_its_default() -> None:

@@ -1,6 +1,6 @@
 """Model randomness: which questions are asked. The only use of numpy.random in the package.
 
-Everything drawn here is public. Noise never comes from here (see `privacy/mechanisms.py`).
+Everything drawn here is public. Noise never comes from here (see `privacy/noise/mechanisms.py`).
 """
 
 from __future__ import annotations

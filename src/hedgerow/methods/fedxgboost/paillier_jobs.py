@@ -3,7 +3,7 @@
 A ciphertext of m is (1 + m n) r^n modulo n^2 with a random r; products of ciphertexts are
 ciphertexts of sums. Numbers travel as big-endian bytes of a fixed width. The random r is key
 material, not noise: it hides which ciphertexts are equal and adds nothing to what is decrypted, so
-it is drawn here, from the operating system, and not in `privacy/mechanisms.py`.
+it is drawn here, from the operating system, and not in `privacy/noise/mechanisms.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""THE ONLY place that draws noise: discrete Gaussians (`sampling.py` has the compiled loop) from a
-stream with a key of the operating system's, discrete Laplaces from OpenDP's secure source, choices
-and noise for single numbers (`local.py` has the rules) by exact coins (`flips.py`).
+"""THE ONLY place that draws noise.
+
+Discrete Gaussians come from a stream with a key of the operating system (`discrete_gaussian.py` is
+the compiled loop), discrete Laplaces from OpenDP's secure source, choices and noise for single
+values from exact Bernoulli draws (`bernoulli.py`; `randomisers.py` has the rules).
 
 Noise is drawn on zeros and added modulo 2**64, because OpenDP's own integer addition saturates.
 Seeded and switched-off noise exist for tests only (`hedgerow.testing`); every vector that leaves
@@ -274,7 +276,7 @@ def choose(utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list
 def perturb(values: NDArray[np.float64], epsilon: float, mechanism: str) -> NDArray[np.float64]:
     """Numbers between -1 and 1, each with noise of its own: epsilon-private one by one.
 
-    The mean of an output is its input. See `local.py` for the mechanisms and why the promise holds.
+    The mean of an output is its input. `randomisers.py` has the mechanisms and their proofs.
     """
     values = np.asarray(values, np.float64)
     found = _perturbed(values.reshape(-1), randomisers.rule_for(mechanism, epsilon))

@@ -2,7 +2,7 @@
 
 Rows of a node are taken in blocks, and products of blocks add up; the n-by-n matrix I - ZZ' is
 never formed. What was sums of whole numbers is rounded back to them, so both are as exact as
-`none`. What they hide, or do not, is measured in `vertical/audit.py`.
+`none`. What they hide, or do not, is measured in `audit/fedxgboost.py`.
 """
 
 from __future__ import annotations
