@@ -20,7 +20,6 @@ from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol.messages import Ask, Message
-from hedgerow.queries import step_trees
 from hedgerow.testing import noise_off
 from tests.attacks.rig import SCHEMA, Posted, some_rows
 
@@ -154,7 +153,7 @@ class Forgetful(Posted):
     def ask(self, names: Sequence[str], message: bytes, timeout_seconds: float) -> dict[str, Reply]:
         read = Message.from_bytes(message)
         if read.type == "ask":
-            self.steps += step_trees(Ask.from_body(read.body).query) > 0
+            self.steps += Ask.from_body(read.body).query.step_trees > 0
             if self.forgets and read.trees_from:
                 self.parties["party-1"]._scores.reset()
         replies = super().ask(names, message, timeout_seconds)

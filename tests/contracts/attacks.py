@@ -37,7 +37,6 @@ from hedgerow.queries import (
     ScoreCounts,
     SplitChoices,
     n_bins_of,
-    step_trees,
 )
 from hedgerow.queries.gradients import Gradients
 from hedgerow.queries.leaf_averages import LEAF_RULES
@@ -335,7 +334,7 @@ ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
 
 def with_steps(query: Any, scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """The scores a question gets: with those before the step beside them if it tries one."""
-    if not step_trees(query):
+    if not query.step_trees:
         return scores
     steps = np.resize([1.0, -1.0, 0.3, -7.0, 0.0, math.nan], scores.shape)
     return np.hstack([scores, np.nan_to_num(scores, posinf=1e300) - steps * query.step_scale])

@@ -75,10 +75,12 @@ def test_no_saturated_score_exceeds_the_stated_sensitivity(kind: str, task: str,
 
 
 def stated(query: Any) -> list[Any]:
-    """What a question says of itself beyond its sums, if it does."""
-    names = ("finishes", "finished_blocks", "utility_range", "reg_lambda", "selector", "least")
-    priced = query.priced() if hasattr(query, "priced") else None
-    return [priced, *(getattr(query, name, None) for name in names)]
+    """What a question says of itself beyond its sums."""
+    names = (
+        "step_trees", "step_scale", "averaged", "counts", "fine_bits", "of_a_party", "choice",
+        "finishes", "released_blocks",
+    )  # fmt: skip
+    return [query.priced(), *(getattr(query, name) for name in names)]
 
 
 @pytest.mark.parametrize(("kind", "task"), ALL)

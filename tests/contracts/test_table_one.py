@@ -24,7 +24,7 @@ from hedgerow.methods.registry import METHODS, method_named, plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.reservation import Release
 from hedgerow.privacy.settings import Privacy
-from hedgerow.queries import SumQuery
+from hedgerow.queries import ColumnHessians, LeafSums, NodeHistograms, SumQuery
 from hedgerow.testing import noise_off
 
 M, T, D, S = 4, 6, 2, 3  # columns, trees, depth, rounds of refined candidates
@@ -33,6 +33,14 @@ KINDS = {"column-hessians": 0, "node-histograms": 1, "leaf-sums": 2}
 # Table 1 does not know the default, nor pure epsilon.
 PUBLISHED = [name for name, m in METHODS.items() if name != "auto" and not m.can_be_pure]
 ROW_BOUND = {"newton": 1.0, "gradient": math.sqrt(1.25), "averaging": 1.0}
+
+
+def trees_or_columns(query: SumQuery) -> int:
+    """How many queries of Table 1 a question is."""
+    if isinstance(query, LeafSums):
+        return len(query.structures)
+    assert isinstance(query, ColumnHessians | NodeHistograms)
+    return len(query.columns)
 
 
 @dataclass
@@ -50,8 +58,7 @@ class Drawn:
         """Queries for candidates, splits and weights that were really drawn."""
         found = [0, 0, 0]
         for query, _, _ in self.releases:
-            columns = getattr(query, "columns", None)
-            width = len(getattr(query, "structures", ())) if columns is None else len(columns)
+            width = trees_or_columns(query)
             component = KINDS[query.kind]
             settings = self.plan.settings
             if query.kind == "leaf-sums" and settings.split == "partially-random":
@@ -125,7 +132,7 @@ def test_batches_and_refined_cuts_cost_what_trees_one_by_one_cost(size: int) -> 
     assert kinds.count("column-hessians") == S
     assert kinds.count("leaf-sums") == batches
     for query, release, mu in drawn.releases:
-        n_trees = len(getattr(query, "structures", ())) or M
+        n_trees = trees_or_columns(query)
         assert mu**2 == pytest.approx(n_trees * drawn.unit, rel=1e-9)
         if query.kind == "leaf-sums":  # the noise of one tree's leaves, whatever its batch
             assert release.unit == pytest.approx(1 / math.sqrt(drawn.unit), rel=1e-9)
@@ -153,8 +160,7 @@ def test_learned_trees_draw_the_queries_of_table_one(
         assert drawn.kappa == (0, splits, 0 if reuse else T)
     assert len(drawn.releases) == T * (1 if k == 1 else D) + (0 if reuse else T)
     for query, release, mu in drawn.releases:
-        structures = getattr(query, "structures", ())
-        weight = len(getattr(query, "columns", structures))
+        weight = trees_or_columns(query)
         assert mu**2 == pytest.approx(weight * drawn.plan.mu**2 / total, rel=1e-9)
         # Every question has the same noise: the row's bound, sqrt(queries) / mu times.
         noise = ROW_BOUND[update] * math.sqrt(total) / drawn.plan.mu

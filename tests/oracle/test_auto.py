@@ -19,7 +19,7 @@ from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy
-from hedgerow.queries import SumQuery, step_trees
+from hedgerow.queries import SumQuery
 from hedgerow.queries.noise import noise_for
 from hedgerow.testing import noise_off, seeded
 from tests.conftest import federation_of, split_rows
@@ -158,7 +158,7 @@ def test_a_canary_moves_everything_released_by_no_more_than_the_plan_says(
     scores = RunningScores(canaries, schema)
     total = np.zeros(canaries.n_rows)
     for query, mu in gate.__dict__["asked"]:
-        told, step = gate.__dict__["told"][: query.ensemble.length], step_trees(query)
+        told, step = gate.__dict__["told"][: query.ensemble.length], query.step_trees
         assert scores.sync(query.ensemble, 0, told, step)
         noise = noise_for(query, mu, plan, schema)
         sigma = np.concatenate(

@@ -147,7 +147,7 @@ def test_a_leaf_moves_as_far_as_its_bound_says(
 
 
 def test_half_of_a_leafs_bound_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = LeafAverages.finished_blocks.fget  # type: ignore[attr-defined]
+    right = LeafAverages.released_blocks.fget  # type: ignore[attr-defined]
 
     def halved(self: LeafAverages) -> Any:
         return tuple(replace(block, weight=block.weight / 2) for block in right(self))
@@ -157,7 +157,7 @@ def test_half_of_a_leafs_bound_is_found(monkeypatch: pytest.MonkeyPatch) -> None
     query = LeafAverages(tree, Gradients("squared", NO_TREES), 0.7, "plain")
     rows, scores = saturated(schema)
     check_query(query, schema, rows, scores, query.fine_bits)
-    monkeypatch.setattr(leaf_averages.LeafAverages, "finished_blocks", property(halved))
+    monkeypatch.setattr(leaf_averages.LeafAverages, "released_blocks", property(halved))
     with pytest.raises(AssertionError, match="times as far as stated"):
         check_query(query, schema, rows, scores, query.fine_bits)
 

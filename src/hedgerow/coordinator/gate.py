@@ -23,7 +23,7 @@ from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger
 from hedgerow.privacy.ledger.reservation import Release, Reservation
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.queries import EnsembleRef, SplitChoices, SumQuery, query_bytes, size_of
-from hedgerow.queries.noise import Noise, noise_for, part_of_retry, priced_for, released_blocks
+from hedgerow.queries.noise import Noise, noise_for, part_of_retry, priced_for
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ class Gate:
             exact = self._plan.privacy.trust == "coordinator"
             return self._reservation.store(index, attempt, release, {} if exact else total.receipts)
 
-    def _chosen(self, query: Any, total: NDArray[np.int64], noise: Noise) -> Release:
+    def _chosen(self, query: SumQuery, total: NDArray[np.int64], noise: Noise) -> Release:
         found = query.utilities(total, self.schema, noise.bits)
         scale, how = int(noise.sigmas[0]), noise.mechanism
         places = mechanisms.choose([utilities for utilities, _ in found], scale, how)
@@ -283,9 +283,9 @@ class Gate:
         if noise.mechanism in mechanisms.SELECTORS:
             return self._chosen(query, values.view(np.int64), noise)
         if trust == "coordinator":
-            if getattr(query, "finishes", False):
-                values = _finished(query, values, noise)
-            blocks = [block.size for block in released_blocks(query)]
+            if query.finishes:
+                values = query.finish(values.view(np.int64), noise.bits).view(np.uint64)
+            blocks = [block.size for block in query.released_blocks]
             add = mechanisms.add_laplace if pure else mechanisms.add_gaussian
             values = add(values, blocks, noise.sigmas)
             source = mechanisms.source_name()
@@ -302,12 +302,6 @@ class Gate:
         if trust == "nobody" or source != "switched off":  # without noise there are no shares
             unit *= grow
         return Release(values.view(np.int64), noise.bits, sigmas, unit, source)
-
-
-def _finished(query: Any, values: NDArray[np.uint64], noise: Noise) -> NDArray[np.uint64]:
-    """What the gate makes of exact sums before the noise."""
-    finished: NDArray[np.int64] = query.finish(values.view(np.int64), noise.bits)
-    return finished.view(np.uint64)
 
 
 def _laplace_deviations(noise: Noise, grow: float, source: str) -> tuple[float, ...]:

@@ -39,7 +39,6 @@ from hedgerow.protocol.masks import Context, MaskKeys
 from hedgerow.protocol.messages import Ask, Message, Refusal
 from hedgerow.protocol.replies import Answer, Replying, Spoken, Steps, finished
 from hedgerow.protocol.roles import MemoryShelf, ProgramFactory, Shelf
-from hedgerow.queries import step_trees
 from hedgerow.queries.noise import priced_for
 
 log = logging.getLogger(__name__)
@@ -304,7 +303,7 @@ class Party:
         charged = run.reservation.charged(ask.slot, ask.attempt)
         if charged and (stored := self._answered(ask, charged, message.hash)) is not None:
             return stored
-        wanted, scores, step = ask.query.ensemble, self._scores, step_trees(ask.query)
+        wanted, scores, step = ask.query.ensemble, self._scores, ask.query.step_trees
         if not (yield partial(scores.sync, wanted, message.trees_from, message.trees, step)):
             if message.trees_from == 0 and len(message.trees) >= wanted.length:
                 raise Refusal("bad-message")  # complete trees that are not the ones named

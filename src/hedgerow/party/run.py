@@ -74,8 +74,8 @@ class OpenedRun:
 
     def _is_of_the_plan(self, ask: Ask, schema: Schema) -> bool:
         """Whether an evaluation asks about the model that its plan names: a person approved it."""
-        averaged = getattr(ask.query, "averaged", None)
-        return ask.query.ensemble.is_of(self.plan.settings.warm_start, schema, averaged)
+        query, model = ask.query, self.plan.settings.warm_start
+        return query.ensemble.is_of(model, schema, query.averaged)
 
     def charge(self, ask: Ask, request: str) -> None:
         """Charge an attempt, or refuse it; on disk when this returns."""

@@ -20,7 +20,7 @@ from hedgerow.model.losses import loss_for
 from hedgerow.model.routing import Routes, shared_routes
 from hedgerow.model.tree import Tree, check_trees
 from hedgerow.privacy.noise.poisson_sampling import Coins
-from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, step_trees
+from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery
 
 
 class Holding(Protocol):
@@ -94,7 +94,7 @@ class RunningScores:
             return self._exact(query, bits, coins)
 
     def _exact(self, query: SumQuery, bits: int, coins: Coins | None) -> NDArray[np.int64]:
-        rows, scores = self._rows, self.at(query.ensemble, step_trees(query))
+        rows, scores = self._rows, self.at(query.ensemble, query.step_trees)
         if coins is not None:
             rows, scores = self._sampled(coins, query.ensemble, scores)
         return query.answer(rows, scores, self._schema, bits)

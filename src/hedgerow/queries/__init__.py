@@ -34,10 +34,10 @@ from hedgerow.queries.base import (
     NO_TREES,
     Block,
     EnsembleRef,
+    QueryBase,
     Sensitivity,
     SumQuery,
     size_of,
-    step_trees,
 )
 from hedgerow.queries.class_histograms import ClassHistograms
 from hedgerow.queries.class_outcomes import ClassOutcomes
@@ -92,6 +92,7 @@ __all__ = [
     "LeafAverages",
     "LeafSums",
     "NodeHistograms",
+    "QueryBase",
     "ScoreCounts",
     "Sensitivity",
     "SplitChoices",
@@ -100,7 +101,6 @@ __all__ = [
     "query_bytes",
     "query_from_bytes",
     "size_of",
-    "step_trees",
 ]
 
 

@@ -1,7 +1,7 @@
 """What a query is: frozen data whose answers add up, with its sensitivity beside the code.
 
-To add one: a file in this folder and a line in `queries/__init__.py`; `check_query` then attacks
-it with worst-case rows.
+To add one: a file in this folder, a class that inherits `QueryBase`, and a line in
+`queries/__init__.py`; `check_query` then attacks it with worst-case rows.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.model.hashes import NO_TREES_YET, longer, model_hash
+from hedgerow.privacy.accounting.paths import Priced
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -56,16 +59,94 @@ class EnsembleRef:
 NO_TREES = EnsembleRef(0, NO_TREES_YET)
 
 
-class SumQuery(Protocol):
-    """A question whose answers add up over rows and parties."""
+@dataclass(frozen=True)
+class Choice:
+    """How a query that releases a choice draws it: which selector, and what decides its scale."""
+
+    selector: str
+    utility_range: int  # by how much more a row moves one utility than another, in steps
+    price: float  # epsilon of every leaf that is asked about
+
+
+class QueryBase(Protocol):
+    """What a query may do besides answering, switched off. Every query inherits it."""
 
     kind: ClassVar[str]
 
     @property
-    def ensemble(self) -> EnsembleRef: ...
+    def blocks(self) -> tuple[Block, ...]: ...
+
+    # -- the trees it refers to --
 
     @property
-    def blocks(self) -> tuple[Block, ...]: ...
+    def step_trees(self) -> int:
+        """How many trees at the end of its ensemble it looks at as one step."""
+        return 0
+
+    @property
+    def step_scale(self) -> float:
+        """The unit that such a step is counted in."""
+        return 1.0
+
+    @property
+    def averaged(self) -> bool | None:
+        """Whether the trees it measures add up to predictions themselves; None: either."""
+        return None
+
+    # -- what rows add --
+
+    counts: ClassVar[bool] = False  # whether every coordinate is whole: then noise is too
+    fine_bits: ClassVar[int | None] = None  # a grid of its own for what rows add
+    of_a_party: ClassVar[bool] = False  # whether answers add up over parties, but not over rows
+
+    def tally(self, rows: Rows, schema: Schema) -> Ints:
+        """Of a party's statistic: what does add up over its rows; `from_tally` goes on from it."""
+        raise FormatError(f"{self.kind} adds up over rows: it has no tally")
+
+    def from_tally(self, tally: Ints, schema: Schema, bits: int) -> Ints:
+        """The answer of a party whose rows tally up to this."""
+        raise FormatError(f"{self.kind} adds up over rows: it has no tally")
+
+    # -- what it costs and what is released --
+
+    def priced(self) -> Priced | None:
+        """What each node of its tree pays; None if it is not priced by node (Gaussian noise)."""
+        return None
+
+    @property
+    def choice(self) -> Choice | None:
+        """How one of its `utilities` is drawn, if that is all that is released."""
+        return None
+
+    def utilities(self, total: Ints, schema: Schema, bits: int) -> list[tuple[Ints, Ints]]:
+        """Of every choice: utilities in whole steps, and the ways they belong to."""
+        return []
+
+    @property
+    def finishes(self) -> bool:
+        """Whether the gate makes something else of exact sums (`finish`) before the noise."""
+        return False
+
+    def finish(self, total: Ints, bits: int) -> Ints:
+        """What gets the noise instead of the sums, where the query `finishes` them."""
+        return total
+
+    @property
+    def released_blocks(self) -> tuple[Block, ...]:
+        """Blocks of what gets the noise."""
+        return self.blocks
+
+    @property
+    def needs_exact_sums(self) -> bool:
+        """Whether what is released is no sum, so that somebody must be trusted with exact ones."""
+        return self.choice is not None or self.finishes
+
+
+class SumQuery(QueryBase, Protocol):
+    """A question whose answers add up over rows and parties."""
+
+    @property
+    def ensemble(self) -> EnsembleRef: ...
 
     @property
     def sensitivity(self) -> Sensitivity: ...
@@ -74,9 +155,7 @@ class SumQuery(Protocol):
         """Raise FormatError unless the question makes sense for the schema."""
         ...
 
-    def answer(
-        self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
-    ) -> NDArray[np.int64]:
+    def answer(self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int) -> Ints:
         """The exact integer sums over the rows on the grid 2**-bits, blocks one after another.
 
         `scores` are (row, output). A question about a step has `step_trees` above 0 and gets, in
@@ -102,11 +181,6 @@ def check_clip(clip: float) -> None:
 def clip_steps(clip: float, bits: int) -> int:
     """A clip in whole steps of the grid, rounded down so that no row exceeds its bound."""
     return math.floor(clip * 2.0**bits) if clip < 1.0 else kernels.NO_CLIP
-
-
-def step_trees(query: SumQuery) -> int:
-    """How many trees at the end of its ensemble a question looks at as one step; mostly none."""
-    return int(getattr(query, "step_trees", 0))
 
 
 def size_of(query: SumQuery) -> int:

@@ -16,7 +16,7 @@ from hedgerow.errors import FormatError
 from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.tree import Structure
 from hedgerow.privacy.accounting.paths import Priced
-from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, Sensitivity
+from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, QueryBase, Sensitivity
 from hedgerow.queries.cuts import Cuts, bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
 from hedgerow.queries.tree_nodes import (
     NO_COLUMN,
@@ -33,7 +33,7 @@ _WHAT = "class histograms"
 
 
 @dataclass(frozen=True, eq=False)
-class ClassHistograms:
+class ClassHistograms(QueryBase):
     """For each leaf that is asked about: (column, class, bin), the last bin of a column missing.
 
     Each column of a leaf costs the leaf's price. The column -1 stands for none: all rows of the

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
-from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
+from hedgerow.queries.base import Block, EnsembleRef, QueryBase, Sensitivity
 from hedgerow.queries.outcomes import BLOCK, check_edges, check_weights, predictions_of, whole_steps
 
 
 @dataclass(frozen=True)
-class ClassOutcomes:
+class ClassOutcomes(QueryBase):
     """Three blocks at the predictions of `ensemble`, each with a noise unit of its own.
 
     (true class, predicted class); (group, bin of a probability); the log loss in units of its

@@ -16,11 +16,11 @@ from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.privacy.accounting.paths import Priced
 from hedgerow.privacy.accounting.pure import LEAST_PRICE, MOST_PRICE
-from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, Sensitivity
+from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, QueryBase, Sensitivity
 
 
 @dataclass(frozen=True)
-class ColumnCounts:
+class ColumnCounts(QueryBase):
     """Rows by column, class and code: for each column a block (class, code).
 
     With `n_classes` 1 all classes are counted together.

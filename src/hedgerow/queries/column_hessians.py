@@ -15,12 +15,12 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.model.losses import loss_for, loss_named
-from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
+from hedgerow.queries.base import Block, EnsembleRef, QueryBase, Sensitivity
 from hedgerow.queries.cuts import bin_of_codes, check_cuts, pack_cuts, unpack_cuts
 
 
 @dataclass(frozen=True)
-class ColumnHessians:
+class ColumnHessians(QueryBase):
     """For each column a block of its bins: (len(cuts) + 1,), missing values left out.
 
     `cuts` are indices into the edges of the column's base grid, rising.

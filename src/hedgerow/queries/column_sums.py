@@ -17,7 +17,7 @@ from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.kernels import mixing
 from hedgerow.model.losses import UPDATES, RowBound, loss_for, loss_named
-from hedgerow.queries.base import Block, EnsembleRef, Sensitivity, check_clip, clip_steps
+from hedgerow.queries.base import Block, EnsembleRef, QueryBase, Sensitivity, check_clip, clip_steps
 from hedgerow.queries.cuts import bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
 from hedgerow.queries.strategy import PLAIN, Mix, check_mixes, lengths, pack_mixes, unpack_mixes
 
@@ -25,7 +25,7 @@ MAX_WEIGHT = 1e3  # weights lie between 1/1000 and 1000; beyond, a column would 
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnSums:
+class ColumnSums(QueryBase):
     """For each column a block (number, bin), the last bin that of missing values.
 
     `cuts` are indices into the edges of an ordered column's base grid; every category is a bin of

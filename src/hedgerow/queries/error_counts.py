@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
-from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
+from hedgerow.queries.base import Block, EnsembleRef, QueryBase, Sensitivity
 from hedgerow.queries.outcomes import BLOCK, MAX_EDGES, check_edges, predictions_of
 
 
 @dataclass(frozen=True)
-class ErrorCounts:
+class ErrorCounts(QueryBase):
     """Rows by size of the error, then rows by even cell of the label; for labels that are numbers.
 
     Labels and predictions are scaled to 0 .. 1 by the label's public bounds, so an error is at most

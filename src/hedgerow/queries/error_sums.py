@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
-from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
+from hedgerow.queries.base import Block, EnsembleRef, QueryBase, Sensitivity
 from hedgerow.queries.outcomes import BLOCK, check_edges, check_weights, predictions_of, whole_steps
 
 N_BLOCKS = 4
 
 
 @dataclass(frozen=True)
-class ErrorSums:
+class ErrorSums(QueryBase):
     """Four blocks at the predictions of `ensemble`, labels scaled to 0 .. 1 by public bounds.
 
     Rows by bin of the prediction; their errors (label less prediction) by bin, clipped to +-clip;

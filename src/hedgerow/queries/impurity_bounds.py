@@ -41,7 +41,7 @@ from hedgerow.errors import FormatError
 from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.tree import Structure
 from hedgerow.privacy.accounting.paths import Priced
-from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, Sensitivity
+from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, QueryBase, Sensitivity
 from hedgerow.queries.cuts import Cuts, bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
 from hedgerow.queries.tree_nodes import (
     Asked,
@@ -60,7 +60,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class ImpurityBounds:
+class ImpurityBounds(QueryBase):
     """For each leaf that is asked about: one number a column, each at the leaf's price."""
 
     structure: Structure
@@ -70,7 +70,6 @@ class ImpurityBounds:
     n_classes: int
     subsets: bool  # two classes only: any set of categories may go right, else one of them
     kind: ClassVar[str] = "impurity-bounds"
-    counts: ClassVar[bool] = False
     of_a_party: ClassVar[bool] = True  # answers add up over parties, not over rows
 
     @property

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
-from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, Sensitivity
+from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, QueryBase, Sensitivity
 
 MAX_CELLS = 4096
 
 
 @dataclass(frozen=True)
-class LabelSums:
+class LabelSums(QueryBase):
     """Rows by class: (class,). With `n_classes` 0: rows and the sum of scaled labels, (2,).
 
     With `n_cells` above 0 instead, for numbers: rows by even cell of the scaled label, (cell,).

@@ -21,7 +21,7 @@ from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.tree import Structure
 from hedgerow.privacy.accounting.paths import Priced
 from hedgerow.privacy.accounting.pure import LEAST_PRICE, MOST_PRICE
-from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
+from hedgerow.queries.base import Block, EnsembleRef, QueryBase, Sensitivity
 from hedgerow.queries.gradients import FINE_BITS, Gradients
 from hedgerow.queries.leaf_sums import LeafSums
 from hedgerow.queries.tree_nodes import MOST_LEAVES, Asked, priced_tree
@@ -32,7 +32,7 @@ _WHAT = "leaf averages"
 
 
 @dataclass(frozen=True, eq=False)
-class LeafAverages:
+class LeafAverages(QueryBase):
     """(number, leaf): gradients and count of every leaf; or -G / (max(n, least_rows) + lambda)."""
 
     structure: Structure
@@ -42,8 +42,7 @@ class LeafAverages:
     least_rows: int = 0
     reg_lambda: float = 0.0
     kind: ClassVar[str] = "leaf-averages"
-    counts: ClassVar[bool] = False
-    fine_bits: ClassVar[int] = FINE_BITS
+    fine_bits: ClassVar[int | None] = FINE_BITS
 
     @cached_property
     def sums(self) -> LeafSums:
@@ -73,7 +72,7 @@ class LeafAverages:
         return self.rule != "sum-and-count"
 
     @property
-    def finished_blocks(self) -> tuple[Block, ...]:
+    def released_blocks(self) -> tuple[Block, ...]:
         """The ratios and their noise unit: what one row can move them by, over the price.
 
         With N = max(n, least) rows and |G|_1 <= n b: a further row moves G / (N + lambda) to
@@ -84,6 +83,8 @@ class LeafAverages:
         n + 1 + lambda. The plain rule has least = 1, where it is b / (1 + lambda). An empty leaf is
         0. Two floors and rounding errors add two steps of the grid to each number.
         """
+        if not self.finishes:
+            return self.blocks
         n, b = self.least, self.gradients.l1
         below = (n + self.reg_lambda) * (n + 1 + self.reg_lambda)
         outputs = self.sums.bound.first

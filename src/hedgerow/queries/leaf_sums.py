@@ -20,14 +20,14 @@ from hedgerow.model.losses import UPDATES, RowBound, loss_for, loss_named
 from hedgerow.model.routing import Routes, shared_routes
 from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.tree import Structure
-from hedgerow.queries.base import Block, EnsembleRef, Sensitivity, check_clip, clip_steps
+from hedgerow.queries.base import Block, EnsembleRef, QueryBase, Sensitivity, check_clip, clip_steps
 
 MAX_TREES = 100_000
 STEP_CURVE_SCALE = 3.33  # of several outputs: the curvature along a step beside its slope
 
 
 @dataclass(frozen=True, eq=False)
-class LeafSums:
+class LeafSums(QueryBase):
     """(number, leaf of all trees): what `losses.RowBound` lists, at the scores of `ensemble`.
 
     Newton asks for gradients and Hessians, gradient for gradients and the count, averaging for

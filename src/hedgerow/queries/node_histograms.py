@@ -21,7 +21,7 @@ from hedgerow.model.losses import UPDATES, RowBound, loss_for, loss_named
 from hedgerow.model.routing import shared_routes
 from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.tree import Structure
-from hedgerow.queries.base import Block, EnsembleRef, Sensitivity, check_clip, clip_steps
+from hedgerow.queries.base import Block, EnsembleRef, QueryBase, Sensitivity, check_clip, clip_steps
 from hedgerow.queries.cuts import bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
 
 
@@ -39,7 +39,7 @@ _LAST: WeakKeyDictionary[Rows, _Known] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
-class NodeHistograms:
+class NodeHistograms(QueryBase):
     """(number, leaf of the tree so far, bin of all columns), the last bin of a column missing.
 
     `cuts` are indices into the edges of an ordered column's base grid; categories have none, and

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 from hedgerow.data.schema import Schema
 from hedgerow.errors import PlanError
 from hedgerow.privacy.accounting.paths import Priced
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.noise import mechanisms
-from hedgerow.queries.base import Block, SumQuery
+from hedgerow.queries.base import Choice, SumQuery
 
 
 @dataclass(frozen=True)
@@ -28,35 +27,24 @@ class Noise:
     part: float = 1.0  # of what its nodes offer to pay, if a further attempt may not cost as much
 
 
-class PricedQuery(Protocol):
-    """A question that says what each node of its tree pays; its blocks have weights to match."""
-
-    counts: bool  # whether every number is whole
-
-    # A question may have `fine_bits`, a grid of its own for what rows add. If it `finishes`, the
-    # gate turns exact sums into other numbers (`finish`, `finished_blocks`) before the noise; if it
-    # has `utilities`, one of them is chosen and nothing else is released.
-
-    def priced(self) -> Priced: ...
-
-
 def priced_for(query: SumQuery, plan: Plan, part: float = 1.0) -> Priced | None:
     """What a question charges the nodes of its tree in a pure plan; None in any other plan."""
     if plan.branches is None:
         return None
-    return _pure(query).priced().scaled(part)
+    return _priced(query).scaled(part)
 
 
 def part_of_retry(query: SumQuery, plan: Plan) -> float:
     """The part of its price that a further attempt pays: spares are paid in advance, up to that."""
     assert plan.branches is not None
-    return min(1.0, plan.branches.retry / _pure(query).priced().most * (1 - 1e-12))
+    return min(1.0, plan.branches.retry / _priced(query).most * (1 - 1e-12))
 
 
-def _pure(query: SumQuery) -> PricedQuery:
-    if not hasattr(query, "priced"):
+def _priced(query: SumQuery) -> Priced:
+    priced = query.priced()
+    if priced is None:
         raise PlanError(f"a pure plan has no {query.kind} questions; nothing was asked")
-    return query  # type: ignore[return-value]
+    return priced
 
 
 def check_unit(trust: str, schema: Schema) -> None:
@@ -79,7 +67,7 @@ def noise_for(query: SumQuery, mu: float, plan: Plan, schema: Schema, part: floa
     check_unit(plan.privacy.trust, schema)
     if plan.branches is not None:
         return _laplace_for(query, schema, part, plan.privacy.trust)
-    if needs_exact_sums(query):  # Gaussian noise on sums would not be noise on what becomes of them
+    if query.needs_exact_sums:  # Gaussian noise on sums would not be noise on what becomes of them
         raise PlanError(f"only a pure plan has noise for {query.kind}. Nothing was asked.")
     distance = query.sensitivity.l2 * schema.unit.at_most
     if plan.privacy.trust == "nobody":
@@ -92,26 +80,15 @@ def noise_for(query: SumQuery, mu: float, plan: Plan, schema: Schema, part: floa
     return Noise(mu, bits, sigmas)
 
 
-def needs_exact_sums(query: SumQuery) -> bool:
-    """Whether what is released is no sum, so that somebody must be trusted with exact ones."""
-    return hasattr(query, "utilities") or bool(getattr(query, "finishes", False))
-
-
-def released_blocks(query: SumQuery) -> tuple[Block, ...]:
-    """Blocks of what is released: those of the sums, or of what the gate makes of them."""
-    finished: tuple[Block, ...] = getattr(query, "finished_blocks", ())
-    return finished if getattr(query, "finishes", False) else query.blocks
-
-
-def _choice_for(query: Any, schema: Schema, part: float) -> Noise:
+def _choice_for(choice: Choice, bits: int, schema: Schema, part: float) -> Noise:
     """Scale = what a unit can move utilities apart by, over what a leaf pays, in whole steps."""
-    scale = math.ceil(schema.unit.at_most * query.utility_range / (query.price * part))
+    scale = math.ceil(schema.unit.at_most * choice.utility_range / (choice.price * part))
     if not 1 <= scale <= mechanisms.WIDEST_CHOICE:
         raise PlanError(
             f"a choice of scale {scale:.3g} cannot be drawn. Nothing was asked. epsilon is too "
             "small for this plan."
         )
-    return Noise(0.0, query.fine_bits, (float(scale),), query.selector, part)
+    return Noise(0.0, bits, (float(scale),), choice.selector, part)
 
 
 def _laplace_for(query: SumQuery, schema: Schema, part: float, trust: str) -> Noise:
@@ -122,23 +99,23 @@ def _laplace_for(query: SumQuery, schema: Schema, part: float, trust: str) -> No
     sensitivity, in units of the weights). Whole numbers stay on the unit grid, where the discrete
     Laplace is exactly private.
     """
-    pure = _pure(query)
+    _priced(query)  # refuses what is not priced by node
     if not 0 < part <= 1:
         raise PlanError("a question pays a part of its price above 0 and at most 1")
     if trust == "nobody":
         raise PlanError(
             "no row has Laplace noise of its own. Nothing was asked. Trust the parties."
         )
-    if needs_exact_sums(query) and trust != "coordinator":
+    if query.needs_exact_sums and trust != "coordinator":
         raise PlanError(
             f"{query.kind} are drawn from exact sums, and trust is in {trust}. Nothing was asked. "
             "Trust the coordinator, or choose another method."
         )
-    if hasattr(query, "utilities"):
-        return _choice_for(query, schema, part)
-    scales = [schema.unit.at_most * block.weight / part for block in released_blocks(query)]
-    bits = 0 if pure.counts else mechanisms.laplace_bits(min(scales))
-    bits = getattr(query, "fine_bits", bits)
+    if query.choice is not None:
+        return _choice_for(query.choice, query.fine_bits or 0, schema, part)
+    scales = [schema.unit.at_most * block.weight / part for block in query.released_blocks]
+    bits = 0 if query.counts else mechanisms.laplace_bits(min(scales))
+    bits = bits if query.fine_bits is None else query.fine_bits
     steps = tuple(scale * 2.0**bits for scale in scales)
     widest = mechanisms.WIDEST_SHARE if trust == "parties" else mechanisms.WIDEST_LAPLACE
     if min(steps) < mechanisms.LEAST_SCALE or max(steps) > widest:

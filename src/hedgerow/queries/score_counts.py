@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
-from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
+from hedgerow.queries.base import Block, EnsembleRef, QueryBase, Sensitivity
 
 MAX_EDGES = 1024
 _BLOCK = 1 << 16  # rows that are looked at together; memory does not grow with the table
 
 
 @dataclass(frozen=True)
-class ScoreCounts:
+class ScoreCounts(QueryBase):
     """(class, score bin) of a model with one output, at the scores of `ensemble`."""
 
     n_classes: int

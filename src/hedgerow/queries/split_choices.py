@@ -24,7 +24,7 @@ from hedgerow.model.tree import Structure
 from hedgerow.privacy.accounting.paths import Priced
 from hedgerow.privacy.accounting.pure import LEAST_PRICE, MOST_PRICE
 from hedgerow.privacy.noise.mechanisms import SELECTORS
-from hedgerow.queries.base import Block, EnsembleRef, Sensitivity
+from hedgerow.queries.base import Block, Choice, EnsembleRef, QueryBase, Sensitivity
 from hedgerow.queries.cuts import Cuts, pack_cuts, unpack_cuts
 from hedgerow.queries.gradients import FINE_BITS, Gradients
 from hedgerow.queries.node_histograms import NodeHistograms
@@ -39,7 +39,7 @@ _WHAT = "split choices"
 
 
 @dataclass(frozen=True, eq=False)
-class SplitChoices:
+class SplitChoices(QueryBase):
     """One cut for each of `leaves`, by its utility: how well it parts gradients.
 
     A way to cut is a bin and a side for missing values: of an ordered column the bins above it go
@@ -60,8 +60,7 @@ class SplitChoices:
     selector: str
     utility: str = "separation"
     kind: ClassVar[str] = "split-choices"
-    counts: ClassVar[bool] = False
-    fine_bits: ClassVar[int] = FINE_BITS
+    fine_bits: ClassVar[int | None] = FINE_BITS
 
     @cached_property
     def histograms(self) -> NodeHistograms:
@@ -93,6 +92,10 @@ class SplitChoices:
         b = float(self.gradients.l2)
         apart = float(_GAIN * b**2 if self.utility == "gain" else _SEPARATION * b)
         return math.ceil(apart * 2.0**UTILITY_BITS) + _ROUNDING
+
+    @property
+    def choice(self) -> Choice:
+        return Choice(self.selector, self.utility_range, self.price)
 
     def _gain(
         self, goes: NDArray[np.float64], stays: NDArray[np.float64], whole: NDArray[np.float64]

@@ -15,8 +15,8 @@ from hedgerow.data.tables import Rows
 from hedgerow.model.losses import loss_for
 from hedgerow.privacy.accounting.plan import Wish, make_plan
 from hedgerow.privacy.settings import Privacy, Settings
-from hedgerow.queries import LabelSums, SumQuery, size_of, step_trees
-from hedgerow.queries.noise import needs_exact_sums, noise_for
+from hedgerow.queries import LabelSums, SumQuery, size_of
+from hedgerow.queries.noise import noise_for
 from hedgerow.testing.noise import noise_off
 
 
@@ -32,16 +32,16 @@ def check_query(
     from empty ones to a million rows of one kind, and one row is added to each; that is done where
     `bits` are the question's own, since the gate has no others. Its `utilities` may
     then move apart by no more than `utility_range`, and what it `finishes`, in units of
-    `finished_blocks`, by no more than its dearest node pays.
+    `released_blocks`, by no more than its dearest node pays.
     """
     query.check(schema)
-    if step_trees(query) and scores.shape[1] == loss_for(schema.label).n_outputs:
-        steps = worst_steps(rows, scores.shape[1]) * getattr(query, "step_scale", 1.0)
+    if query.step_trees and scores.shape[1] == loss_for(schema.label).n_outputs:
+        steps = worst_steps(rows, scores.shape[1]) * query.step_scale
         scores = np.hstack([scores, np.nan_to_num(scores, posinf=1e300, neginf=-1e300) - steps])
     weights = np.concatenate([np.full(b.size, b.weight) for b in query.blocks])
     total = np.zeros(size_of(query), np.int64)
     together = query.answer(rows, scores, schema, bits)
-    of_a_party = bool(getattr(query, "of_a_party", False))
+    of_a_party = query.of_a_party
     for i in range(rows.n_rows):
         kept = np.delete(np.arange(rows.n_rows), i) if of_a_party else np.array([i])
         answer = query.answer(rows.take(kept), scores[kept], schema, bits)
@@ -61,7 +61,7 @@ def check_query(
     if not of_a_party and not np.array_equal(together, total):
         raise AssertionError(f"{query.kind}: the answer is not the sum over rows")
     _check_price(query)
-    if needs_exact_sums(query) and bits == getattr(query, "fine_bits", bits):
+    if query.needs_exact_sums and query.fine_bits in (None, bits):
         _check_exact_sums(query, schema, rows, scores)
 
 
@@ -79,18 +79,19 @@ def worst_steps(rows: Rows, n_outputs: int) -> NDArray[np.float64]:
     return np.asarray(toward * np.resize(sizes, (rows.n_rows, 1)))
 
 
-def _check_price(query: Any) -> None:
+def _check_price(query: SumQuery) -> None:
     """A question that says what nodes pay moves by no more than that, in units of its noise."""
-    paid = query.priced().most if hasattr(query, "priced") else 0.0
-    if paid and not needs_exact_sums(query) and query.sensitivity.l1 > paid * (1 + 1e-12):
+    priced = query.priced()
+    paid = 0.0 if priced is None else priced.most
+    if paid and not query.needs_exact_sums and query.sensitivity.l1 > paid * (1 + 1e-12):
         raise AssertionError(f"{query.kind}: a row moves {query.sensitivity.l1} and pays {paid}")
 
 
 def _check_exact_sums(
-    query: Any, schema: Schema, rows: Rows, scores: NDArray[np.float64], n_tables: int = 24
+    query: SumQuery, schema: Schema, rows: Rows, scores: NDArray[np.float64], n_tables: int = 24
 ) -> None:
     """Add one of the rows to tables of them; sums add up, so a table is a list of multiples."""
-    rng, bits = stream(0, "neighbouring tables"), query.fine_bits
+    rng, bits = stream(0, "neighbouring tables"), query.fine_bits or 0
     chosen = rng.permutation(rows.n_rows)[:40, None]
     answers = np.stack([query.answer(rows.take(i), scores[i], schema, bits) for i in chosen])
     for number in range(n_tables):
@@ -103,38 +104,41 @@ def _check_exact_sums(
 
 
 def check_neighbours(
-    query: Any, schema: Schema, before: NDArray[np.int64], after: NDArray[np.int64]
+    query: SumQuery, schema: Schema, before: NDArray[np.int64], after: NDArray[np.int64]
 ) -> float:
     """Compare what becomes of exact sums when a row is added with what the question states.
 
     `after` are the sums (table, number) of tables with one row more than that of `before`, on the
     question's own grid. Returns which part of the bound was reached.
     """
-    apart = _choices_apart if hasattr(query, "utilities") else _finished_apart
+    apart = _finished_apart if query.choice is None else _choices_apart
     reached = apart(query, schema, before, after)
     if reached > 1 + 1e-12:
         raise AssertionError(f"{query.kind}: a row moves it {reached} times as far as stated")
     return reached
 
 
-def _choices_apart(query: Any, schema: Schema, before: Any, after: Any) -> float:
+def _choices_apart(query: SumQuery, schema: Schema, before: Any, after: Any) -> float:
     """How far one row moves two utilities of one leaf apart, in units of what is stated."""
-    found, most = query.utilities(before, schema, query.fine_bits), 0
+    assert query.choice is not None
+    bits, most = query.fine_bits or 0, 0
+    found = query.utilities(before, schema, bits)
     for total in after:
-        moved = zip(found, query.utilities(total, schema, query.fine_bits), strict=True)
+        moved = zip(found, query.utilities(total, schema, bits), strict=True)
         for (one, ways), (two, same) in moved:
             if not np.array_equal(ways, same):
                 raise AssertionError(f"{query.kind}: what is offered depends on the rows")
             most = max(most, int((two - one).max()) - int((two - one).min()))
-    return most / float(query.utility_range)
+    return most / float(query.choice.utility_range)
 
 
-def _finished_apart(query: Any, schema: Schema, before: Any, after: Any) -> float:
+def _finished_apart(query: SumQuery, schema: Schema, before: Any, after: Any) -> float:
     """How far one row moves the finished numbers, in units of their noise, over the price."""
-    bits, (block,) = query.fine_bits, query.finished_blocks
+    bits, (block,), priced = query.fine_bits or 0, query.released_blocks, query.priced()
+    assert priced is not None
     found = query.finish(before, bits)
     moved = [float(np.abs(query.finish(total, bits) - found).sum()) for total in after]
-    unit = float(2.0**bits * block.weight * query.priced().most)
+    unit = float(2.0**bits * block.weight * priced.most)
     return max(moved) / unit
 
 

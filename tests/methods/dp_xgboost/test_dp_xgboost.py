@@ -175,8 +175,7 @@ def test_a_choice_leaves_nothing_of_the_sums_in_the_ledger(
     def seen(self: Gate, query: Any, total: Any, noise: Any) -> Any:
         values = total.values.view(np.int64)
         found = [values]
-        if hasattr(query, "utilities"):
-            found += [one for one, _ in query.utilities(values, self.schema, noise.bits)]
+        found += [one for one, _ in query.utilities(values, self.schema, noise.bits)]
         # Round numbers may stand for something else; of the others none may be there.
         exact.extend(v.tobytes() for v in np.concatenate(found) if abs(v) > 2**18 and v % 256)
         return right(self, query, total, noise)
@@ -206,7 +205,7 @@ def test_a_person_of_several_rows_gets_as_many_times_the_noise(k: int) -> None:
     assert (found.mechanism, found.bits) == ("permute-and-flip", 20)
     for rule in ("plain", "sum-and-count"):
         leaves = LeafAverages(GrowingTree().structure(), gradients, 0.5, rule)
-        blocks = leaves.finished_blocks if rule == "plain" else leaves.blocks
+        blocks = leaves.released_blocks
         scales = noise_for(leaves, 0.0, plan, schema).sigmas
         assert scales == pytest.approx([k * block.weight * 2**20 for block in blocks])
     half = noise_for(choices, 0.0, plan, schema, 0.5)

@@ -29,7 +29,7 @@ from hedgerow.packing import digest, unpack
 from hedgerow.party.running_scores import RunningScores
 from hedgerow.privacy.noise.poisson_sampling import Coins
 from hedgerow.protocol.messages import Message
-from hedgerow.queries import SumQuery, query_from_bytes, step_trees
+from hedgerow.queries import SumQuery, query_from_bytes
 
 Total = NDArray[np.int64]
 
@@ -216,11 +216,10 @@ def _sum_of(index: int, held: _Held, asked: _Question) -> Total | None:
     assert scores is not None
     try:
         fresh = message.trees
-        if not scores.sync(query.ensemble, message.trees_from, fresh, step_trees(query)):
+        if not scores.sync(query.ensemble, message.trees_from, fresh, query.step_trees):
             return None
-        if getattr(query, "of_a_party", False):  # does not add up over rows, but this does
-            tally: Total = query.tally(held.rows, held.schema)  # type: ignore[attr-defined]
-            return tally
+        if query.of_a_party:  # does not add up over rows, but this does
+            return query.tally(held.rows, held.schema)
         coins = None if asked.coins is None else asked.coins.part(index)
         return scores.exact(query, asked.bits, coins)
     except BaseException:

@@ -102,14 +102,11 @@ class ClusterRows:
     def exact(self, query: SumQuery, bits: int, coins: Coins | None = None) -> NDArray[np.int64]:
         """The exact answer over all partitions, or over the rows that coins take of each."""
         try:
-            if not getattr(query, "of_a_party", False):
+            if not query.of_a_party:
                 return self._sum(query, bits, coins)
-            if not hasattr(query, "from_tally") or coins is not None:
+            if coins is not None:
                 raise SettingsError(f"{query.kind} needs all rows of a party in one place")
-            answered: NDArray[np.int64] = query.from_tally(
-                self._sum(query, bits), self._schema, bits
-            )
-            return answered
+            return query.from_tally(self._sum(query, bits), self._schema, bits)
         except Exception as error:
             self.problem = error  # the party says of it that it failed, and no more
             raise RuntimeError("no sum over the cluster") from error
