@@ -29,7 +29,7 @@ from hedgerow.coordinator.gate import Gate
 from hedgerow.coordinator.traffic import traffic
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
-from hedgerow.deployment.trial import Houses, parts_of
+from hedgerow.deployment.trial import Sites, parts_of
 from hedgerow.engines.local import local_federation
 from hedgerow.engines.nvflare.engine import NvflareEngine
 from hedgerow.methods.registry import method_named, plan_for
@@ -70,21 +70,21 @@ def measure(table: Any, schema: Schema, schema_file: Path, n: int, trust: str) -
         trained(local_federation(rows, schema, trust=trust), schema, trust, n)  # compiles
         local = trained(local_federation(rows, schema, trust=trust), schema, trust, n)
         began = time.monotonic()
-        with Houses.make(folder, tables, schema_file, trust) as houses:
+        with Sites.make(folder, tables, schema_file, trust) as sites:
             up = time.monotonic() - began
-            kit = houses.kits["coordinator"]
+            site = sites.by_name["coordinator"]
             began = time.monotonic()
-            with NvflareEngine(kit, kit.roster().names, wait_seconds=300.0) as engine:
+            with NvflareEngine(site, site.roster().names, wait_seconds=300.0) as engine:
                 joined = time.monotonic() - began
-                federation = Federation(engine, schema, kit.roster(), kit.identity())
+                federation = Federation(engine, schema, site.roster(), site.identity())
                 apart = trained(federation, schema, trust, n)
                 again = trained(
-                    Federation(engine, schema, kit.roster(), kit.identity()), schema, trust, n
+                    Federation(engine, schema, site.roster(), site.identity()), schema, trust, n
                 )
     return {
         "parties": n,
         "trust": trust,
-        "houses_up": up,
+        "sites_up": up,
         "to_first_round": joined + apart["first_round"],
         "local": local,
         "apart": apart,

@@ -2,7 +2,7 @@
 
 Four parties and a coordinator run behind NVFlare on this machine. During each training run a few
 processes, drawn at random among all kinds, are killed: a party's own process, NVFlare's parent or
-job process in any house, the coordinator's own process, and `hedgerow train` itself. What an
+job process at any site, the coordinator's own process, and `hedgerow train` itself. What an
 operator would start again is started again, and the same `train` command is repeated until it
 ends. After every run all five ledgers are verified and compared. Prints counts and writes
 benchmarks/results/federation_faults.json. No figure of another tool stands beside it: we know of
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.e2e.killing import kill, processes_of  # noqa: E402
-from tests.e2e.test_houses import (  # noqa: E402
+from tests.e2e.test_sites import (  # noqa: E402
     NAMES,
     SCHEMA,
     Training,
@@ -36,7 +36,7 @@ from tests.e2e.test_houses import (  # noqa: E402
     table,
 )
 
-from hedgerow.deployment.trial import Houses  # noqa: E402
+from hedgerow.deployment.trial import Sites  # noqa: E402
 from hedgerow.model.ensemble import Ensemble  # noqa: E402
 
 RESULT = Path(__file__).parent / "results" / "federation_faults.json"
@@ -46,39 +46,39 @@ TRIES = 12  # repetitions of one command before it counts as stuck
 
 
 def disturbed(
-    training: Training, houses: Houses, kills: int, rng: np.random.Generator, counts: Counter[str]
+    training: Training, sites: Sites, kills: int, rng: np.random.Generator, counts: Counter[str]
 ) -> tuple[int, str]:
-    """Run the command once, killing while it runs; houses that ended are started again."""
+    """Run the command once, killing while it runs; sites that ended are started again."""
     process = training.start()
     for _ in range(kills):
         time.sleep(rng.uniform(1.0, 5.0))
         if process.poll() is not None:
             break
-        found = processes_of(houses.kits.values())
+        found = processes_of(sites.by_name.values())
         place = int(rng.integers(len(found) + 1))
         if place == len(found):
             process.kill()
             counts["train"] += 1
             break
         kill(found[place])
-        who = "coordinator" if found[place].house == "coordinator" else "party"
+        who = "coordinator" if found[place].site == "coordinator" else "party"
         counts[f"{who}: {found[place].kind}"] += 1
-        restart(houses)
-    restart(houses)
+        restart(sites)
+    restart(sites)
     code, _, words = training.end(process)
     return code, words
 
 
-def restart(houses: Houses) -> None:
-    for name, process in houses.processes.items():
+def restart(sites: Sites) -> None:
+    for name, process in sites.processes.items():
         if process.poll() is not None:
-            houses.start(name)
+            sites.start(name)
 
 
-def compare(houses: Houses) -> dict[str, int]:
+def compare(sites: Sites) -> dict[str, int]:
     """Releases without a charge, answers given twice, and parties that paid for nothing asked."""
-    charged, released = coordinator_books(houses.kits["coordinator"])
-    parties = {name: books(houses.kits[name]) for name in NAMES}
+    charged, released = coordinator_books(sites.by_name["coordinator"])
+    parties = {name: books(sites.by_name[name]) for name in NAMES}
     return {
         "releases": len(released),
         "releases_uncharged_by_coordinator": len(released - charged),
@@ -109,13 +109,13 @@ def main() -> None:
             tables[party] = folder / f"{party}.parquet"
             parquet.write_table(table(seed), tables[party])
         limits = folder / "limits.toml"
-        with Houses.make(folder, tables, folder / "schema.toml", limits=limits) as houses:
+        with Sites.make(folder, tables, folder / "schema.toml", limits=limits) as sites:
             for run in range(options.runs):
                 (folder / str(run)).mkdir()
-                training = Training(houses, folder / str(run), *WORDS)
+                training = Training(sites, folder / str(run), *WORDS)
                 for tries in range(1, TRIES + 1):
                     kills = options.kills if tries <= 3 else 0
-                    code, words = disturbed(training, houses, kills, rng, killed)
+                    code, words = disturbed(training, sites, kills, rng, killed)
                     if code not in (5, -9):
                         break
                 ended["finished" if code == 0 else f"code {code}"] += 1
@@ -123,7 +123,7 @@ def main() -> None:
                     print(words[-2000:], file=sys.stderr)
                 else:
                     assert Ensemble.load(training.out).statement.guarantee == "epsilon-delta"
-                found = compare(houses)
+                found = compare(sites)
                 print(f"run {run + 1}: code {code}, {tries} tries; {found}", flush=True)
                 write(options, killed, ended, found, time.monotonic() - started)
     print(options.out.read_text())

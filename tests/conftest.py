@@ -32,14 +32,14 @@ compile_together()
 hypothesis.settings.register_profile("here", deadline=None, derandomize=not slow.ALL)
 hypothesis.settings.load_profile("here")
 
-# Tests that share something dear (houses, a cluster, compiled loops): one process runs each group.
+# Tests that share something dear (sites, a cluster, compiled loops): one process runs each group.
 GROUPS = (
     "tests/engines/nvflare/",
-    "tests/e2e/test_houses",
+    "tests/e2e/test_sites",
     "tests/engines/dask/",
     "tests/crashes/",
     "tests/methods/fedxgboost/",
-    "tests/e2e/test_vertical_houses",
+    "tests/e2e/test_vertical_sites",
     "tests/deployment/test_processes",
     "tests/methods/simfl/",
     "tests/e2e/test_command_line",

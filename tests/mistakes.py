@@ -265,7 +265,7 @@ MISTAKES = [
             ("vertical", "train", "--schema", "schema.toml", "--out", "m", "--data", "a.csv",
              "--agreed-ids"),
             ("all columns belong to 'a'", "hedgerow train", "Nothing was sent")),
-    Mistake("exact numbers from other houses", ("evaluate", "m.hedge", "--engine", "nvflare"),
+    Mistake("exact numbers from other sites", ("evaluate", "m.hedge", "--engine", "nvflare"),
             ("exact numbers need the rows here", "Give --epsilon", SPENT), trained=True),
 ]  # fmt: skip
 

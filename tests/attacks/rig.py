@@ -37,7 +37,7 @@ def some_rows(n: int, seed: int) -> Rows:
 
 
 class Posted(LocalEngine):
-    """A local engine with which all words travel as bytes and are read, as between houses."""
+    """A local engine with which all words travel as bytes and are read, as between sites."""
 
     def __init__(self, inner: LocalEngine) -> None:
         super().__init__(inner.parties, inner._ledger)

@@ -161,7 +161,7 @@ def test_a_run_that_is_no_name_is_no_agreement(run: str) -> None:
     assert {reply.values["word"] for reply in replies.values()} == {"bad-message"}
 
 
-def test_no_letter_writes_lines_into_the_log_of_another_house(
+def test_no_letter_writes_lines_into_the_log_of_another_site(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """What the reader of a letter logs about it quotes the letter: on one line, and not at length.

@@ -73,7 +73,7 @@ def test_two_labels_are_not_compared_by_whether_the_run_goes_on(
         _, part, _ = _run(exchanged, monkeypatch)
     assert part.is_active
     assert part.record.get("doubted", []) == ([] if equal else ["shop"])
-    assert ("sums of shop do not add up" in caplog.text) is not equal  # in this house alone
+    assert ("sums of shop do not add up" in caplog.text) is not equal  # at this site alone
 
 
 def test_a_sum_beyond_its_room_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def test_a_sum_beyond_its_room_does_not_end_the_run(monkeypatch: pytest.MonkeyPa
     assert part.record["doubted"] == ["shop"]
 
 
-def test_what_is_found_out_stays_in_its_house(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_found_out_stays_in_its_site(monkeypatch: pytest.MonkeyPatch) -> None:
     """The letters of a run are as many and as long, and a merged model says nothing of it."""
 
     def doubled(self: PaillierPassive, found: Any, key: Any) -> None:

@@ -70,7 +70,7 @@ class Once(MemoryShelf):
 
 @pytest.mark.parametrize("run", ["predicted-one", "begun-one", "part-one", "one"])
 def test_no_name_of_a_run_takes_the_place_of_what_is_kept(run: str) -> None:
-    """The coordinator chooses names; what a house keeps of a run has places of its own."""
+    """The coordinator chooses names; what a site keeps of a run has places of its own."""
     shelves = {name: Once() for name in ("bank", "phone", "shop")}
     tables = shares(whole(60))
     own = settings(n_trees=1, max_depth=1, protection="ldp")

@@ -94,7 +94,7 @@ def test_rows_are_never_put_together_by_chance(
     other = train("--out", "m", "--id", "id", "--agreed-ids").exception
     assert isinstance(other, TableError)  # and not a refusal in one word: one owner is here
     assert "phone has the same ids in another order" in str(other)
-    assert re.search("party bank ends run .* in another order", caplog.text)  # in its own house
+    assert re.search("party bank ends run .* in another order", caplog.text)  # at its own site
 
 
 MISTAKES = {
@@ -112,7 +112,10 @@ MISTAKES = {
         ("bnk=age", "bank, phone, shop"),
     ),
     "unknown active": (("--id", "id", "--out", "m", "--active", "me"), ("--active is 'me'",)),
-    "a kit": (("--id", "id", "--out", "m", "--kit", "k"), ("--kit belongs to --engine nvflare",)),
+    "a site folder": (
+        ("--id", "id", "--out", "m", "--site", "k"),
+        ("--site belongs to --engine nvflare",),
+    ),
     "two ways": (
         ("--id", "id", "--out", "m", "--set", "n_trees=3"),
         ("'n_trees=3'", "an option of its own"),
@@ -157,13 +160,13 @@ def test_a_prediction_needs_a_model_and_a_file(call: Call, train: Call, folder: 
     assert train("--id", "id", "--out", "m").exit_code == 0
     assert "--out is missing" in told(call("vertical", "predict", "m", *TABLES, "--id", "id"))
     assert "--agreed-ids" in told(call("vertical", "predict", "m", *TABLES, "--out", "p.csv"))
-    kit = call("vertical", "collect", "m", "run", "--out", "p.csv").exception
-    assert "m is no kit" in str(kit)
+    site = call("vertical", "collect", "m", "run", "--out", "p.csv").exception
+    assert "m is no site folder" in str(site)
     assert not (folder / "p.csv").exists()
 
 
-def test_a_run_of_nobody_is_not_found_in_a_house(tmp_path: Path) -> None:
-    """What `collect` says where a kit has no such run."""
+def test_a_run_of_nobody_is_not_found_in_a_site(tmp_path: Path) -> None:
+    """What `collect` says where a site folder has no such run."""
     from hedgerow.cli.vertical import _write_predictions
     from hedgerow.protocol.roles import MemoryShelf
 

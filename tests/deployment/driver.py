@@ -1,4 +1,4 @@
-"""`hedgerow party start KIT [NAME=PATH]...` without an engine: the sockets are all there is.
+"""`hedgerow party start SITE [NAME=PATH]...` without an engine: the sockets are all there is.
 
 SIGUSR1 fills the disk (no file may grow), SIGUSR2 frees it again.
 """
@@ -21,14 +21,14 @@ def _disk(limit: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
 
 
-def drive(kit: str, *given: str) -> int:
+def drive(site: str, *given: str) -> int:
     start_logging(verbose=False)
     signal.signal(signal.SIGUSR1, lambda *_: _disk(0))
     signal.signal(signal.SIGUSR2, lambda *_: _disk(resource.RLIM_INFINITY))
     paths = {name: Path(path) for name, path in (word.split("=", 1) for word in given)}
     try:
         process = process_for(
-            Path(kit), paths.get("data"), paths.get("schema"), paths.get("limits"),
+            Path(site), paths.get("data"), paths.get("schema"), paths.get("limits"),
             wait=True, with_engine=False,
         )  # fmt: skip
         with stopped_by_signals(process):

@@ -15,7 +15,7 @@ from hedgerow.cli.party import party_app
 from hedgerow.deployment.approvals import LONGEST_PLAN, MOST_PENDING, PlanFolder, plan_in_words
 from hedgerow.deployment.console import Board
 from hedgerow.deployment.status import Desk, ask_desk, log_of
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Listener
 from hedgerow.errors import HedgerowError, LedgerError, SettingsError
 from hedgerow.party.limits import Event, Limits
@@ -32,19 +32,19 @@ LIMITS = 'format = 1\ndelta = 1e-6\napprove = "each plan"\n[epsilon]\nper_run = 
 
 
 @pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    made = Kit.create(tmp_path / "a", "trial", "a", "here:1")
+def site(tmp_path: Path) -> Site:
+    made = Site.create(tmp_path / "a", "trial", "a", "here:1")
     (made.folder / "limits.toml").write_text(LIMITS)
     return made
 
 
-def asking_rig(kit: Kit) -> Rig:
-    """Party a asks a person; its ledger is the kit's."""
+def asking_rig(site: Site) -> Rig:
+    """Party a asks a person; its ledger is the site's."""
     rig = Rig(opened=False)
-    rig.ledgers["a"] = Ledger.open(kit.ledger_path)
+    rig.ledgers["a"] = Ledger.open(site.ledger_path)
     rig.parties["a"] = Party(
         "a", some_rows(50, 0), SCHEMA, rig.ledgers["a"], rig.parties["a"].identity, ASKING,
-        PlanFolder.of(kit),
+        PlanFolder.of(site),
     )  # fmt: skip
     rig.parties["a"].pin(rig.roster)
     return rig
@@ -58,24 +58,24 @@ def call(*words: object) -> Result:
     return CliRunner().invoke(party_app, [str(word) for word in words])
 
 
-def test_a_plan_waits_is_read_in_words_approved_and_recorded(kit: Kit) -> None:
-    rig = asking_rig(kit)
+def test_a_plan_waits_is_read_in_words_approved_and_recorded(site: Site) -> None:
+    rig = asking_rig(site)
     assert word(rig.send("a", opening(rig))) == "not-approved"
-    shown = " ".join(call("plans", kit.path).stdout.split())
+    shown = " ".join(call("plans", site.path).stdout.split())
     assert f"Run {rig.plan.run}, method random-trees." in shown
     assert "reserves epsilon = 1 at delta = 1e-06" in shown
     assert "label-sums" in shown
     assert "leaf-sums" in shown
     assert "nobody sees a sum of this party alone" in shown
-    assert f"party approve {kit.path} {rig.plan.run[:12]}".replace(" ", "") in shown.replace(
+    assert f"party approve {site.path} {rig.plan.run[:12]}".replace(" ", "") in shown.replace(
         " ", ""
     )
 
-    refused = call("approve", kit.path, rig.plan.run[:6])
+    refused = call("approve", site.path, rig.plan.run[:6])
     assert "give --yes" in str(refused.exception)
     assert word(rig.send("a", opening(rig))) == "not-approved"
-    assert call("approve", kit.path, rig.plan.run[:6], "--yes").exit_code == 0
-    assert "No plan waits" in call("plans", kit.path).stdout
+    assert call("approve", site.path, rig.plan.run[:6], "--yes").exit_code == 0
+    assert "No plan waits" in call("plans", site.path).stdout
     rig.open(rig.plan)
     assert rig.ask("a").type == "answer"
     kinds = [line.kind for line in rig.ledgers["a"].lines("a", run=rig.plan.run)]
@@ -85,29 +85,29 @@ def test_a_plan_waits_is_read_in_words_approved_and_recorded(kit: Kit) -> None:
     rig.check_books()
 
 
-def test_an_approval_is_of_one_plan_and_is_not_asked_for_twice(kit: Kit) -> None:
-    rig = asking_rig(kit)
-    PlanFolder.of(kit).approve(rig.plan)
+def test_an_approval_is_of_one_plan_and_is_not_asked_for_twice(site: Site) -> None:
+    rig = asking_rig(site)
+    PlanFolder.of(site).approve(rig.plan)
     rig.open(rig.plan)
     dearer = replace(rig.plan, seed=rig.plan.seed + 1, run="another")
     rig.plan = dearer
     assert word(rig.send("a", opening(rig))) == "not-approved"
     # The ledger remembers: a restarted party goes on without the file.
-    for file in PlanFolder.of(kit).folder.iterdir():
+    for file in PlanFolder.of(site).folder.iterdir():
         file.unlink()
     rig.plan = Rig(opened=False).plan
-    PlanFolder.of(kit).approve(rig.plan)
+    PlanFolder.of(site).approve(rig.plan)
     rig.open(rig.plan)
-    (PlanFolder.of(kit).folder / f"{rig.plan.hash}.approved").unlink()
+    (PlanFolder.of(site).folder / f"{rig.plan.hash}.approved").unlink()
     rig.open(rig.plan)
     assert len(rig.ledgers["a"].lines("a", "approve", rig.plan.run)) == 1
 
 
-def test_a_plan_beyond_the_limits_does_not_bother_anybody(kit: Kit) -> None:
-    rig = asking_rig(kit)
+def test_a_plan_beyond_the_limits_does_not_bother_anybody(site: Site) -> None:
+    rig = asking_rig(site)
     rig.plan = Rig(epsilon=2.5, opened=False).plan
     assert word(rig.send("a", opening(rig))) == "over-limits"
-    assert PlanFolder.of(kit).pending() == []
+    assert PlanFolder.of(site).pending() == []
 
 
 def test_without_anywhere_to_wait_no_plan_is_approved() -> None:
@@ -115,8 +115,8 @@ def test_without_anywhere_to_wait_no_plan_is_approved() -> None:
     assert word(rig.send("a", opening(rig))) == "not-approved"
 
 
-def test_waiting_plans_cannot_fill_the_disk(kit: Kit) -> None:
-    folder = PlanFolder.of(kit)
+def test_waiting_plans_cannot_fill_the_disk(site: Site) -> None:
+    folder = PlanFolder.of(site)
     for i in range(MOST_PENDING + 5):
         folder.keep(a_plan(run=f"run-{i:02}"))
     assert [plan.run for plan in folder.pending()] == [f"run-{i:02}" for i in range(5, 21)]
@@ -125,8 +125,8 @@ def test_waiting_plans_cannot_fill_the_disk(kit: Kit) -> None:
     assert len(list(folder.folder.iterdir())) == MOST_PENDING
 
 
-def test_a_run_is_named_by_its_beginning_and_only_if_that_is_one(kit: Kit) -> None:
-    folder = PlanFolder.of(kit)
+def test_a_run_is_named_by_its_beginning_and_only_if_that_is_one(site: Site) -> None:
+    folder = PlanFolder.of(site)
     for run in ("run", "run-1", "other"):
         folder.keep(a_plan(run=run))
     assert folder.named("o").run == "other"
@@ -136,15 +136,15 @@ def test_a_run_is_named_by_its_beginning_and_only_if_that_is_one(kit: Kit) -> No
             folder.named(wrong)
 
 
-def test_a_changed_file_is_not_the_plan_that_waited(kit: Kit) -> None:
-    folder = PlanFolder.of(kit)
+def test_a_changed_file_is_not_the_plan_that_waited(site: Site) -> None:
+    folder = PlanFolder.of(site)
     folder.keep(a_plan(1.0))
     (file,) = folder.folder.iterdir()
     a_plan(2.0).write(file)
     assert folder.pending() == []
 
 
-def test_names_from_outside_cannot_steer_the_terminal(kit: Kit) -> None:
+def test_names_from_outside_cannot_steer_the_terminal(site: Site) -> None:
     bad = replace(a_plan(), method="r\x1b[2J\nApproved.")
     assert all(text.isprintable() for text in plan_in_words(bad))
     console = Console(record=True, width=200)
@@ -161,10 +161,10 @@ def test_the_words_count_at_the_partys_own_delta() -> None:
     assert "counted at" not in " ".join(plan_in_words(a_plan(1.0), 1e-5))
 
 
-def used_kit(kit: Kit) -> Rig:
+def used_site(site: Site) -> Rig:
     """A party that reserved a run, answered twice, and refused two things."""
-    rig = asking_rig(kit)
-    PlanFolder.of(kit).approve(rig.plan)
+    rig = asking_rig(site)
+    PlanFolder.of(site).approve(rig.plan)
     rig.open(rig.plan)
     assert rig.ask("a").type == "answer"
     assert rig.ask("a", attempt=2).type == "answer"
@@ -173,11 +173,11 @@ def used_kit(kit: Kit) -> Rig:
     return rig
 
 
-def test_status_log_and_limits_from_the_ledger_file(kit: Kit) -> None:
-    rig = used_kit(kit)
-    running = Desk(kit, rig.ledgers["a"], ASKING, lambda: "running").status()
+def test_status_log_and_limits_from_the_ledger_file(site: Site) -> None:
+    rig = used_site(site)
+    running = Desk(site, rig.ledgers["a"], ASKING, lambda: "running").status()
     rig.ledgers["a"].close()
-    status = json.loads(call("status", kit.path, "--json").stdout)
+    status = json.loads(call("status", site.path, "--json").stdout)
     assert {**running, "running": False, "state": "not running"} == status
     (run,) = status["runs"]
     assert (run["charged_slots"], run["charged_attempts"], run["slots"]) == (1, 2, 4)
@@ -188,7 +188,7 @@ def test_status_log_and_limits_from_the_ledger_file(kit: Kit) -> None:
     assert total["left"] == pytest.approx(2.0, rel=1e-6)
     assert 2.0 < total["next_run"] < 3.0  # squares of mu add up, not epsilons
 
-    entries = json.loads(call("log", kit.path, "--json").stdout)
+    entries = json.loads(call("log", site.path, "--json").stdout)
     kinds = ["started", "approved", "reserved", "charged", "charged", "refused", "refused"]
     assert [entry["what"] for entry in entries] == kinds
     assert entries[3]["kind"] == "label-sums"
@@ -196,54 +196,54 @@ def test_status_log_and_limits_from_the_ledger_file(kit: Kit) -> None:
     assert entries[5]["word"] == "too-few-parties"
     assert all(entry["time"].endswith("+00:00") for entry in entries)
 
-    words = call("status", kit.path).stdout
+    words = call("status", site.path).stdout
     assert "not running" in words
     assert "Refused 1 x unknown-run." in words
-    assert "too-few-parties" in call("log", kit.path).stdout
-    limits = call("limits", kit.path).stdout
+    assert "too-few-parties" in call("log", site.path).stdout
+    limits = call("limits", site.path).stdout
     assert "Epsilon at most 2 a run, counted at delta = 1e-06." in limits
     assert "A person must approve each plan." in limits
-    found = json.loads(call("limits", kit.path, "--json").stdout)
+    found = json.loads(call("limits", site.path, "--json").stdout)
     assert found["limits"] == status["limits"]
 
 
-def test_the_desk_of_a_running_party_is_asked_first(kit: Kit) -> None:
-    rig = used_kit(kit)
-    desk = Desk(kit, rig.ledgers["a"], ASKING, lambda: "running")
-    with Listener(kit.desk_socket, desk.handle):
-        assert ask_desk(kit, "status", Limits())["state"] == "running"
-        assert ask_desk(kit, "log", Limits()) == log_of(rig.ledgers["a"], "a")
-        assert ask_desk(kit, "pending", Limits()) == []
+def test_the_desk_of_a_running_party_is_asked_first(site: Site) -> None:
+    rig = used_site(site)
+    desk = Desk(site, rig.ledgers["a"], ASKING, lambda: "running")
+    with Listener(site.desk_socket, desk.handle):
+        assert ask_desk(site, "status", Limits())["state"] == "running"
+        assert ask_desk(site, "log", Limits()) == log_of(rig.ledgers["a"], "a")
+        assert ask_desk(site, "pending", Limits()) == []
         with pytest.raises(HedgerowError, match="status, log and pending"):
-            ask_desk(kit, "rows", Limits())
+            ask_desk(site, "rows", Limits())
     with pytest.raises(LedgerError, match="in use by another process"):
-        ask_desk(kit, "status", Limits())  # it holds its ledger and does not listen
+        ask_desk(site, "status", Limits())  # it holds its ledger and does not listen
     rig.ledgers["a"].close()
 
 
-def test_a_party_that_never_started_has_an_empty_status(kit: Kit) -> None:
-    status = json.loads(call("status", kit.path, "--json").stdout)
+def test_a_party_that_never_started_has_an_empty_status(site: Site) -> None:
+    status = json.loads(call("status", site.path, "--json").stdout)
     assert (status["runs"], status["refused"], status["fingerprint"]) == ([], {}, None)
-    assert not kit.ledger_path.exists()
-    assert not (kit.folder / "signing-key.pem").exists()
+    assert not site.ledger_path.exists()
+    assert not (site.folder / "signing-key.pem").exists()
 
 
-def test_a_limits_file_is_written_once(kit: Kit) -> None:
-    again = call("limits", kit.path, "--write")
+def test_a_limits_file_is_written_once(site: Site) -> None:
+    again = call("limits", site.path, "--write")
     assert "exists and was not changed" in str(again.exception)
-    (kit.folder / "limits.toml").unlink()
-    assert "the defaults" in call("limits", kit.path).stdout
-    assert call("limits", kit.path, "--write").exit_code == 0
-    assert (kit.folder / "limits.toml").stat().st_mode & 0o077 == 0
-    assert "per_month" in (kit.folder / "limits.toml").read_text()
+    (site.folder / "limits.toml").unlink()
+    assert "the defaults" in call("limits", site.path).stdout
+    assert call("limits", site.path, "--write").exit_code == 0
+    assert (site.folder / "limits.toml").stat().st_mode & 0o077 == 0
+    assert "per_month" in (site.folder / "limits.toml").read_text()
 
 
-def test_the_key_is_made_once_and_its_card_written(kit: Kit) -> None:
-    first = json.loads(call("key", kit.path, "--json").stdout)
-    assert first["fingerprint"] in call("key", kit.path).stdout
+def test_the_key_is_made_once_and_its_card_written(site: Site) -> None:
+    first = json.loads(call("key", site.path, "--json").stdout)
+    assert first["fingerprint"] in call("key", site.path).stdout
     assert Path(first["card"]).is_file()
-    with pytest.raises(SettingsError, match="needs a party's kit"):
-        Kit.open(Kit.create(kit.path.parent / "c", "t", "coordinator", "h:1").path, "party")
+    with pytest.raises(SettingsError, match="needs a party's"):
+        Site.open(Site.create(site.path.parent / "c", "t", "coordinator", "h:1").path, "party")
 
 
 @pytest.mark.parametrize(
@@ -254,9 +254,9 @@ def test_the_key_is_made_once_and_its_card_written(kit: Kit) -> None:
     ],
 )
 def test_new_kinds_of_lines_do_not_hide_a_defect(
-    kit: Kit, kind: str, values: dict[str, Any], defect: str
+    site: Site, kind: str, values: dict[str, Any], defect: str
 ) -> None:
-    rig = used_kit(kit)
+    rig = used_site(site)
     ledger = rig.ledgers["a"]
     (found,) = verify(ledger)
     assert (found.charges, found.answers) == (2, 2)
@@ -275,11 +275,11 @@ def test_a_reservation_of_another_plan_than_the_approved_one_is_found() -> None:
         verify(ledger)
 
 
-def test_the_board_says_what_was_asked_and_what_is_left(kit: Kit) -> None:
+def test_the_board_says_what_was_asked_and_what_is_left(site: Site) -> None:
     console = Console(record=True, width=300)
     board = Board(console, "a", ASKING)
-    rig = asking_rig(kit)
-    PlanFolder.of(kit).approve(rig.plan)
+    rig = asking_rig(site)
+    PlanFolder.of(site).approve(rig.plan)
     with board.follow(rig.ledgers["a"]):
         rig.parties["a"]._watch = board.event
         rig.open(rig.plan)
@@ -294,11 +294,11 @@ def test_the_board_says_what_was_asked_and_what_is_left(kit: Kit) -> None:
     assert text.count("refused (too-few-parties)") == 1
 
 
-def test_on_a_terminal_a_table_stays_in_view(kit: Kit) -> None:
+def test_on_a_terminal_a_table_stays_in_view(site: Site) -> None:
     console = Console(force_terminal=True, width=120, record=True)
     board = Board(console, "a", ASKING)
-    rig = asking_rig(kit)
-    PlanFolder.of(kit).approve(rig.plan)
+    rig = asking_rig(site)
+    PlanFolder.of(site).approve(rig.plan)
     with board.follow(rig.ledgers["a"]):
         rig.parties["a"]._watch = board.event
         rig.open(rig.plan)

@@ -1,4 +1,4 @@
-"""What a kit remembers of earlier starts: limits that were used, and how far its ledger came."""
+"""What a site remembers of earlier starts: limits that were used, and how far its ledger came."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from hedgerow.party.limits import Event, Limits
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.verify import verify
-from tests.deployment.houses import Houses
+from tests.deployment.sites import Sites
 from tests.privacy.ledger.test_ledger import a_plan
 
 TIGHT = "format = 1\ndelta = 1e-6\nleast_parties = 3\n[epsilon]\nper_run = 0.5\ntotal = 1\n"
 
 
-class House:
+class StartedParty:
     """One party, started and stopped within this process."""
 
     def __init__(self, folder: Path) -> None:
-        houses = Houses(folder, ("north", "south", "west"))
-        houses.pin()
-        self.folder, self.kit = folder, houses.kits["north"]
+        sites = Sites(folder, ("north", "south", "west"))
+        sites.pin()
+        self.folder, self.site = folder, sites.by_name["north"]
         self.limits = folder / "limits.toml"
         self.limits.write_text(TIGHT)
         self.meanwhile: Callable[[Ledger], None] = lambda ledger: None
@@ -43,7 +43,7 @@ class House:
         """Start, stop as soon as it answers; what it said."""
         console = Console(record=True, width=2000, quiet=False, file=(self.folder / "o").open("w"))
         table, schema = self.folder / "north.csv", self.folder / "schema.toml"
-        start = Start.remembered(self.kit).updated(table, schema, limits)
+        start = Start.remembered(self.site).updated(table, schema, limits)
         ended: list[PartyProcess] = []
         meanwhile = self.meanwhile
 
@@ -59,13 +59,13 @@ class House:
             return Brief(console, "north", allowed)
 
         with console.file:
-            process = PartyProcess(self.kit, start, board, None, False, new_ledger)
+            process = PartyProcess(self.site, start, board, None, False, new_ledger)
             ended.append(process)
             process.run()
             return console.export_text()
 
     def ledger(self) -> Ledger:
-        return Ledger.open(self.kit.ledger_path, create=False)
+        return Ledger.open(self.site.ledger_path, create=False)
 
     def kinds(self) -> list[str]:
         with self.ledger() as ledger:
@@ -74,8 +74,8 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path)
+def party(tmp_path: Path) -> StartedParty:
+    return StartedParty(tmp_path)
 
 
 def call(*words: object) -> str:
@@ -85,189 +85,196 @@ def call(*words: object) -> str:
 # Limits
 
 
-def test_limits_are_recorded_when_they_change_and_only_then(house: House) -> None:
-    assert "not those of the last start" not in house.serve(house.limits)
-    assert "not those of the last start" not in house.serve()
-    assert house.kinds() == ["limits", "boot", "boot"]
-    house.limits.write_text(TIGHT.replace("0.5", "0.4"))
-    assert "the limits are not those of the last start" in house.serve()
-    assert house.kinds() == ["limits", "boot", "boot", "limits", "boot"]
-    log = json.loads(call("log", house.kit.path, "--json"))
+def test_limits_are_recorded_when_they_change_and_only_then(party: StartedParty) -> None:
+    assert "not those of the last start" not in party.serve(party.limits)
+    assert "not those of the last start" not in party.serve()
+    assert party.kinds() == ["limits", "boot", "boot"]
+    party.limits.write_text(TIGHT.replace("0.5", "0.4"))
+    assert "the limits are not those of the last start" in party.serve()
+    assert party.kinds() == ["limits", "boot", "boot", "limits", "boot"]
+    log = json.loads(call("log", party.site.path, "--json"))
     first, second = (entry for entry in log if entry["what"] == "limits set")
     assert first["source"] == "named"
     assert first["hash"] != second["hash"]
-    assert second["hash"][:12] in call("log", house.kit.path)
+    assert second["hash"][:12] in call("log", party.site.path)
 
 
-def test_a_kit_whose_limits_file_is_gone_does_not_start_with_the_defaults(house: House) -> None:
-    own = house.kit.folder / "limits.toml"
+def test_a_site_whose_limits_file_is_gone_does_not_start_with_the_defaults(
+    party: StartedParty,
+) -> None:
+    own = party.site.folder / "limits.toml"
     own.write_text(TIGHT)
-    house.serve()
+    party.serve()
     own.unlink()
     for _ in range(2):
         with pytest.raises(SettingsError, match=r"limits\.toml, and it is missing.*--write"):
-            house.serve()
-    (house.kit.folder / "start.toml").unlink()  # the ledger remembers as well
+            party.serve()
+    (party.site.folder / "start.toml").unlink()  # the ledger remembers as well
     with pytest.raises(SettingsError, match=r"it is missing.*nothing was spent"):
-        house.serve()
-    assert house.kinds() == ["limits", "boot"]
+        party.serve()
+    assert party.kinds() == ["limits", "boot"]
     assert "Limits written" in CliRunner().invoke(
-        party_app, ["limits", str(house.kit.path), "--write"]
+        party_app, ["limits", str(party.site.path), "--write"]
     ).output  # fmt: skip
-    assert "not those of the last start" in house.serve()
+    assert "not those of the last start" in party.serve()
 
 
-def test_a_lost_start_file_does_not_lose_the_limits_that_it_named(house: House) -> None:
-    house.serve(house.limits)
-    (house.kit.folder / "start.toml").unlink()
+def test_a_lost_start_file_does_not_lose_the_limits_that_it_named(party: StartedParty) -> None:
+    party.serve(party.limits)
+    (party.site.folder / "start.toml").unlink()
     with pytest.raises(SettingsError, match="Name it again with --limits FILE"):
-        house.serve()
-    (house.kit.folder / "limits.toml").write_text(default_limits_text())
-    with pytest.raises(SettingsError, match=r"the kit's own limits\.toml would hold instead"):
-        house.serve()
-    assert house.kinds() == ["limits", "boot"]
-    house.serve(house.limits)
-    house.serve()
-    assert house.kinds() == ["limits", "boot", "boot", "boot"]
+        party.serve()
+    (party.site.folder / "limits.toml").write_text(default_limits_text())
+    with pytest.raises(SettingsError, match=r"the site's own limits\.toml would hold instead"):
+        party.serve()
+    assert party.kinds() == ["limits", "boot"]
+    party.serve(party.limits)
+    party.serve()
+    assert party.kinds() == ["limits", "boot", "boot", "boot"]
 
 
-def test_a_named_limits_file_that_is_gone_is_an_error(house: House) -> None:
-    house.serve(house.limits)
-    house.limits.unlink()
+def test_a_named_limits_file_that_is_gone_is_an_error(party: StartedParty) -> None:
+    party.serve(party.limits)
+    party.limits.unlink()
     with pytest.raises(SettingsError, match="there is no limits file"):
-        house.serve()
+        party.serve()
 
 
-def test_limits_are_remembered_also_without_the_ledger(house: House) -> None:
-    own = house.kit.folder / "limits.toml"
+def test_limits_are_remembered_also_without_the_ledger(party: StartedParty) -> None:
+    own = party.site.folder / "limits.toml"
     own.write_text(TIGHT)
-    house.serve()
+    party.serve()
     own.unlink()
-    house.kit.ledger_path.unlink()
+    party.site.ledger_path.unlink()
     with pytest.raises(SettingsError, match="it is missing"):
-        house.serve(new_ledger=True)
+        party.serve(new_ledger=True)
 
 
-def test_the_defaults_may_be_replaced_by_a_file(house: House) -> None:
-    house.serve()
-    house.serve()
-    (house.kit.folder / "limits.toml").write_text(default_limits_text())
-    assert "not those of the last start" not in house.serve()  # the same text
-    house.serve(house.limits)
-    assert house.kinds() == ["limits", "boot", "boot", "limits", "boot", "limits", "boot"]
+def test_the_defaults_may_be_replaced_by_a_file(party: StartedParty) -> None:
+    party.serve()
+    party.serve()
+    (party.site.folder / "limits.toml").write_text(default_limits_text())
+    assert "not those of the last start" not in party.serve()  # the same text
+    party.serve(party.limits)
+    assert party.kinds() == ["limits", "boot", "boot", "limits", "boot", "limits", "boot"]
 
 
 # The ledger
 
 
-def spend(house: House, run: str) -> None:
-    with house.ledger() as ledger:
+def spend(party: StartedParty, run: str) -> None:
+    with party.ledger() as ledger:
         Reservation(ledger, a_plan(1.0, run), "north")
 
 
-def test_a_used_kit_does_not_start_with_an_empty_ledger(house: House) -> None:
-    house.serve()
-    spend(house, "one")
-    house.serve()
-    house.kit.ledger_path.unlink()
+def test_a_used_site_does_not_start_with_an_empty_ledger(party: StartedParty) -> None:
+    party.serve()
+    spend(party, "one")
+    party.serve()
+    party.site.ledger_path.unlink()
     with pytest.raises(LedgerError, match=r"is missing.*what was spent is forgotten.*--new-ledger"):
-        house.serve()
-    assert not house.kit.ledger_path.exists()
-    (house.kit.folder / "last-line.toml").unlink()  # the start file says that it was used
+        party.serve()
+    assert not party.site.ledger_path.exists()
+    (party.site.folder / "last-line.toml").unlink()  # the start file says that it was used
     with pytest.raises(LedgerError, match="is missing"):
-        house.serve()
-    house.kit.ledger_path.touch()
+        party.serve()
+    party.site.ledger_path.touch()
     with pytest.raises(LedgerError, match="has 0 lines"):
-        house.serve()
+        party.serve()
 
 
-def test_a_new_ledger_is_an_explicit_choice_on_record(house: House) -> None:
+def test_a_new_ledger_is_an_explicit_choice_on_record(party: StartedParty) -> None:
     for _ in range(3):
-        house.serve()
-    house.kit.ledger_path.unlink()
-    house.serve(new_ledger=True)
+        party.serve()
+    party.site.ledger_path.unlink()
+    party.serve(new_ledger=True)
     # Others refuse a party whose count of starts fell, so the count goes on.
-    assert house.kinds() == ["renew", "boot", "boot", "boot", "limits", "boot"]
-    with house.ledger() as ledger:
+    assert party.kinds() == ["renew", "boot", "boot", "boot", "limits", "boot"]
+    with party.ledger() as ledger:
         assert [line.values["boot"] for line in ledger.lines("north", "boot")] == [1, 2, 3, 4]
         assert ledger.lines("north", "renew")[0].values == {"kept": 0, "lines": 4}
-    assert "what was spent is forgotten" in " ".join(call("log", house.kit.path).split())
-    house.serve()
+    assert "what was spent is forgotten" in " ".join(call("log", party.site.path).split())
+    party.serve()
 
 
-def test_a_new_ledger_is_refused_where_none_is_needed(house: House) -> None:
+def test_a_new_ledger_is_refused_where_none_is_needed(party: StartedParty) -> None:
     """So that nobody leaves the option in a script."""
     with pytest.raises(SettingsError, match="never started"):
-        house.serve(new_ledger=True)
-    assert not house.kit.ledger_path.exists()
-    house.serve()
+        party.serve(new_ledger=True)
+    assert not party.site.ledger_path.exists()
+    party.serve()
     with pytest.raises(SettingsError, match=r"has all of its lines \(2\).*Leave it out"):
-        house.serve(new_ledger=True)
-    assert house.kinds() == ["limits", "boot"]
+        party.serve(new_ledger=True)
+    assert party.kinds() == ["limits", "boot"]
 
 
-def test_an_old_copy_of_the_ledger_is_refused(house: House) -> None:
-    house.serve()
-    copy = house.folder / "backup"
-    shutil.copy(house.kit.ledger_path, copy)
-    spend(house, "one")
-    house.serve()
-    shutil.copy(copy, house.kit.ledger_path)
+def test_an_old_copy_of_the_ledger_is_refused(party: StartedParty) -> None:
+    party.serve()
+    copy = party.folder / "backup"
+    shutil.copy(party.site.ledger_path, copy)
+    spend(party, "one")
+    party.serve()
+    shutil.copy(copy, party.site.ledger_path)
     with pytest.raises(LedgerError, match=r"has 2 lines and not .*\(line 4\).*old copy"):
-        house.serve()
+        party.serve()
     # Another ledger that is longer is not the one either.
-    with house.ledger() as ledger:
+    with party.ledger() as ledger:
         for _ in range(9):
             ledger.append("north", "recover")
     with pytest.raises(LedgerError, match="old copy or another ledger"):
-        house.serve()
-    shutil.copy(copy, house.kit.ledger_path)
-    house.serve(new_ledger=True)
-    assert house.kinds() == ["limits", "boot", "renew", "boot", "boot"]
+        party.serve()
+    shutil.copy(copy, party.site.ledger_path)
+    party.serve(new_ledger=True)
+    assert party.kinds() == ["limits", "boot", "renew", "boot", "boot"]
 
 
-def test_a_crash_leaves_an_older_note_which_is_still_true(house: House) -> None:
-    house.serve()
-    note = (house.kit.folder / "last-line.toml").read_text()
-    spend(house, "one")
-    house.serve()
-    (house.kit.folder / "last-line.toml").write_text(note)
-    house.serve()
-    found = LastLine.noted(house.kit)
+def test_a_crash_leaves_an_older_note_which_is_still_true(party: StartedParty) -> None:
+    party.serve()
+    note = (party.site.folder / "last-line.toml").read_text()
+    spend(party, "one")
+    party.serve()
+    (party.site.folder / "last-line.toml").write_text(note)
+    party.serve()
+    found = LastLine.noted(party.site)
     assert found is not None
     assert (found.lines, found.boots) == (5, 3)
-    (house.kit.folder / "last-line.toml").unlink()
-    house.serve()  # the ledger is there and has lines
-    (house.kit.folder / "last-line.toml").write_text("lines = ")
+    (party.site.folder / "last-line.toml").unlink()
+    party.serve()  # the ledger is there and has lines
+    (party.site.folder / "last-line.toml").write_text("lines = ")
     with pytest.raises(FormatError, match="which line the ledger had last"):
-        house.serve()
+        party.serve()
 
 
-def test_a_start_is_noted_before_it_answers_and_the_rest_when_it_stops(house: House) -> None:
+def test_a_start_is_noted_before_it_answers_and_the_rest_when_it_stops(party: StartedParty) -> None:
     noted: list[LastLine | None] = []
 
     def meanwhile(ledger: Ledger) -> None:
-        noted.append(LastLine.noted(house.kit))
+        noted.append(LastLine.noted(party.site))
         ledger.append("north", "recover")
 
-    house.meanwhile = meanwhile
-    house.serve()
-    noted.append(LastLine.noted(house.kit))
+    party.meanwhile = meanwhile
+    party.serve()
+    noted.append(LastLine.noted(party.site))
     assert [(note.lines, note.boots) for note in noted if note] == [(2, 1), (3, 1)]
 
 
-def test_a_reservation_is_noted_at_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reservation_is_noted_at_once(
+    party: StartedParty, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A process that is killed later has still written down what counts."""
-    house.serve()
+    party.serve()
     process = PartyProcess(
-        house.kit, Start.remembered(house.kit), lambda allowed: Board(Console(), "n", allowed), None
+        party.site,
+        Start.remembered(party.site),
+        lambda allowed: Board(Console(), "n", allowed),
+        None,
     )
     told: list[Event] = []
     monkeypatch.setattr(process._board, "event", told.append)
-    with house.ledger() as ledger:
+    with party.ledger() as ledger:
         Reservation(ledger, a_plan(1.0, "one"), "north")
         process._told(ledger, Event("reserved", "one", plan=a_plan()))
-    found = LastLine.noted(house.kit)
+    found = LastLine.noted(party.site)
     assert found is not None
     assert found.lines == 3
     assert [event.run for event in told] == ["one"]
@@ -282,8 +289,8 @@ def test_the_board_tells_a_lost_ledger_from_a_full_disk(tmp_path: Path) -> None:
     assert "somebody removed or replaced the ledger file" in console.export_text()
 
 
-def test_every_refusal_to_start_says_that_nothing_was_spent(house: House) -> None:
-    house.serve(house.limits)
-    house.kit.ledger_path.unlink()
+def test_every_refusal_to_start_says_that_nothing_was_spent(party: StartedParty) -> None:
+    party.serve(party.limits)
+    party.site.ledger_path.unlink()
     with pytest.raises(HedgerowError, match="Nothing was asked and nothing was spent"):
-        house.serve()
+        party.serve()

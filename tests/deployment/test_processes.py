@@ -15,28 +15,28 @@ from hedgerow.cli.party import party_app, process_for
 from hedgerow.errors import HedgerowError, SumFailed
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol.messages import Message
-from tests.deployment.houses import Houses
+from tests.deployment.sites import Sites
 
 NAMES = ("north", "south", "west")
 GENEROUS = "format = 1\ndelta = 1e-6\nleast_parties = 3\n[epsilon]\nper_run = 60\ntotal = 5000\n"
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
     """Three parties that run; tests leave them running. At the end every ledger must agree."""
-    houses = Houses(tmp_path_factory.mktemp("houses"), NAMES)
-    houses.pin()
-    (houses.folder / "limits.toml").write_text(GENEROUS)
+    sites = Sites(tmp_path_factory.mktemp("sites"), NAMES)
+    sites.pin()
+    (sites.folder / "limits.toml").write_text(GENEROUS)
     try:
-        houses.start_all(f"limits={houses.folder / 'limits.toml'}")
-        yield houses
+        sites.start_all(f"limits={sites.folder / 'limits.toml'}")
+        yield sites
     finally:
-        codes = houses.end()
+        codes = sites.end()
     assert set(codes.values()) == {0}, codes
-    houses.check_books()
+    sites.check_books()
     for name in NAMES:
-        assert "stopped." in houses.said(name)
-        assert "Traceback" not in houses.said(name)
+        assert "stopped." in sites.said(name)
+        assert "Traceback" not in sites.said(name)
 
 
 def call(*words: object) -> str:
@@ -45,7 +45,7 @@ def call(*words: object) -> str:
     return found.stdout
 
 
-def test_the_default_method_trains_over_three_processes(running: Houses) -> None:
+def test_the_default_method_trains_over_three_processes(running: Sites) -> None:
     ledger, plan = Ledger.in_memory(), running.plan()
     model = running.train(plan, ledger)
     assert model.statement.guarantee == "epsilon-delta"
@@ -53,13 +53,13 @@ def test_the_default_method_trains_over_three_processes(running: Houses) -> None
     released = len(ledger.lines(kind="release"))
     assert released > 3
 
-    status = json.loads(call("status", running.kits["north"].path, "--json"))
+    status = json.loads(call("status", running.by_name["north"].path, "--json"))
     assert status["running"]
     (run,) = [run for run in status["runs"] if run["run"] == plan.run]
     assert run["charged_slots"] == released
     total = {row["limit"]: row for row in status["limits"]}["in total"]
     assert total["used"] == pytest.approx(plan.epsilon, rel=1e-6)
-    entries = json.loads(call("log", running.kits["north"].path, "--json"))
+    entries = json.loads(call("log", running.by_name["north"].path, "--json"))
     charged = [entry for entry in entries if entry["what"] == "charged"]
     assert len(charged) == released
     assert all(entry["kind"] and entry["mu"] > 0 for entry in charged)
@@ -67,7 +67,7 @@ def test_the_default_method_trains_over_three_processes(running: Houses) -> None
     assert running.said("north").count("fingerprint") == 1
 
 
-def test_a_party_killed_in_the_middle_comes_back_and_the_run_is_resumed(running: Houses) -> None:
+def test_a_party_killed_in_the_middle_comes_back_and_the_run_is_resumed(running: Sites) -> None:
     ledger, plan = Ledger.in_memory(), running.plan(50.0, "random-trees")
     asked: list[str] = []
 
@@ -82,10 +82,10 @@ def test_a_party_killed_in_the_middle_comes_back_and_the_run_is_resumed(running:
         running.train(plan, ledger)
     running.engine.before_ask = lambda message: None
     assert len(ledger.lines(kind="release")) == 2
-    status = json.loads(call("status", running.kits["south"].path, "--json"))
+    status = json.loads(call("status", running.by_name["south"].path, "--json"))
     assert not status["running"]
     running.restart("south")
-    again = json.loads(call("status", running.kits["south"].path, "--json"))
+    again = json.loads(call("status", running.by_name["south"].path, "--json"))
     assert again["running"]
     assert again["runs"] == status["runs"]
     model = running.train(plan, ledger)
@@ -93,7 +93,7 @@ def test_a_party_killed_in_the_middle_comes_back_and_the_run_is_resumed(running:
 
 
 def test_a_party_killed_between_charge_and_answer_does_not_answer_it_later(
-    running: Houses,
+    running: Sites,
 ) -> None:
     running.processes["west"].terminate()
     running.processes["west"].wait(30)
@@ -109,7 +109,7 @@ def test_a_party_killed_between_charge_and_answer_does_not_answer_it_later(
     assert len(ledger.lines(kind="release")) == 6
 
 
-def test_a_full_disk_answers_nothing_and_goes_on_when_there_is_space(running: Houses) -> None:
+def test_a_full_disk_answers_nothing_and_goes_on_when_there_is_space(running: Sites) -> None:
     ledger, plan = Ledger.in_memory(), running.plan(50.0, "random-trees")
     process, asked = running.processes["north"], []
 
@@ -134,7 +134,7 @@ def test_a_full_disk_answers_nothing_and_goes_on_when_there_is_space(running: Ho
     assert "the ledger can be written again" in running.said("north")
 
 
-def test_a_second_process_of_the_same_party_is_turned_away(running: Houses) -> None:
+def test_a_second_process_of_the_same_party_is_turned_away(running: Sites) -> None:
     first, before = running.processes["north"], running.said("north")
     running.start("north")
     assert running.code("north") == 2
@@ -142,75 +142,75 @@ def test_a_second_process_of_the_same_party_is_turned_away(running: Houses) -> N
     told = running.said("north")[len(before) :]
     assert "in use by another process" in told
     assert "Nothing was asked and nothing was spent" in told
-    assert json.loads(call("status", running.kits["north"].path, "--json"))["running"]
+    assert json.loads(call("status", running.by_name["north"].path, "--json"))["running"]
 
 
-def test_a_changed_limits_file_is_noticed_and_not_used(running: Houses) -> None:
+def test_a_changed_limits_file_is_noticed_and_not_used(running: Sites) -> None:
     file = running.folder / "limits.toml"
     file.write_text(GENEROUS.replace("per_run = 60", "per_run = 61"))
     running.await_words("west", "the limits file changed; this process still uses")
-    status = json.loads(call("status", running.kits["west"].path, "--json"))
+    status = json.loads(call("status", running.by_name["west"].path, "--json"))
     assert status["limits"][0]["epsilon"] == 60
     file.write_text(GENEROUS)
 
 
-def error_of(houses: Houses, name: str, limits: Path | None = None, wait: bool = True) -> str:
+def error_of(sites: Sites, name: str, limits: Path | None = None, wait: bool = True) -> str:
     """What `party start` says when it cannot start."""
-    table, schema = houses.folder / f"{name}.csv", houses.folder / "schema.toml"
+    table, schema = sites.folder / f"{name}.csv", sites.folder / "schema.toml"
     with pytest.raises(HedgerowError) as found:
-        process_for(houses.kits[name].path, table, schema, limits, wait, with_engine=False).run()
+        process_for(sites.by_name[name].path, table, schema, limits, wait, with_engine=False).run()
     return str(found.value)
 
 
 def test_a_table_that_does_not_fit_stops_everything_else(tmp_path: Path) -> None:
-    houses = Houses(tmp_path, ("north",))
+    sites = Sites(tmp_path, ("north",))
     (tmp_path / "north.csv").write_text("age,dose\n1,2\n")
-    assert "sick" in error_of(houses, "north")
-    kit = houses.kits["north"]
-    assert sorted(path.name for path in kit.folder.iterdir()) == ["kit.toml"]
-    assert list(kit.path.glob("*.key.toml")) == []
+    assert "sick" in error_of(sites, "north")
+    site = sites.by_name["north"]
+    assert sorted(path.name for path in site.folder.iterdir()) == ["kit.toml"]
+    assert list(site.path.glob("*.key.toml")) == []
 
 
 def test_without_a_roster_a_party_says_what_to_do_and_waits_for_it(tmp_path: Path) -> None:
-    houses = Houses(tmp_path, NAMES)
-    kit = houses.kits["north"]
-    process = houses.start("north")
-    houses.await_words("north", "no roster is pinned yet")
-    houses.await_words("north", "federation pin")
-    assert (kit.path / "north.key.toml").is_file()
-    status = json.loads(call("status", kit.path, "--json"))
+    sites = Sites(tmp_path, NAMES)
+    site = sites.by_name["north"]
+    process = sites.start("north")
+    sites.await_words("north", "no roster is pinned yet")
+    sites.await_words("north", "federation pin")
+    assert (site.path / "north.key.toml").is_file()
+    status = json.loads(call("status", site.path, "--json"))
     assert status["state"] == "waiting for a roster"
     process.send_signal(signal.SIGINT)
-    assert houses.code("north") == 0
-    assert "Exchange the key cards" in error_of(houses, "north", wait=False)
+    assert sites.code("north") == 0
+    assert "Exchange the key cards" in error_of(sites, "north", wait=False)
 
-    process = houses.start("north")
-    houses.await_words("north", "no roster is pinned yet", 2)
-    kit.pin(houses.roster())
-    houses.await_words("north", "answering for trial")
+    process = sites.start("north")
+    sites.await_words("north", "no roster is pinned yet", 2)
+    site.pin(sites.roster())
+    sites.await_words("north", "answering for trial")
     process.send_signal(signal.SIGINT)
-    assert houses.code("north") == 0
-    assert "default limits hold" in houses.said("north")
+    assert sites.code("north") == 0
+    assert "default limits hold" in sites.said("north")
 
 
 def test_a_roster_that_the_limits_do_not_allow_is_an_error_at_the_start(tmp_path: Path) -> None:
-    houses = Houses(tmp_path, NAMES)
-    houses.pin()
+    sites = Sites(tmp_path, NAMES)
+    sites.pin()
     limits = tmp_path / "limits.toml"
     limits.write_text('format = 1\ndelta = 1e-6\n[[party]]\nname = "south"\n')
-    told = error_of(houses, "north", limits)
+    told = error_of(sites, "north", limits)
     assert "the roster has the party west" in told
     assert "nothing was spent" in told
     limits.write_text(f'format = 1\ndelta = 1e-6\ncoordinator = "{"0000 " * 7}0000"\n')
-    assert "the limits allow only 0000" in error_of(houses, "north")
+    assert "the limits allow only 0000" in error_of(sites, "north")
     limits.write_text("format = 1\ndelta = 1e-6\nleast_parties = 4\n")
-    told = error_of(houses, "north")
+    told = error_of(sites, "north")
     assert "allows sums of 3 parties, and the limits ask for at least 4" in told
 
 
 def test_start_needs_a_table_once(tmp_path: Path) -> None:
-    houses = Houses(tmp_path, ("north",))
-    found = CliRunner().invoke(party_app, ["start", str(houses.kits["north"].path)])
+    sites = Sites(tmp_path, ("north",))
+    found = CliRunner().invoke(party_app, ["start", str(sites.by_name["north"].path)])
     assert isinstance(found.exception, HedgerowError)
     assert "--data is not known yet" in str(found.exception)
     assert "nothing was spent" in str(found.exception)

@@ -16,7 +16,7 @@ from hedgerow.cli.runs import runs
 from hedgerow.deployment.approvals import PlanFolder, plan_in_words
 from hedgerow.deployment.console import Board
 from hedgerow.deployment.runs import recorded
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 from hedgerow.errors import HedgerowError
 from hedgerow.party.limits import Event, Limits
 from hedgerow.privacy.accounting.plan import Plan
@@ -31,8 +31,8 @@ PAIRS = list(zip(NAMES, SHOWN, strict=True))
 
 
 @pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return Kit.create(tmp_path / "a", "trial", "a", "here:1")
+def site(tmp_path: Path) -> Site:
+    return Site.create(tmp_path / "a", "trial", "a", "here:1")
 
 
 def call(*words: object) -> str:
@@ -46,14 +46,14 @@ def clean(text: str) -> bool:
 
 
 @pytest.mark.parametrize(("run", "shown"), PAIRS)
-def test_log_status_and_plans_show_a_name_as_it_is(kit: Kit, run: str, shown: str) -> None:
+def test_log_status_and_plans_show_a_name_as_it_is(site: Site, run: str, shown: str) -> None:
     plan = replace(a_plan(), method=run)
-    with Ledger.open(kit.ledger_path) as ledger:
+    with Ledger.open(site.ledger_path) as ledger:
         Reservation(ledger, plan, "a").charge(0, "request", kind=run)
         ledger.append("a", "refuse", run, values={"word": "unknown-run"})
-    PlanFolder.of(kit).keep(plan)
+    PlanFolder.of(site).keep(plan)
     for command in ("log", "status", "plans"):
-        text = call(command, kit.path)
+        text = call(command, site.path)
         assert shown in text, command
         assert clean(text), command
 
@@ -83,28 +83,28 @@ def test_the_board_shows_a_name_as_it_is(run: str, shown: str, terminal: bool) -
 def test_the_list_of_runs_shows_names_and_reasons_as_they_are(
     tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kit = Kit.create(tmp_path / "c", "trial", "coordinator", "here:1")
+    site = Site.create(tmp_path / "c", "trial", "coordinator", "here:1")
 
     def fails() -> None:
-        with recorded(kit, replace(a_plan(run="run-1"), method=text)):
+        with recorded(site, replace(a_plan(run="run-1"), method=text)):
             raise HedgerowError(f"why: {text}")
 
     with pytest.raises(HedgerowError):
         fails()
-    runs(kit.path)
+    runs(site.path)
     out = capsys.readouterr().out
     assert clean(out)
     assert "".join(out.split()).count(SHOWN[NAMES.index(text)]) == 2
 
 
-def test_refusals_that_are_not_listed_are_counted(kit: Kit) -> None:
-    with Ledger.open(kit.ledger_path) as ledger:
+def test_refusals_that_are_not_listed_are_counted(site: Site) -> None:
+    with Ledger.open(site.ledger_path) as ledger:
         refusals = Refusals(ledger, "a")
         for i in range(MOST + 120):
             refusals.record(f"x{i}", "unknown-run")
-    status = json.loads(call("status", kit.path, "--json"))
+    status = json.loads(call("status", site.path, "--json"))
     assert status["refused"] == {"unknown-run": MOST + 100}  # counted at 1, 10 and 100
-    assert "unknown-run, 100 not listed" in " ".join(call("log", kit.path).split())
+    assert "unknown-run, 100 not listed" in " ".join(call("log", site.path).split())
 
 
 # A plan in words
@@ -133,10 +133,10 @@ def test_the_words_tell_of_a_number_of_rows_taken_for_public() -> None:
 
 
 @pytest.mark.parametrize("limit", ["", "[epsilon]\ntotal = 9\n", "[epsilon]\nper_month = 9\n"])
-def test_approve_counts_at_the_partys_own_delta_whatever_is_limited(kit: Kit, limit: str) -> None:
-    (kit.folder / "limits.toml").write_text(f"format = 1\ndelta = 1e-9\n{limit}")
-    PlanFolder.of(kit).keep(a_plan())
-    for words in (("plans", kit.path), ("approve", kit.path, "run-1", "--yes")):
+def test_approve_counts_at_the_partys_own_delta_whatever_is_limited(site: Site, limit: str) -> None:
+    (site.folder / "limits.toml").write_text(f"format = 1\ndelta = 1e-9\n{limit}")
+    PlanFolder.of(site).keep(a_plan())
+    for words in (("plans", site.path), ("approve", site.path, "run-1", "--yes")):
         shown = " ".join(call(*words).split())
         assert "counted at this party's delta = 1e-09: epsilon = 1." in shown
 

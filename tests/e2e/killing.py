@@ -1,4 +1,4 @@
-"""Finds and kills the processes of houses that run on this machine, by kind."""
+"""Finds and kills the processes of sites that run on this machine, by kind."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from dataclasses import dataclass
 
 import psutil
 
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 
 KINDS = ("own process", "engine's parent", "engine's job")
 
 
 @dataclass(frozen=True)
 class Found:
-    """One process of a house."""
+    """One process of a site."""
 
-    house: str
+    site: str
     kind: str
     pid: int
 
 
-def processes_of(kits: Iterable[Kit]) -> list[Found]:
-    """Every process whose command names one of these kits."""
-    paths = {str(kit.path): kit.name for kit in kits}
+def processes_of(sites: Iterable[Site]) -> list[Found]:
+    """Every process whose command names one of these sites."""
+    paths = {str(site.path): site.name for site in sites}
     found = []
     for process in psutil.process_iter(["cmdline"]):
         words = process.info["cmdline"] or []
         named = (n for w in words for p, n in paths.items() if f"{w}/".startswith(f"{p}/"))
-        house = next(named, "")
+        site = next(named, "")
         kind = _kind(words)
-        if house and kind:
-            found.append(Found(house, kind, process.pid))
+        if site and kind:
+            found.append(Found(site, kind, process.pid))
     return found
 
 

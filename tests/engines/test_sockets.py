@@ -1,4 +1,4 @@
-"""Messages between processes of one house: whole or not at all, and only for their owner."""
+"""Messages between processes of one site: whole or not at all, and only for their owner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hedgerow coordinator`: the engine of the house that drives runs, in the foreground."""
+"""`hedgerow coordinator`: the engine of the site that drives runs, in the foreground."""
 
 from __future__ import annotations
 
@@ -12,45 +12,47 @@ import typer
 from hedgerow.cli import options
 from hedgerow.cli.screen import print_json, show, tell
 
-KitArgument = Annotated[Path, typer.Argument(metavar="KIT", help="The coordinator's kit.")]
+SiteArgument = Annotated[
+    Path, typer.Argument(metavar="SITE", help="The coordinator's site folder.")
+]
 
 
-def start(kit: KitArgument, verbose: options.Verbose = False) -> None:
+def start(path: SiteArgument, verbose: options.Verbose = False) -> None:
     """Let parties connect. Runs in the foreground until Ctrl-C; `hedgerow train` uses it."""
     from hedgerow.engines.nvflare.processes import EngineProcess
-    from hedgerow.engines.site import Kit
+    from hedgerow.engines.site import Site
     from hedgerow.protocol.identity import fingerprint
 
-    house = Kit.open(kit, "coordinator")
-    card = house.write_card()
-    tell(f"Coordinator of {house.federation}. Key: {fingerprint(house.identity().public)} ({card})")
+    site = Site.open(path, "coordinator")
+    card = site.write_card()
+    tell(f"Coordinator of {site.federation}. Key: {fingerprint(site.identity().public)} ({card})")
     over = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: over.set())
-    with EngineProcess(house) as engine:
-        tell(f"Parties dial {house.address}. Ctrl-C ends it; runs can be resumed later.")
+    with EngineProcess(site) as engine:
+        tell(f"Parties dial {site.address}. Ctrl-C ends it; runs can be resumed later.")
         while not over.wait(0.5):
             engine.watch()
     tell("Stopped.")
 
 
-def key(kit: KitArgument, json: options.Json = False) -> None:
+def key(path: SiteArgument, json: options.Json = False) -> None:
     """Show the coordinator's fingerprint and write its key card; makes a missing key."""
-    from hedgerow.engines.site import Kit
+    from hedgerow.engines.site import Site
     from hedgerow.protocol.identity import fingerprint
 
-    house = Kit.open(kit, "coordinator")
-    card, found = house.write_card(), fingerprint(house.identity().public)
+    site = Site.open(path, "coordinator")
+    card, found = site.write_card(), fingerprint(site.identity().public)
     if json:
-        print_json({"name": house.name, "fingerprint": found, "card": str(card)})
+        print_json({"name": site.name, "fingerprint": found, "card": str(card)})
         return
-    show(f"{house.name}: {found}")
+    show(f"{site.name}: {found}")
     tell(f"Key card written to {card}: hand it to every party.")
 
 
 coordinator_app = typer.Typer(
     no_args_is_help=True,
-    help="Run the house that drives training runs.",
+    help="Run the site that drives training runs.",
     epilog="Example: hedgerow coordinator start trial/coordinator",
 )
 for _name, _command, _example in (

@@ -17,8 +17,8 @@ from hedgerow.cli.train import (
     DataFiles,
     EngineName,
     GoneSeconds,
-    KitFolder,
     ReplySeconds,
+    SiteFolder,
     nothing_spent,
 )
 from hedgerow.errors import SettingsError
@@ -66,7 +66,7 @@ def evaluate(
     budget_epsilon: BudgetEpsilon = None,
     budget_delta: BudgetDelta = None,
     engine: EngineName = "local",
-    kit: KitFolder = None,
+    site: SiteFolder = None,
     timeout_seconds: ReplySeconds = 60.0,
     wait_seconds: GoneSeconds = 0.0,
     scheduler: cluster.SchedulerAddress = None,
@@ -94,7 +94,7 @@ def evaluate(
 
     with nothing_spent():
         reached = cluster.ClusterOptions(scheduler, workers, tls_ca, tls_cert, tls_key)
-        parties = parties_of(engine, data, kit, Patience(timeout_seconds, wait_seconds), reached)
+        parties = parties_of(engine, data, site, Patience(timeout_seconds, wait_seconds), reached)
         given = options.given_values(context.params)
     budget = (budget_epsilon, budget_delta)
     run_and_show(model, parties, given, out, ledger, budget, json)
@@ -102,7 +102,7 @@ def evaluate(
 
 def _refuse_without_epsilon(parameters: dict[str, Any]) -> None:
     """What only a private evaluation uses would be ignored in silence."""
-    for name in ("out", "ledger", "kit", "delta", "budget_epsilon", "budget_delta", "scheduler"):
+    for name in ("out", "ledger", "site", "delta", "budget_epsilon", "budget_delta", "scheduler"):
         if parameters.get(name) is not None:
             flag = "--" + name.replace("_", "-")
             raise SettingsError(

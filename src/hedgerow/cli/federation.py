@@ -1,4 +1,4 @@
-"""`hedgerow federation`: kits for every house, the roster that all pin, a trial on one machine."""
+"""`hedgerow federation`: a folder for every site, the roster all pin, a trial on one machine."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hedgerow.cli.screen import print_json, results, show, table, tell
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
-    from hedgerow.engines.site import Kit
+    from hedgerow.engines.site import Site
     from hedgerow.protocol.identity import Roster
 
-KitArgument = Annotated[Path, typer.Argument(metavar="KIT", help="The folder of a kit.")]
+SiteArgument = Annotated[Path, typer.Argument(metavar="SITE", help="A site folder.")]
 FolderArgument = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="The folder of `hedgerow federation new`.")
 ]
@@ -34,25 +34,25 @@ def new(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Make a kit for the coordinator and one for every party, each with its archive."""
+    """Make a site folder for the coordinator and one for every party, each with its archive."""
     from hedgerow.engines.nvflare.provision import new_federation
 
     host, port = address_of(coordinator)
     folder = out or Path(name)
-    kits = new_federation(folder, name, host, port, party)
+    sites = new_federation(folder, name, host, port, party)
     if json:
-        print_json({"folder": str(folder), "kits": {n: str(path) for n, path in kits.items()}})
+        print_json({"folder": str(folder), "sites": {n: str(path) for n, path in sites.items()}})
         return
-    shown = table(f"Federation {name}", "house", "kit", "archive to hand over")
-    for house, path in kits.items():
-        shown.add_row(house, str(path), str(folder / f"{house}.zip"))
+    shown = table(f"Federation {name}", "site", "folder", "archive to hand over")
+    for site, path in sites.items():
+        shown.add_row(site, str(path), str(folder / f"{site}.zip"))
     results().print(shown)
     show(
-        f"Hand each archive to its house over a safe way, and keep {folder / 'provision'} closed: "
+        f"Hand each archive to its site by a safe way, and keep {folder / 'provision'} closed: "
         "it holds the root key of the transport certificates. No privacy rests on them, but on "
-        "the signing keys that houses make themselves.\n"
-        "Next, in every house: `hedgerow party key KIT` (here: `hedgerow coordinator key "
-        f"{kits['coordinator']}`), exchange the key cards, then `hedgerow federation pin`."
+        "the signing keys that sites make themselves.\n"
+        "Next, at every site: `hedgerow party key SITE` (here: `hedgerow coordinator key "
+        f"{sites['coordinator']}`), exchange the key cards, then `hedgerow federation pin`."
     )
 
 
@@ -61,34 +61,35 @@ def add(
     party: Annotated[str, typer.Argument(metavar="PARTY", help="The new party's name.")],
     json: options.Json = False,
 ) -> None:
-    """Make the kit of one more party; every house then pins a new roster."""
+    """Make the site folder of one more party; every site then pins a new roster."""
     from hedgerow.engines.nvflare.provision import add_party
 
     made = add_party(folder, party)
     if json:
-        print_json({"kit": str(made), "archive": str(folder / f"{party}.zip")})
+        print_json({"site": str(made), "archive": str(folder / f"{party}.zip")})
         return
     show(
-        f"Kit of {party} in {made}, archive {folder / f'{party}.zip'}. It makes its key with "
-        "`hedgerow party key`; then every house pins a new roster with `hedgerow federation pin`."
+        f"Site folder of {party} in {made}, archive {folder / f'{party}.zip'}. It makes its key "
+        "with `hedgerow party key`; then every site pins a new roster with `hedgerow federation "
+        "pin`."
     )
 
 
 def renew(folder: FolderArgument, json: options.Json = False) -> None:
-    """Make new transport certificates for every house, as archives to unpack over the kits."""
+    """Make new transport certificates for every site, as archives to unpack there."""
     from hedgerow.engines.nvflare.provision import renew as renewed
 
     made = renewed(folder)
     if json:
-        print_json({house: str(path) for house, path in made.items()})
+        print_json({site: str(path) for site, path in made.items()})
         return
-    shown = table("New certificates", "house", "archive to hand over")
-    for house, path in made.items():
-        shown.add_row(house, str(path))
+    shown = table("New certificates", "site", "archive to hand over")
+    for site, path in made.items():
+        shown.add_row(site, str(path))
     results().print(shown)
     show(
-        "Each house unpacks its archive over its kit and starts again. Keys, rosters, limits and "
-        "ledgers stay as they are; old certificates work until they expire."
+        "Each site unpacks its archive over its folder and starts again. Keys, rosters, limits "
+        "and ledgers stay as they are; old certificates work until they expire."
     )
 
 
@@ -107,7 +108,7 @@ def address_of(text: str) -> tuple[str, int]:
 
 
 def pin(
-    kit: KitArgument,
+    path: SiteArgument,
     cards: Annotated[
         list[Path] | None, typer.Argument(metavar="[CARD]...", help="Key cards (.key.toml).")
     ] = None,
@@ -131,35 +132,35 @@ def pin(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Make a roster from key cards and pin it, or pin the roster that another house made.
+    """Make a roster from key cards and pin it, or pin the roster that another site made.
 
-    Every house pins the same roster. Compare the fingerprints with their owners by telephone first.
+    Every site pins the same roster. Compare the fingerprints with their owners by telephone first.
     """
     from hedgerow.deployment.roster import check_usable, collect, people, roster_fingerprint
-    from hedgerow.engines.site import Kit, read_card, read_roster, roster_text, write_file
+    from hedgerow.engines.site import Site, read_card, read_roster, roster_text, write_file
 
-    house = Kit.open(kit)
+    site = Site.open(path)
     if (roster is None) == (not cards):
         raise SettingsError("give key cards to make a roster, or --roster to accept one")
     if roster is not None:
-        agreed = read_roster(roster, house.federation)
+        agreed = read_roster(roster, site.federation)
         check_usable(agreed)
     else:
         found = [read_card(card) for card in cards or ()]
-        agreed, _ = collect(house, found, trust, colluding, minimum_parties)
+        agreed, _ = collect(site, found, trust, colluding, minimum_parties)
     if json and not yes:
         raise SettingsError("--json asks nothing: add --yes once the fingerprints were compared")
     if not json:
-        _compare(house, agreed, yes)
-    house.pin(agreed)
+        _compare(site, agreed, yes)
+    site.pin(agreed)
     written = None
     if roster is None:
-        written = out or house.path / "roster.toml"
-        write_file(written, roster_text(agreed, house.federation), 0o644)
+        written = out or site.path / "roster.toml"
+        write_file(written, roster_text(agreed, site.federation), 0o644)
     if json:
         print_json(
             {
-                "kit": str(house.path),
+                "site": str(site.path),
                 "roster": str(written or roster),
                 "fingerprint": roster_fingerprint(agreed),
                 "parties": dict(people(agreed)),
@@ -167,22 +168,22 @@ def pin(
             }
         )
         return
-    tell(f"Pinned in {house.path}.")
+    tell(f"Pinned in {site.path}.")
     if written:
         tell(
-            f"Hand {written} to every house; each runs `hedgerow federation pin KIT --roster "
+            f"Hand {written} to every site; each runs `hedgerow federation pin SITE --roster "
             f"{written.name}` and compares the roster's fingerprint."
         )
 
 
-def _compare(kit: Kit, roster: Roster, yes: bool) -> None:
+def _compare(site: Site, roster: Roster, yes: bool) -> None:
     """Show who would be trusted, and ask whether the fingerprints were compared."""
     from hedgerow.deployment.roster import people, roster_fingerprint
     from hedgerow.party.limits import least_parties
 
-    shown = table(f"Roster of {kit.federation}", "house", "fingerprint of its signing key")
+    shown = table(f"Roster of {site.federation}", "site", "fingerprint of its signing key")
     for name, found in people(roster):
-        shown.add_row(name + (" (this kit)" if name == kit.name else ""), found)
+        shown.add_row(name + (" (this site)" if name == site.name else ""), found)
     results().print(shown)
     show(
         f"Trust: {roster.trust}. Up to {roster.colluding} of the parties may collude with the "
@@ -216,7 +217,7 @@ def try_out(
     json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """The whole thing on one machine: kits, certificates, keys, real processes, one run."""
+    """The whole thing on one machine: site folders, certificates, keys, real processes, one run."""
     from hedgerow.deployment.trial import Trial
 
     trial = Trial(schema, data, parties, epsilon or 1.0, delta or 1e-6, method, folder, out)
@@ -229,17 +230,20 @@ def try_out(
         shown.add_row(step, f"{seconds:.1f}")
     results().print(shown)
     numbers = ("charges", "epsilon")
-    owners = table("Ledgers, each in its own house", "house", *numbers, right=numbers)
-    for house, found in facts["ledgers"].items():
-        owners.add_row(house, str(found["charges"]), f"{found['epsilon']:.4g}")
+    owners = table("Ledgers, each at its own site", "site", *numbers, right=numbers)
+    for site, found in facts["ledgers"].items():
+        owners.add_row(site, str(found["charges"]), f"{found['epsilon']:.4g}")
     results().print(owners)
     show(facts["words"])
-    tell(f"Model written to {out}. " + (f"Kits and ledgers stay in {folder}." if folder else ""))
+    tell(
+        f"Model written to {out}. "
+        + (f"Site folders and ledgers stay in {folder}." if folder else "")
+    )
 
 
 federation_app = typer.Typer(
     no_args_is_help=True,
-    help="Set up a federation of houses: kits, the pinned roster, a trial on one machine.",
+    help="Set up a federation: a folder for every site, the pinned roster, a trial on one machine.",
     epilog="Example: hedgerow federation new trial --coordinator train.example.org:8002 "
     "--party hospital-a --party hospital-b --party hospital-c",
 )

@@ -1,4 +1,4 @@
-"""Where the parties of a training command are: tables in this process, or other houses."""
+"""Where the parties of a training command are: tables in this process, or other sites."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hedgerow.protocol.roles import ProgramFactory
 
 ENGINES = ("local", "nvflare", "dask")
-_CONNECT_SECONDS = 8.0  # for houses that are just being started
+_CONNECT_SECONDS = 8.0  # for sites that are just being started
 
 
 class Parties(Protocol):
@@ -68,8 +68,8 @@ class TablesHere(_NothingStarted):
     def __init__(self, data: Sequence[str]) -> None:
         if not data:
             raise SettingsError(
-                "no tables: give --data once for each party, or --engine nvflare --kit KIT for "
-                "parties in other houses"
+                "no tables: give --data once for each party, or --engine nvflare --site SITE for "
+                "parties at other sites"
             )
         self._sources = party_sources(data)
 
@@ -121,21 +121,21 @@ class Patience:
     gone_seconds: float
 
 
-class OtherHouses(_NothingStarted):
-    """Parties behind NVFlare: their roster is pinned in the coordinator's kit."""
+class OtherSites(_NothingStarted):
+    """Parties behind NVFlare: their roster is pinned in the coordinator's site folder."""
 
-    def __init__(self, kit: Path | None, data: Sequence[str], patience: Patience) -> None:
-        from hedgerow.engines.site import Kit
+    def __init__(self, site: Path | None, data: Sequence[str], patience: Patience) -> None:
+        from hedgerow.engines.site import Site
 
-        if kit is None:
-            raise SettingsError("--engine nvflare needs --kit: the coordinator's kit")
+        if site is None:
+            raise SettingsError("--engine nvflare needs --site: the coordinator's site folder")
         if data:
             raise SettingsError(
                 "--data has no place with --engine nvflare: every party reads its own table, given "
                 "to `hedgerow party start`"
             )
-        self._kit, self._patience = Kit.open(kit, "coordinator"), patience
-        self._roster = self._kit.roster()
+        self._site, self._patience = Site.open(site, "coordinator"), patience
+        self._roster = self._site.roster()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -143,7 +143,7 @@ class OtherHouses(_NothingStarted):
 
     @property
     def owners(self) -> tuple[str, ...]:
-        return ()  # every house has a ledger of its own
+        return ()  # every site has a ledger of its own
 
     def settled(self, schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
         if given.get("candidates") == "quantiles-not-private":
@@ -156,7 +156,7 @@ class OtherHouses(_NothingStarted):
             if given.get(name, value) != value:
                 raise SettingsError(
                     f"{name} is {given[name]}, and the pinned roster says {value}: parties would "
-                    "refuse. Leave it out, or pin another roster in every house."
+                    "refuse. Leave it out, or pin another roster at every site."
                 )
         return {**given, **pinned}
 
@@ -164,7 +164,7 @@ class OtherHouses(_NothingStarted):
         """Tables are checked by the parties themselves, before they join."""
 
     def ledger_path(self, beside: Path) -> Path:
-        return self._kit.ledger_path
+        return self._site.ledger_path
 
     @contextmanager
     def federation(self, schema: Schema, plan: Plan, ledger: Ledger) -> Iterator[Federation]:
@@ -174,11 +174,11 @@ class OtherHouses(_NothingStarted):
 
         reply, gone = self._patience.reply_seconds, self._patience.gone_seconds
         with (
-            recorded(self._kit, plan),
-            NvflareEngine(self._kit, self._roster.names, _CONNECT_SECONDS + gone) as engine,
+            recorded(self._site, plan),
+            NvflareEngine(self._site, self._roster.names, _CONNECT_SECONDS + gone) as engine,
         ):
-            kit, roster = self._kit, self._roster
-            yield Federation(engine, schema, roster, kit.identity(), reply, gone, kit.trial)
+            site, roster = self._site, self._roster
+            yield Federation(engine, schema, roster, site.identity(), reply, gone, site.trial)
 
     @contextmanager
     def talking(
@@ -189,9 +189,9 @@ class OtherHouses(_NothingStarted):
         from hedgerow.engines.nvflare.engine import NvflareEngine
 
         reply, gone = self._patience.reply_seconds, self._patience.gone_seconds
-        kit, roster = self._kit, self._roster
-        with NvflareEngine(kit, roster.names, _CONNECT_SECONDS + gone) as engine:
-            yield Federation(engine, schema, roster, kit.identity(), reply, gone, kit.trial)
+        site, roster = self._site, self._roster
+        with NvflareEngine(site, roster.names, _CONNECT_SECONDS + gone) as engine:
+            yield Federation(engine, schema, roster, site.identity(), reply, gone, site.trial)
 
 
 def pinned_values(roster: Roster) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def pinned_values(roster: Roster) -> dict[str, Any]:
 def parties_of(
     engine: str,
     data: Sequence[str] | None,
-    kit: Path | None,
+    site: Path | None,
     patience: Patience,
     cluster: ClusterOptions,
 ) -> Parties:
@@ -216,9 +216,9 @@ def parties_of(
     if engine != "dask" and (flags := cluster.given()):
         raise SettingsError(f"{flags[0]} belongs to --engine dask; leave it out or name the engine")
     if engine == "nvflare":
-        return OtherHouses(kit, data or (), patience)
-    if kit is not None:
-        raise SettingsError("--kit belongs to --engine nvflare; leave it out or name the engine")
+        return OtherSites(site, data or (), patience)
+    if site is not None:
+        raise SettingsError("--site belongs to --engine nvflare; leave it out or name the engine")
     if engine == "dask":
         from hedgerow.cli.cluster import OnCluster
 

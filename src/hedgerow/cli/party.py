@@ -15,17 +15,17 @@ from hedgerow.errors import SettingsError
 if TYPE_CHECKING:
     from hedgerow.deployment.process import PartyProcess
     from hedgerow.deployment.start import Start
-    from hedgerow.engines.site import Kit
+    from hedgerow.engines.site import Site
     from hedgerow.party.limits import Limits
 
-KitArgument = Annotated[Path, typer.Argument(metavar="KIT", help="The party's kit.")]
+SiteArgument = Annotated[Path, typer.Argument(metavar="SITE", help="The party's site folder.")]
 LimitsFile = Annotated[
-    Path | None, typer.Option("--limits", help="Limits file (TOML); by default the kit's own.")
+    Path | None, typer.Option("--limits", help="Limits file (TOML); by default the site's own.")
 ]
 
 
 def start(
-    kit: KitArgument,
+    path: SiteArgument,
     data: Annotated[
         Path | None, typer.Option("--data", help="The table; remembered for the next start.")
     ] = None,
@@ -53,13 +53,13 @@ def start(
 ) -> None:
     """Answer for this party, in the foreground until Ctrl-C; shows what is asked and what it costs.
 
-    Limits and roster are read at the start. Only masked or noisy sums leave the house, and what
+    Limits and roster are read at the start. Only masked or noisy sums leave the site, and what
     is done without an epsilon where the limits name it (see `hedgerow vertical`).
     """
     from hedgerow.deployment.process import stopped_by_signals
 
     process = process_for(
-        kit, data, schema, limits, wait=not no_wait, new_ledger=new_ledger, id_column=id_column,
+        path, data, schema, limits, wait=not no_wait, new_ledger=new_ledger, id_column=id_column,
         some_columns=some_columns,
     )  # fmt: skip
     with stopped_by_signals(process):
@@ -67,7 +67,7 @@ def start(
 
 
 def process_for(
-    kit: Path,
+    path: Path,
     data: Path | None,
     schema: Path | None,
     limits: Path | None,
@@ -81,25 +81,25 @@ def process_for(
     from hedgerow.deployment.console import Board
     from hedgerow.deployment.process import PartyProcess, nvflare_child
     from hedgerow.deployment.start import Start
-    from hedgerow.engines.site import Kit
+    from hedgerow.engines.site import Site
 
-    house = Kit.open(kit, "party")
-    begin = Start.remembered(house).updated(data, schema, limits, id_column, some_columns)
+    site = Site.open(path, "party")
+    begin = Start.remembered(site).updated(data, schema, limits, id_column, some_columns)
     engine = nvflare_child if with_engine else None
 
     def board(allowed: Limits) -> Board:
-        return Board(messages(), house.name, allowed)
+        return Board(messages(), site.name, allowed)
 
-    return PartyProcess(house, begin, board, engine, wait, new_ledger)
+    return PartyProcess(site, begin, board, engine, wait, new_ledger)
 
 
-def status(kit: KitArgument, json: options.Json = False) -> None:
+def status(path: SiteArgument, json: options.Json = False) -> None:
     """Show runs, what is left under each limit, refusals, and plans that wait."""
     from hedgerow.deployment.approvals import cell
     from hedgerow.deployment.status import ask_desk
 
-    house, _, allowed = _house(kit)
-    found = ask_desk(house, "status", allowed)
+    site, _, allowed = _site_at(path)
+    found = ask_desk(site, "status", allowed)
     if json:
         print_json(found)
         return
@@ -107,7 +107,7 @@ def status(kit: KitArgument, json: options.Json = False) -> None:
     if found["fingerprint"]:
         show(f"Fingerprint: {found['fingerprint']}")
     if not found["pinned"]:
-        show(f"No roster is pinned; run `hedgerow federation pin {kit}`.")
+        show(f"No roster is pinned; run `hedgerow federation pin {path}`.")
     numbers = ("epsilon", "delta", "questions")
     runs = table("Runs", "run", "reserved (UTC)", "method", *numbers, right=numbers)
     for run in found["runs"]:
@@ -120,21 +120,21 @@ def status(kit: KitArgument, json: options.Json = False) -> None:
     for word, count in found["refused"].items():
         show(f"Refused {count} x {word}.")
     if found["pending"]:
-        show(f"{len(found['pending'])} plans wait for approval: `hedgerow party plans {kit}`.")
+        show(f"{len(found['pending'])} plans wait for approval: `hedgerow party plans {path}`.")
 
 
-def log(kit: KitArgument, json: options.Json = False) -> None:
+def log(path: SiteArgument, json: options.Json = False) -> None:
     """Show everything that was asked and charged, approved or refused, with UTC times."""
     from hedgerow.deployment.approvals import cell
     from hedgerow.deployment.status import ask_desk
 
-    house, _, allowed = _house(kit)
-    entries = ask_desk(house, "log", allowed)
+    site, _, allowed = _site_at(path)
+    entries = ask_desk(site, "log", allowed)
     if json:
         print_json(entries)
         return
     right = ("slot", "attempt", "mu")
-    shown = table(f"Log of {house.name}", "time (UTC)", "what", "run", *right, "about", right=right)
+    shown = table(f"Log of {site.name}", "time (UTC)", "what", "run", *right, "about", right=right)
     for entry in entries:
         shown.add_row(
             _time(entry["time"]),
@@ -162,7 +162,7 @@ def _about(entry: dict[str, Any]) -> str:
 
 
 def limits(
-    kit: KitArgument,
+    path: SiteArgument,
     limits: LimitsFile = None,
     write: Annotated[
         bool, typer.Option("--write", help="Write the default limits, with comments, to change.")
@@ -174,16 +174,16 @@ def limits(
     from hedgerow.deployment.status import ask_desk
 
     if write:
-        _write_limits(kit, limits)
+        _write_limits(path, limits)
         return
-    house, begin, allowed = _house(kit, limits)
-    found = ask_desk(house, "status", allowed)
+    site, begin, allowed = _site_at(path, limits)
+    found = ask_desk(site, "status", allowed)
     words = limits_in_words(allowed)
-    file = begin.limits_file(house)
+    file = begin.limits_file(site)
     if json:
         print_json({"file": str(file or ""), "words": words, "limits": found["limits"]})
         return
-    show(f"Limits of {house.name}, from {file or 'the defaults (there is no limits file)'}:")
+    show(f"Limits of {site.name}, from {file or 'the defaults (there is no limits file)'}:")
     for text in words:
         show(f"  {text}")
     _show_limits(found["limits"])
@@ -191,25 +191,25 @@ def limits(
         tell("The process that runs uses the limits that it read at its start.")
 
 
-def plans(kit: KitArgument, json: options.Json = False) -> None:
+def plans(path: SiteArgument, json: options.Json = False) -> None:
     """Show plans that wait for approval, in words: what each asks and what it costs."""
     from hedgerow.deployment.approvals import printable
     from hedgerow.deployment.status import pending
 
-    house, _, allowed = _house(kit)
-    found = pending(house, allowed)
+    site, _, allowed = _site_at(path)
+    found = pending(site, allowed)
     if json:
         print_json(found)
         return
     for plan in found:
         show("\n".join(plan["words"]))
-        show(f"Approve it: hedgerow party approve {kit} {printable(plan['run'][:12])}\n")
+        show(f"Approve it: hedgerow party approve {path} {printable(plan['run'][:12])}\n")
     if not found:
         show("No plan waits for approval.")
 
 
 def approve(
-    kit: KitArgument,
+    path: SiteArgument,
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run, or how its name begins.")],
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask again.")] = False,
 ) -> None:
@@ -217,8 +217,8 @@ def approve(
     from hedgerow.deployment.approvals import PlanFolder, plan_in_words, printable
     from hedgerow.deployment.status import own_delta
 
-    house, _, allowed = _house(kit)
-    folder = PlanFolder.of(house)
+    site, _, allowed = _site_at(path)
+    folder = PlanFolder.of(site)
     plan = folder.named(run)
     show("\n".join(plan_in_words(plan, own_delta(allowed))))
     if not yes:
@@ -235,36 +235,36 @@ def approve(
     )
 
 
-def key(kit: KitArgument, json: options.Json = False) -> None:
+def key(path: SiteArgument, json: options.Json = False) -> None:
     """Show the party's fingerprint, and write its key card; makes the key if there is none."""
-    from hedgerow.engines.site import Kit
+    from hedgerow.engines.site import Site
     from hedgerow.protocol.identity import fingerprint
 
-    house = Kit.open(kit, "party")
-    card, found = house.write_card(), fingerprint(house.identity().public)
+    site = Site.open(path, "party")
+    card, found = site.write_card(), fingerprint(site.identity().public)
     if json:
-        print_json({"name": house.name, "fingerprint": found, "card": str(card)})
+        print_json({"name": site.name, "fingerprint": found, "card": str(card)})
         return
-    show(f"{house.name}: {found}")
-    tell(f"Key card written to {card}: hand it to the other houses and compare by telephone.")
+    show(f"{site.name}: {found}")
+    tell(f"Key card written to {card}: hand it to the other sites and compare by telephone.")
 
 
-def _house(kit: Path, limits: Path | None = None) -> tuple[Kit, Start, Limits]:
+def _site_at(path: Path, limits: Path | None = None) -> tuple[Site, Start, Limits]:
     from hedgerow.deployment.start import Start
-    from hedgerow.engines.site import Kit
+    from hedgerow.engines.site import Site
 
-    house = Kit.open(kit, "party")
-    begin = Start.remembered(house).updated(None, None, limits)
-    return house, begin, begin.in_force(house).limits
+    site = Site.open(path, "party")
+    begin = Start.remembered(site).updated(None, None, limits)
+    return site, begin, begin.in_force(site).limits
 
 
-def _write_limits(kit: Path, limits: Path | None) -> None:
+def _write_limits(path: Path, limits: Path | None) -> None:
     from hedgerow.deployment.approvals import write_private
     from hedgerow.deployment.limits_file import default_limits_text
-    from hedgerow.engines.site import Kit
+    from hedgerow.engines.site import Site
 
-    house = Kit.open(kit, "party")
-    file = limits or house.folder / "limits.toml"
+    site = Site.open(path, "party")
+    file = limits or site.folder / "limits.toml"
     if file.exists():
         raise SettingsError(
             f"{file} exists and was not changed. Edit it, or name another file with --limits."

@@ -13,20 +13,20 @@ from hedgerow.cli.screen import print_json, results, show, table
 
 
 def runs(
-    kit: Annotated[Path, typer.Argument(metavar="KIT", help="The coordinator's kit.")],
+    path: Annotated[Path, typer.Argument(metavar="SITE", help="The coordinator's site folder.")],
     json: options.Json = False,
 ) -> None:
     """List runs: running, finished, stopped or refused, with the reason."""
     from hedgerow.deployment.approvals import cell
     from hedgerow.deployment.runs import list_runs
-    from hedgerow.engines.site import Kit
+    from hedgerow.engines.site import Site
 
-    found = list_runs(Kit.open(kit, "coordinator"))
+    found = list_runs(Site.open(path, "coordinator"))
     if json:
         print_json([asdict(record) for record in found])
         return
     if not found:
-        show("No run was started from this kit.")
+        show("No run was started from this site folder.")
         return
     shown = table("Runs", "run", "method", "epsilon", "state", "changed (UTC)", "reason")
     for record in found:

@@ -11,7 +11,7 @@ import typer
 
 from hedgerow.cli import options
 from hedgerow.cli.files import check_writable
-from hedgerow.cli.parties import OtherHouses, TablesHere
+from hedgerow.cli.parties import OtherSites, TablesHere
 from hedgerow.cli.screen import print_json, results, show, size_text, table, tell
 from hedgerow.cli.talking import (
     EngineName,
@@ -22,7 +22,7 @@ from hedgerow.cli.talking import (
     parties_for,
     show_disclosures,
 )
-from hedgerow.cli.train import DataFiles, KitFolder, LedgerIn, ModelOut, nothing_spent
+from hedgerow.cli.train import DataFiles, LedgerIn, ModelOut, SiteFolder, nothing_spent
 from hedgerow.cli.vertical_parties import heard
 from hedgerow.errors import HedgerowError, Refused, SettingsError
 
@@ -51,7 +51,9 @@ Continues = Annotated[
 ]
 ShelfFolder = Annotated[
     Path | None,
-    typer.Option("--shelf", help="Where tables of this machine keep it; houses use their kits."),
+    typer.Option(
+        "--shelf", help="Where tables of this machine keep it; sites use their own folders."
+    ),
 ]
 
 
@@ -87,7 +89,7 @@ def similarity(
     out: ModelOut,
     data: DataFiles = None,
     engine: EngineName = "local",
-    kit: KitFolder = None,
+    site: SiteFolder = None,
     trees: Trees = None,
     depth: Depth = None,
     learning_rate: Rate = None,
@@ -113,7 +115,7 @@ def similarity(
     }
     own |= {"keep": keep or None, "continues": continues}
     with nothing_spent():
-        parties = parties_for("similarity", _KeepingTables, engine, data, kit, step_seconds)
+        parties = parties_for("similarity", _KeepingTables, engine, data, site, step_seconds)
         _give_shelf(parties, shelf, keep or continues is not None)
         stored_in = ledger or parties.ledger_path(out.with_name(out.name + ".ledger"))
         before = _settings_of(continues, stored_in)
@@ -138,11 +140,13 @@ def similarity(
     tell(f"Model written to {out}.")
 
 
-def _give_shelf(parties: TablesHere | OtherHouses, folder: Path | None, needed: bool) -> None:
+def _give_shelf(parties: TablesHere | OtherSites, folder: Path | None, needed: bool) -> None:
     """Tables of this machine keep things in a folder that is named."""
     if not isinstance(parties, _KeepingTables):
         if folder is not None:
-            raise SettingsError("--shelf has no place with --engine nvflare: houses use their kits")
+            raise SettingsError(
+                "--shelf has no place with --engine nvflare: sites use their own folders"
+            )
         return
     if needed and folder is None:
         raise SettingsError("--keep and --continues need --shelf FOLDER for tables of this machine")
@@ -170,7 +174,7 @@ def _settings_of(run: str | None, stored_in: Path) -> dict[str, Any]:
 
 def _agreed(
     schema: Path,
-    parties: TablesHere | OtherHouses,
+    parties: TablesHere | OtherSites,
     before: dict[str, Any],
     own: dict[str, Any],
     further: list[str],
@@ -196,7 +200,7 @@ def _agreed(
 
 def _run(
     schema: Schema,
-    parties: TablesHere | OtherHouses,
+    parties: TablesHere | OtherSites,
     agreement: Agreement,
     ledger: Ledger,
     out: Path,

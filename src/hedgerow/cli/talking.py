@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hedgerow.cli.parties import OtherHouses, Patience, TablesHere
+from hedgerow.cli.parties import OtherSites, Patience, TablesHere
 from hedgerow.cli.screen import messages, results, table
 from hedgerow.errors import SettingsError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 EngineName = Annotated[
     str,
     typer.Option(
-        "--engine", help="local (tables of this machine) or nvflare (parties in other houses)."
+        "--engine", help="local (tables of this machine) or nvflare (parties at other sites)."
     ),
 ]
 StepSeconds = Annotated[
@@ -45,16 +45,16 @@ def parties_for(
     here: type[TablesHere],
     engine: str,
     data: list[str] | None,
-    kit: Path | None,
+    site: Path | None,
     seconds: float,
-) -> TablesHere | OtherHouses:
-    """The parties of a conversation: tables here, or other houses."""
+) -> TablesHere | OtherSites:
+    """The parties of a conversation: tables here, or other sites."""
     if engine == "nvflare":
-        return OtherHouses(kit, data or (), Patience(seconds, 0.0))
+        return OtherSites(site, data or (), Patience(seconds, 0.0))
     if engine != "local":
         raise SettingsError(f"unknown engine {engine!r} for {command}; known: local, nvflare")
-    if kit is not None:
-        raise SettingsError("--kit belongs to --engine nvflare; leave it out or name the engine")
+    if site is not None:
+        raise SettingsError("--site belongs to --engine nvflare; leave it out or name the engine")
     return here(data or ())
 
 
@@ -74,7 +74,7 @@ def further_settings(texts: list[str], own: Mapping[str, Any]) -> dict[str, Any]
     return values | {name: value for name, value in own.items() if value is not None}
 
 
-def opened_ledger(parties: TablesHere | OtherHouses, schema: Schema, stored_in: Path) -> Ledger:
+def opened_ledger(parties: TablesHere | OtherSites, schema: Schema, stored_in: Path) -> Ledger:
     """The coordinator's ledger, once everything that can be checked was."""
     from hedgerow.privacy.ledger.ledger import Ledger
 
@@ -92,7 +92,7 @@ def show_disclosures(agreement: Agreement) -> None:
 
 def converse(
     schema: Schema,
-    parties: TablesHere | OtherHouses,
+    parties: TablesHere | OtherSites,
     agreement: Agreement,
     ledger: Ledger,
     seconds: float,

@@ -1,4 +1,4 @@
-"""`hedgerow train`: a model over several parties, in this process or in other houses."""
+"""`hedgerow train`: a model over several parties, in this process or at other sites."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ EngineName = Annotated[
     typer.Option(
         "--engine",
         envvar="HEDGEROW_ENGINE",
-        help="local (tables of this machine), nvflare (parties in other houses) or dask (one "
+        help="local (tables of this machine), nvflare (parties at other sites) or dask (one "
         "owner's table on a cluster).",
     ),
 ]
-KitFolder = Annotated[
-    Path | None, typer.Option("--kit", help="The coordinator's kit, with --engine nvflare.")
+SiteFolder = Annotated[
+    Path | None,
+    typer.Option("--site", help="The coordinator's site folder, with --engine nvflare."),
 ]
 ReplySeconds = Annotated[
     float,
@@ -89,7 +90,7 @@ def train(
     out: ModelOut,
     data: DataFiles = None,
     engine: EngineName = "local",
-    kit: KitFolder = None,
+    site: SiteFolder = None,
     timeout_seconds: ReplySeconds = 60.0,
     wait_seconds: GoneSeconds = 0.0,
     scheduler: cluster.SchedulerAddress = None,
@@ -126,7 +127,7 @@ def train(
         given = options.given_values(context.params)
         reached = cluster.ClusterOptions(scheduler, workers, tls_ca, tls_cert, tls_key)
         patience = Patience(timeout_seconds, wait_seconds)
-        parties = parties_of(engine, data, kit, patience, reached)
+        parties = parties_of(engine, data, site, patience, reached)
         start = _start_model(warm_start_from, start_is_public, given)
     budget = (budget_epsilon, budget_delta)
     with closing(parties):

@@ -21,7 +21,7 @@ from hedgerow.cli.talking import (
     opened_ledger,
     show_disclosures,
 )
-from hedgerow.cli.train import DataFiles, KitFolder, LedgerIn, nothing_spent
+from hedgerow.cli.train import DataFiles, LedgerIn, SiteFolder, nothing_spent
 from hedgerow.cli.vertical_parties import (
     FILE,
     SharesHere,
@@ -96,7 +96,7 @@ def train(
         typer.Option("--set", metavar="NAME=VALUE", help="A further setting; docs/vertical.md."),
     ] = None,
     engine: EngineName = "local",
-    kit: KitFolder = None,
+    site: SiteFolder = None,
     ledger: LedgerIn = None,
     step_seconds: StepSeconds = 3600.0,
     json: options.Json = False,
@@ -105,7 +105,7 @@ def train(
     """Train over columns of several parties (FedXGBoost). Only ldp has an epsilon, for labels.
 
     What each party will see is printed before anything is sent, and kept in every ledger. Every
-    party keeps its own part of the model: in its kit, or here in a folder of its own.
+    party keeps its own part of the model: in its site folder, or here in a folder of its own.
     """
     from hedgerow.data.schema import Schema
     from hedgerow.methods.fedxgboost.run import agreement_for
@@ -116,7 +116,7 @@ def train(
         "allow_unsafe": allow_unsafe,
     }  # fmt: skip
     with nothing_spent():
-        parties = vertical_parties(engine, data, kit, step_seconds, id_column, out)
+        parties = vertical_parties(engine, data, site, step_seconds, id_column, out)
         own["ids"] = ids_of(engine, id_column, agreed_ids)
         public = Schema.read(schema)
         if merge is not None:
@@ -139,7 +139,7 @@ def train(
         print_json({**facts, "statement": statement.to_dict()})
         return
     _show(talked.facts, agreement, settings, statement)
-    where = str(out) if isinstance(parties, SharesHere) else "each party's kit"
+    where = str(out) if isinstance(parties, SharesHere) else "each party's site folder"
     tell(f"Parts of the model written to {where}.")
     if merge is not None:
         tell(f"Merged model written to {merge}.")
@@ -159,14 +159,14 @@ def predict(
         Path | None, typer.Option("--schema", help="Schema file (engine nvflare).")
     ] = None,
     engine: EngineName = "local",
-    kit: KitFolder = None,
+    site: SiteFolder = None,
     step_seconds: StepSeconds = 3600.0,
     json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Predict jointly: the active party asks the others which way rows go, and has the result.
 
-    Between houses predictions stay with the active party: `hedgerow vertical collect` writes them.
+    Between sites predictions stay with the active party: `hedgerow vertical collect` writes them.
     """
     from dataclasses import replace
 
@@ -174,13 +174,13 @@ def predict(
 
     with nothing_spent():
         folder = Path(model) if engine == "local" else None
-        parties = vertical_parties(engine, data, kit, step_seconds, id_column, folder)
+        parties = vertical_parties(engine, data, site, step_seconds, id_column, folder)
         if engine == "local" and out is None:
             raise SettingsError("--out is missing: a CSV file for the predictions")
         if engine != "local" and out is not None:
             raise SettingsError(
                 "--out has no place with --engine nvflare: predictions stay with the active party, "
-                "whose house writes them with `hedgerow vertical collect`"
+                "whose site writes them with `hedgerow vertical collect`"
             )
         if out is not None:
             check_writable(out)
@@ -204,23 +204,23 @@ def predict(
         tell(f"{facts['rows']:,} predictions written to {out}.")
     else:
         tell(
-            f"Predictions are in the kit of {settings.active}. There: hedgerow vertical collect "
-            f"KIT {agreement.run} --out predictions.csv"
+            f"Predictions are in the site folder of {settings.active}. There: hedgerow vertical "
+            f"collect SITE {agreement.run} --out predictions.csv"
         )
 
 
 def collect(
-    kit: Annotated[Path, typer.Argument(metavar="KIT", help="The active party's kit.")],
+    site: Annotated[Path, typer.Argument(metavar="SITE", help="The active party's site folder.")],
     run: Annotated[str, typer.Argument(metavar="RUN", help="The prediction's run.")],
     out: Annotated[Path, typer.Option("--out", help="CSV file for the predictions.")],
     json: options.Json = False,
 ) -> None:
-    """Write predictions that the active party's house has kept as CSV."""
+    """Write predictions that the active party's site has kept as CSV."""
     from hedgerow.deployment.store import FolderShelf
-    from hedgerow.engines.site import Kit
+    from hedgerow.engines.site import Site
 
     check_writable(out)
-    rows = _write_predictions(FolderShelf.of(Kit.open(kit, "party")), run, out)
+    rows = _write_predictions(FolderShelf.of(Site.open(site, "party")), run, out)
     if json:
         print_json({"rows": rows, "out": str(out), "run": run})
     else:

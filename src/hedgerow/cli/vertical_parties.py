@@ -1,4 +1,4 @@
-"""Who takes part in `hedgerow vertical`: tables here or other houses, and who holds what."""
+"""Who takes part in `hedgerow vertical`: tables here or other sites, and who holds what."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.cli.parties import OtherHouses, TablesHere
+from hedgerow.cli.parties import OtherSites, TablesHere
 from hedgerow.cli.talking import further_settings, parties_for
 from hedgerow.errors import HedgerowError, Refused, SettingsError
 
@@ -95,11 +95,11 @@ def keeping(failed: list[HedgerowError]) -> Iterator[None]:
 
 
 def vertical_parties(
-    engine: str, data: list[str] | None, kit: Path | None, seconds: float, id_column: str | None,
+    engine: str, data: list[str] | None, site: Path | None, seconds: float, id_column: str | None,
     folder: Path | None,
-) -> TablesHere | OtherHouses:  # fmt: skip
+) -> TablesHere | OtherSites:  # fmt: skip
     """The parties of a command; `folder` is where those of this machine keep their parts."""
-    parties = parties_for("vertical", SharesHere, engine, data, kit, seconds)
+    parties = parties_for("vertical", SharesHere, engine, data, site, seconds)
     if isinstance(parties, SharesHere):
         if folder is None:
             raise SettingsError("--out is missing: a folder for the parties' parts of the model")
@@ -122,7 +122,7 @@ def ids_of(engine: str, id_column: str | None, agreed: bool) -> str:
 
 
 def settings_of(
-    schema: Schema, parties: TablesHere | OtherHouses, active: str | None, owner: list[str],
+    schema: Schema, parties: TablesHere | OtherSites, active: str | None, owner: list[str],
     further: list[str], own: dict[str, Any],
 ) -> VerticalSettings:  # fmt: skip
     """Settings from options, and from what the tables have where they are here."""
@@ -189,7 +189,7 @@ def _found_active(parties: SharesHere, schema: Schema) -> str:
 
 
 def known_model(
-    model: str, parties: TablesHere | OtherHouses, schema: Path | None
+    model: str, parties: TablesHere | OtherSites, schema: Path | None
 ) -> tuple[str, VerticalSettings, Schema]:
     """The run that made a model, its settings and schema."""
     from hedgerow.data.schema import Schema
@@ -217,7 +217,7 @@ def known_model(
         lines = ledger.lines(COORDINATOR, "disclose", model)
     if not lines or not str(lines[0].values["agreement"]["program"]).startswith("fedxgboost-"):
         raise SettingsError(
-            f"this house has trained no vertical model in a run {model!r}. Nothing was sent. "
+            f"this site has trained no vertical model in a run {model!r}. Nothing was sent. "
             "`hedgerow vertical train` prints the run."
         )
     agreed = lines[0].values["agreement"]

@@ -198,7 +198,7 @@ class Federation:
     def _refresh(self, slot: int) -> None:
         """Probe parties free of charge: drop those that left, take back those that returned.
 
-        Between houses everyone is probed: an attempt lost to a party that was restarted since the
+        Between sites everyone is probed: an attempt lost to a party that was restarted since the
         last sum would be charged, a probe is not.
         """
         plan, apart, presence = self._opened(), not self.engine.simulated, self._presence

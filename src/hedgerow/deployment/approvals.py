@@ -1,4 +1,4 @@
-"""Plans that wait for a person at a party, as files in its kit; and a plan in words."""
+"""Plans that wait for a person at a party, as files in its site folder; and a plan in words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import tomli_w
 from rich.text import Text
 
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.privacy.accounting.plan import Plan
 
@@ -43,13 +43,13 @@ def cell(text: str, longest: int = 60) -> Text:
 
 @dataclass(frozen=True)
 class PlanFolder:
-    """`plans/` of a kit: `HASH.toml` waits, `HASH.approved` was approved by a person."""
+    """`plans/` of a site folder: `HASH.toml` waits, `HASH.approved` was approved by a person."""
 
     folder: Path
 
     @classmethod
-    def of(cls, kit: Kit) -> PlanFolder:
-        return cls(kit.folder / "plans")
+    def of(cls, site: Site) -> PlanFolder:
+        return cls(site.folder / "plans")
 
     def is_approved(self, plan: Plan) -> bool:
         return (self.folder / f"{plan.hash}.approved").is_file()

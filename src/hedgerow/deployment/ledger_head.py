@@ -13,7 +13,7 @@ import tomli_w
 
 from hedgerow.deployment.approvals import write_private
 from hedgerow.deployment.start import FILE as START
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 from hedgerow.errors import FormatError, LedgerError, SettingsError
 from hedgerow.privacy.ledger.ledger import Ledger
 
@@ -30,8 +30,8 @@ class LastLine:
     boots: int
 
     @classmethod
-    def noted(cls, kit: Kit) -> LastLine | None:
-        file = kit.folder / FILE
+    def noted(cls, site: Site) -> LastLine | None:
+        file = site.folder / FILE
         if not file.exists():
             return None
         try:
@@ -44,22 +44,22 @@ class LastLine:
             ) from error
 
 
-def note_last_line(kit: Kit, ledger: Ledger) -> None:
+def note_last_line(site: Site, ledger: Ledger) -> None:
     """Write down how far the ledger has come."""
-    note = LastLine(*ledger.last(), len(ledger.lines(kit.name, "boot")))
-    write_private(kit.folder / FILE, tomli_w.dumps({"format": 1, **asdict(note)}))
+    note = LastLine(*ledger.last(), len(ledger.lines(site.name, "boot")))
+    write_private(site.folder / FILE, tomli_w.dumps({"format": 1, **asdict(note)}))
 
 
-def open_ledger(kit: Kit, renew: bool = False) -> Ledger:
-    """The kit's ledger; `renew` goes on although lines are lost, and only then."""
-    noted = LastLine.noted(kit)
-    used = noted is not None or (kit.folder / START).exists()
-    absent = not kit.ledger_path.exists()
+def open_ledger(site: Site, renew: bool = False) -> Ledger:
+    """The site's ledger; `renew` goes on although lines are lost, and only then."""
+    noted = LastLine.noted(site)
+    used = noted is not None or (site.folder / START).exists()
+    absent = not site.ledger_path.exists()
     if absent and used and not renew:
-        raise LedgerError(f"the ledger {kit.ledger_path} is missing, {_advice(kit)}")
+        raise LedgerError(f"the ledger {site.ledger_path} is missing, {_advice(site)}")
     if absent and renew and not used:
         raise _not_needed("this party was never started")
-    ledger = _open(kit)
+    ledger = _open(site)
     try:
         count = ledger.last()[0]
         lost = not ledger.contains(noted.lines, noted.hash) if noted else used and not count
@@ -67,12 +67,12 @@ def open_ledger(kit: Kit, renew: bool = False) -> Ledger:
             if renew:
                 raise _not_needed(f"the ledger has all of its lines ({count})")
         elif renew:
-            _renew(kit, ledger, noted)
+            _renew(site, ledger, noted)
         elif used:
             last = f" (line {noted.lines})" if noted else ""
             raise LedgerError(
-                f"the ledger {kit.ledger_path} has {count} lines and not the last one that this "
-                f"party wrote{last}: it is an old copy or another ledger, {_advice(kit)}"
+                f"the ledger {site.ledger_path} has {count} lines and not the last one that this "
+                f"party wrote{last}: it is an old copy or another ledger, {_advice(site)}"
             )
     except BaseException:
         ledger.close()
@@ -80,21 +80,21 @@ def open_ledger(kit: Kit, renew: bool = False) -> Ledger:
     return ledger
 
 
-def _renew(kit: Kit, ledger: Ledger, noted: LastLine | None) -> None:
+def _renew(site: Site, ledger: Ledger, noted: LastLine | None) -> None:
     """Record that lines are lost, and go on counting starts: others refuse a lower count."""
-    count, boots = ledger.last()[0], len(ledger.lines(kit.name, "boot"))
+    count, boots = ledger.last()[0], len(ledger.lines(site.name, "boot"))
     values = {"kept": count, "lines": noted.lines if noted else None}
     with ledger.transaction():
-        ledger.append(kit.name, "renew", values=values)
+        ledger.append(site.name, "renew", values=values)
         for number in range(boots, noted.boots if noted else boots):
-            ledger.append(kit.name, "boot", values={"boot": number + 1, "lost": True})
+            ledger.append(site.name, "boot", values={"boot": number + 1, "lost": True})
 
 
-def _advice(kit: Kit) -> str:
+def _advice(site: Site) -> str:
     return (
         "and this party has used it. Without it what was spent is forgotten, and the same rows "
         f"would be paid for with a budget that is already used. {_SPENT} Put the newest ledger "
-        f"back. If there is none: `hedgerow party start {kit.path} --new-ledger` goes on without "
+        f"back. If there is none: `hedgerow party start {site.path} --new-ledger` goes on without "
         "it and says so in the ledger; lower the limits by what was spent before."
     )
 
@@ -105,13 +105,13 @@ def _not_needed(why: str) -> SettingsError:
     )
 
 
-def _open(kit: Kit) -> Ledger:
+def _open(site: Site) -> Ledger:
     try:
-        return Ledger.open(kit.ledger_path)
+        return Ledger.open(site.ledger_path)
     except LedgerError as error:
         if "another process" in str(error):
             raise LedgerError(
-                f"the ledger of {kit.name} is in use by another process, most likely another "
-                f"`hedgerow party start {kit.path}`. Stop that one first. {_SPENT}"
+                f"the ledger of {site.name} is in use by another process, most likely another "
+                f"`hedgerow party start {site.path}`. Stop that one first. {_SPENT}"
             ) from error
         raise

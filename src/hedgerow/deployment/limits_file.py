@@ -58,7 +58,7 @@ def read_text(path: Path) -> str:
         return path.read_text("utf-8")
     except FileNotFoundError as error:
         raise SettingsError(
-            f"there is no limits file {path}. {_SPENT} `hedgerow party limits KIT --write` writes "
+            f"there is no limits file {path}. {_SPENT} `hedgerow party limits SITE --write` writes "
             "one with comments."
         ) from error
     except (OSError, UnicodeDecodeError) as error:

@@ -21,7 +21,7 @@ from hedgerow.deployment.roles import program_factories
 from hedgerow.deployment.start import Start, check_limits, record_limits
 from hedgerow.deployment.status import Desk
 from hedgerow.deployment.store import FolderShelf
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Listener
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.party.limits import Event, Limits, least_parties
@@ -46,11 +46,11 @@ class Child(Protocol):
     def stop(self) -> None: ...
 
 
-def nvflare_child(kit: Kit) -> Child:
-    """NVFlare's process of this kit."""
+def nvflare_child(site: Site) -> Child:
+    """NVFlare's process of this site."""
     from hedgerow.engines.nvflare.processes import EngineProcess
 
-    return EngineProcess(kit)
+    return EngineProcess(site)
 
 
 class PartyProcess:
@@ -58,7 +58,7 @@ class PartyProcess:
 
     Parameters
     ----------
-    kit : the party's kit
+    site : the party's site folder
     start : where its table, schema and limits are
     make_board : gives the board on which everything is shown
     engine : makes the engine's child process; None for a party that only listens at its sockets
@@ -68,15 +68,15 @@ class PartyProcess:
 
     def __init__(
         self,
-        kit: Kit,
+        site: Site,
         start: Start,
         make_board: Callable[[Limits], Board],
-        engine: Callable[[Kit], Child] | None,
+        engine: Callable[[Site], Child] | None,
         wait: bool = True,
         new_ledger: bool = False,
     ) -> None:
-        self.kit, self._start, self._wait, self._new_ledger = kit, start, wait, new_ledger
-        self._in_force = start.in_force(kit)
+        self.site, self._start, self._wait, self._new_ledger = site, start, wait, new_ledger
+        self._in_force = start.in_force(site)
         self._limits = self._in_force.limits
         self._board = make_board(self._limits)
         self._make_engine = engine
@@ -90,33 +90,33 @@ class PartyProcess:
     def run(self) -> None:
         """Serve until stopped. Raises before anything else happens if the table does not fit."""
         schema, rows = self._start.read_table()
-        child = self._make_engine(self.kit) if self._make_engine else None
+        child = self._make_engine(self.site) if self._make_engine else None
         held = f", {len(rows.columns)} of its columns" if rows.columns is not None else ""
         self._board.say(f"{self._start.data} fits the schema: {rows.n_rows:,} rows{held}.")
         with ExitStack() as stack:
-            ledger = stack.enter_context(open_ledger(self.kit, self._new_ledger))
-            check_limits(self.kit, ledger, self._in_force)
-            note_last_line(self.kit, ledger)
+            ledger = stack.enter_context(open_ledger(self.site, self._new_ledger))
+            check_limits(self.site, ledger, self._in_force)
+            note_last_line(self.site, ledger)
             stack.callback(self._note, ledger)
-            self._start.remember(self.kit, self._in_force)
+            self._start.remember(self.site, self._in_force)
             identity = self._identify()
-            desk = Desk(self.kit, ledger, self._limits, lambda: self._state)
-            stack.enter_context(Listener(self.kit.desk_socket, desk.handle))
+            desk = Desk(self.site, ledger, self._limits, lambda: self._state)
+            stack.enter_context(Listener(self.site.desk_socket, desk.handle))
             roster = self._await_roster()
             if roster is None:
                 return
             self._check_roster(roster)
             self._record_limits(ledger)
             party = Party(
-                self.kit.name, rows, schema, ledger, identity, self._limits,
-                PlanFolder.of(self.kit), partial(self._told, ledger), programs=program_factories(),
-                shelf=FolderShelf.of(self.kit),
+                self.site.name, rows, schema, ledger, identity, self._limits,
+                PlanFolder.of(self.site), partial(self._told, ledger), programs=program_factories(),
+                shelf=FolderShelf.of(self.site),
             )  # fmt: skip
-            note_last_line(self.kit, ledger)  # before anybody hears of this start
+            note_last_line(self.site, ledger)  # before anybody hears of this start
             party.pin(roster)
             stack.callback(party.close)
             stack.enter_context(self._board.follow(ledger))
-            stack.enter_context(Listener(self.kit.party_socket, party.handle))
+            stack.enter_context(Listener(self.site.party_socket, party.handle))
             self._serve(child, stack)
         self._board.say("stopped.")
 
@@ -126,11 +126,11 @@ class PartyProcess:
             stack.callback(child.stop)
         self._state = "running"
         self._board.say(
-            f"answering for {self.kit.federation}; Ctrl-C ends it. Roster and limits were read "
+            f"answering for {self.site.federation}; Ctrl-C ends it. Roster and limits were read "
             "now; start again after changing one of them."
         )
-        files = {"roster": self.kit.folder / "roster.toml"}
-        if (limits := self._start.limits_file(self.kit)) is not None:
+        files = {"roster": self.site.folder / "roster.toml"}
+        if (limits := self._start.limits_file(self.site)) is not None:
             files["limits"] = limits
         stamps, was_running = {name: _stamp(file) for name, file in files.items()}, True
         while not self._over.wait(POLL_SECONDS):
@@ -150,7 +150,7 @@ class PartyProcess:
     def _note(self, ledger: Ledger) -> None:
         """Also on a full disk a party goes on and ends cleanly: an older note is still true."""
         try:
-            note_last_line(self.kit, ledger)
+            note_last_line(self.site, ledger)
         except HedgerowError as error:
             log.warning("%s", error)
 
@@ -160,45 +160,45 @@ class PartyProcess:
         self._board.event(event)
 
     def _record_limits(self, ledger: Ledger) -> None:
-        if record_limits(self.kit, ledger, self._in_force):
+        if record_limits(self.site, ledger, self._in_force):
             self._board.say(
                 "the limits are not those of the last start; the ledger says when they changed.",
                 "yellow",
             )
 
     def _identify(self) -> Identity:
-        first = not (self.kit.folder / "signing-key.pem").exists()
-        identity = self.kit.identity()
-        card = self.kit.path / f"{self.kit.name}.key.toml"
+        first = not (self.site.folder / "signing-key.pem").exists()
+        identity = self.site.identity()
+        card = self.site.path / f"{self.site.name}.key.toml"
         if first or not card.exists():
-            card = self.kit.write_card()
+            card = self.site.write_card()
         made = "made now" if first else "its key card"
         self._board.say(
-            f"party {self.kit.name}, fingerprint {fingerprint(identity.public)} ({made}: {card})"
+            f"party {self.site.name}, fingerprint {fingerprint(identity.public)} ({made}: {card})"
         )
-        if self._start.limits_file(self.kit) is None:
+        if self._start.limits_file(self.site) is None:
             self._board.say(
                 "no limits file: the default limits hold. `hedgerow party limits "
-                f"{self.kit.path} --write` writes them to a file that you can change."
+                f"{self.site.path} --write` writes them to a file that you can change."
             )
         return identity
 
     def _await_roster(self) -> Roster | None:
         """The pinned roster; None if the process was stopped before there was one."""
-        file = self.kit.folder / "roster.toml"
+        file = self.site.folder / "roster.toml"
         if not file.exists():
             if not self._wait:
-                self.kit.roster()  # raises, and says what to do
+                self.site.roster()  # raises, and says what to do
             self._state = "waiting for a roster"
             self._board.say(
-                f"no roster is pinned yet. Send {self.kit.path / (self.kit.name + '.key.toml')} to "
-                "the other houses, compare fingerprints by telephone, then run `hedgerow "
-                f"federation pin {self.kit.path}` with their key cards or with the roster that "
+                f"no roster is pinned yet. Send {self.site.path / (self.site.name + '.key.toml')} "
+                "to the other sites, compare fingerprints by telephone, then run `hedgerow "
+                f"federation pin {self.site.path}` with their key cards or with the roster that "
                 "you were sent. Waiting for it; Ctrl-C ends."
             )
         while not self._over.is_set():
             if file.exists():
-                return self.kit.roster()
+                return self.site.roster()
             self._over.wait(POLL_SECONDS)
         return None
 

@@ -1,10 +1,10 @@
-"""From key cards to a roster that every house pins: who is in, who is trusted, the least sum."""
+"""From key cards to a roster that every site pins: who is in, who is trusted, the least sum."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hedgerow.engines.site import COORDINATOR, Card, Kit
+from hedgerow.engines.site import COORDINATOR, Card, Site
 from hedgerow.errors import SettingsError
 from hedgerow.packing import digest
 from hedgerow.party.limits import least_parties
@@ -12,19 +12,19 @@ from hedgerow.protocol.identity import Roster, fingerprint
 
 
 def collect(
-    kit: Kit, cards: Sequence[Card], trust: str, colluding: int, minimum: int
+    site: Site, cards: Sequence[Card], trust: str, colluding: int, minimum: int
 ) -> tuple[Roster, tuple[tuple[str, str], ...]]:
-    """A roster of all cards and of this kit's own key; and (name, fingerprint) of everyone in it.
+    """A roster of all cards and of this site's own key; and (name, fingerprint) of everyone in it.
 
     Refuses a roster under which no sum could ever be made.
     """
-    own = Card(kit.federation, kit.name, kit.identity().public)
+    own = Card(site.federation, site.name, site.identity().public)
     found: dict[str, str] = {own.name: own.key}
     for card in cards:
-        if card.federation != kit.federation:
+        if card.federation != site.federation:
             raise SettingsError(
                 f"the key card of {card.name} is for the federation {card.federation!r}, and this "
-                f"kit for {kit.federation!r}. Nothing was pinned."
+                f"site folder for {site.federation!r}. Nothing was pinned."
             )
         if found.setdefault(card.name, card.key) != card.key:
             raise SettingsError(

@@ -1,4 +1,4 @@
-"""The coordinator's list of runs: one small file a run in its kit, rewritten when a state changes.
+"""The coordinator's list of runs: one small file a run at its site, rewritten when a state changes.
 
 It is for people who look; what counts is in the ledgers.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 import tomli_w
 
 from hedgerow import clock
-from hedgerow.engines.site import Kit, write_file
+from hedgerow.engines.site import Site, write_file
 from hedgerow.errors import HedgerowError, Refused
 from hedgerow.privacy.accounting.plan import Plan
 
@@ -36,30 +36,30 @@ class RunRecord:
 
 
 @contextmanager
-def recorded(kit: Kit, plan: Plan) -> Iterator[None]:
+def recorded(site: Site, plan: Plan) -> Iterator[None]:
     """While the block lasts the run counts as running; then as whatever became of it."""
     now = _now()
-    known = _read(_file(kit, plan.run))
+    known = _read(_file(site, plan.run))
     started = known.started if known else now
     asked = plan.privacy
     record = RunRecord(plan.run, plan.method, asked.epsilon, asked.delta, "running", started, now)
-    _write(kit, record)
+    _write(site, record)
     try:
         yield
     except BaseException as error:
         state = "refused" if isinstance(error, Refused) else "stopped"
         reason = str(error) if isinstance(error, HedgerowError) else type(error).__name__
-        _write(kit, replace(record, state=state, changed=_now(), reason=reason))
+        _write(site, replace(record, state=state, changed=_now(), reason=reason))
         raise
-    _write(kit, replace(record, state="finished", changed=_now()))
+    _write(site, replace(record, state="finished", changed=_now()))
 
 
-def list_runs(kit: Kit) -> list[RunRecord]:
+def list_runs(site: Site) -> list[RunRecord]:
     """All runs, the oldest first. A run whose process died is still listed as running, unless
-    nobody uses the engine of this kit."""
-    found = (_read(file) for file in (kit.folder / "runs").glob("*.toml"))
+    nobody uses the engine of this site."""
+    found = (_read(file) for file in (site.folder / "runs").glob("*.toml"))
     records = sorted((r for r in found if r is not None), key=lambda r: (r.started, r.run))
-    if _in_use(kit):
+    if _in_use(site):
         return records
     died = "its process ended without a word; run the same command again to go on"
     return [
@@ -67,22 +67,22 @@ def list_runs(kit: Kit) -> list[RunRecord]:
     ]
 
 
-def _in_use(kit: Kit) -> bool:
+def _in_use(site: Site) -> bool:
     """Whether some process holds the ledger, as every run does."""
     from hedgerow.errors import LedgerError
     from hedgerow.privacy.ledger.ledger import Ledger
 
-    if not kit.ledger_path.exists():
+    if not site.ledger_path.exists():
         return False
     try:
-        Ledger.open(kit.ledger_path).close()
+        Ledger.open(site.ledger_path).close()
     except LedgerError:
         return True
     return False
 
 
-def _file(kit: Kit, run: str) -> Path:
-    return kit.folder / "runs" / f"{run}.toml"
+def _file(site: Site, run: str) -> Path:
+    return site.folder / "runs" / f"{run}.toml"
 
 
 def _read(file: Path) -> RunRecord | None:
@@ -91,8 +91,8 @@ def _read(file: Path) -> RunRecord | None:
     return None
 
 
-def _write(kit: Kit, record: RunRecord) -> None:
-    file = _file(kit, record.run)
+def _write(site: Site, record: RunRecord) -> None:
+    file = _file(site, record.run)
     file.parent.mkdir(mode=0o700, exist_ok=True)
     write_file(file, tomli_w.dumps(asdict(record)), 0o600)
 

@@ -1,4 +1,4 @@
-"""What a party is started with, remembered in its kit: table, schema, and where its limits are."""
+"""What a party is started with, remembered at its site: table, schema, and where its limits are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of, share_of
 from hedgerow.deployment.approvals import write_private
 from hedgerow.deployment.limits_file import InForce, default_limits_text, in_force, read_text
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.privacy.ledger.ledger import Ledger
 
@@ -34,8 +34,8 @@ class Start:
     limits_hash: str = ""
 
     @classmethod
-    def remembered(cls, kit: Kit) -> Start:
-        file = kit.folder / FILE
+    def remembered(cls, site: Site) -> Start:
+        file = site.folder / FILE
         if not file.exists():
             return cls()
         try:
@@ -66,27 +66,27 @@ class Start:
             changes["some_columns"] = bool(some_columns or id_column)
         return replace(self, **changes)  # type: ignore[arg-type]
 
-    def remember(self, kit: Kit, used: InForce) -> None:
+    def remember(self, site: Site, used: InForce) -> None:
         paths = {key: str(getattr(self, key) or "") for key in ("data", "schema", "limits")}
         own = {"id": self.id_column, "some": self.some_columns}
         values = {"format": 1, **paths, **own, "source": used.source, "limits_hash": used.hash}
-        write_private(kit.folder / FILE, tomli_w.dumps(values))
+        write_private(site.folder / FILE, tomli_w.dumps(values))
 
-    def limits_file(self, kit: Kit) -> Path | None:
-        """The limits file that was named, else the kit's own; None if there is neither."""
-        own = kit.folder / "limits.toml"
+    def limits_file(self, site: Site) -> Path | None:
+        """The limits file that was named, else the site's own; None if there is neither."""
+        own = site.folder / "limits.toml"
         return self.limits or (own if own.exists() else None)
 
-    def in_force(self, kit: Kit) -> InForce:
+    def in_force(self, site: Site) -> InForce:
         """What the party allows: by its file, or the default limits if it never had one."""
-        file = self.limits_file(kit)
+        file = self.limits_file(site)
         if file is None:
             text, place, source = default_limits_text(), "the default limits", "default"
         else:
             text, place = read_text(file), str(file)
             source = "named" if self.limits else "kit"
-        found = in_force(text, kit.name, place, source)
-        check_fallback(kit, self.source, self.limits_hash, found)
+        found = in_force(text, site.name, place, source)
+        check_fallback(site, self.source, self.limits_hash, found)
         return found
 
     def read_table(self) -> tuple[Schema, Rows]:
@@ -95,7 +95,7 @@ class Start:
             missing = "--data" if self.data is None else "--schema"
             raise SettingsError(
                 f"{missing} is not known yet: give it once, and `hedgerow party start` remembers "
-                f"it in the kit. {_SPENT}"
+                f"it in the site folder. {_SPENT}"
             )
         schema = Schema.read(self.schema)
         if self.some_columns:
@@ -103,39 +103,39 @@ class Start:
         return schema, rows_of(self.data, schema)
 
 
-def check_fallback(kit: Kit, source: str, text_hash: str, now: InForce) -> None:
+def check_fallback(site: Site, source: str, text_hash: str, now: InForce) -> None:
     """Limits that were used do not make way for weaker ones because a file is missing."""
     if SOURCES.index(now.source) >= SOURCES.index(source) or now.hash == text_hash:
         return
-    instead = "the default limits" if now.source == "default" else "the kit's own limits.toml"
+    instead = "the default limits" if now.source == "default" else "the site's own limits.toml"
     if source == "named":
-        missing = f"with a limits file (--limits), and {kit.folder / FILE} does not name it now"
+        missing = f"with a limits file (--limits), and {site.folder / FILE} does not name it now"
         advice = "Name it again with --limits FILE."
     else:
-        missing = f"with the limits file {kit.folder / 'limits.toml'}, and it is missing"
+        missing = f"with the limits file {site.folder / 'limits.toml'}, and it is missing"
         advice = (
             "Put the file back, name another with --limits FILE, or decide for the default limits "
-            f"with `hedgerow party limits {kit.path} --write`."
+            f"with `hedgerow party limits {site.path} --write`."
         )
     raise SettingsError(
         f"this party was started before {missing}; {instead} would hold instead. {_SPENT} {advice}"
     )
 
 
-def check_limits(kit: Kit, ledger: Ledger, now: InForce) -> None:
+def check_limits(site: Site, ledger: Ledger, now: InForce) -> None:
     """The same by what the ledger remembers."""
-    for line in ledger.lines(kit.name, "limits")[-1:]:
-        check_fallback(kit, str(line.values["source"]), str(line.values["hash"]), now)
+    for line in ledger.lines(site.name, "limits")[-1:]:
+        check_fallback(site, str(line.values["source"]), str(line.values["hash"]), now)
 
 
-def record_limits(kit: Kit, ledger: Ledger, now: InForce) -> bool:
+def record_limits(site: Site, ledger: Ledger, now: InForce) -> bool:
     """A line with the hash of the limits if they are not those of the last; whether they changed.
 
     The first limits of a ledger are recorded too, and are no change.
     """
     values = {"hash": now.hash, "source": now.source}
-    last = [line.values for line in ledger.lines(kit.name, "limits")[-1:]]
+    last = [line.values for line in ledger.lines(site.name, "limits")[-1:]]
     if last == [values]:
         return False
-    ledger.append(kit.name, "limits", values=values)
+    ledger.append(site.name, "limits", values=values)
     return bool(last) and last[0]["hash"] != now.hash

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hedgerow.deployment.approvals import PlanFolder, plan_in_words
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Unreachable, call
 from hedgerow.errors import HedgerowError, PlanError
 from hedgerow.party.limits import Limits
@@ -38,7 +38,7 @@ _WHAT = {
 class Desk:
     """Answers the operator from a ledger that this process holds."""
 
-    kit: Kit
+    site: Site
     ledger: Ledger
     limits: Limits
     state: Callable[[], str] = lambda: "not running"
@@ -56,40 +56,40 @@ class Desk:
         if question == "status":
             return self.status()
         if question == "log":
-            return log_of(self.ledger, self.kit.name)
+            return log_of(self.ledger, self.site.name)
         if question == "pending":
-            return pending(self.kit, self.limits)
+            return pending(self.site, self.limits)
         raise ValueError(question)
 
     def status(self) -> dict[str, Any]:
-        name, ledger, state = self.kit.name, self.ledger, self.state()
+        name, ledger, state = self.site.name, self.ledger, self.state()
         refused = Counter(str(line.values["word"]) for line in ledger.lines(name, "refuse"))
         for line in ledger.lines(name, "unlisted"):  # at 1, 10, 100, ...: the last one counts all
             count = int(line.values["count"])
             refused[str(line.values["word"])] += count - count // 10
         return {
             "name": name,
-            "federation": self.kit.federation,
+            "federation": self.site.federation,
             "running": state != "not running",
             "state": state,
-            **_identities(self.kit),
+            **_identities(self.site),
             "runs": [_run(line, ledger) for line in ledger.lines(name, "reserve")],
             "limits": limits_used(ledger, name, self.limits),
             "refused": dict(sorted(refused.items())),
-            "pending": [plan.run for plan in PlanFolder.of(self.kit).pending()],
+            "pending": [plan.run for plan in PlanFolder.of(self.site).pending()],
         }
 
 
-def ask_desk(kit: Kit, question: str, limits: Limits) -> Any:
+def ask_desk(site: Site, question: str, limits: Limits) -> Any:
     """Ask the party's process; if none runs, read the ledger file with these limits."""
     try:
-        reply = call(kit.desk_socket, json.dumps({"question": question}).encode(), TIMEOUT_SECONDS)
+        reply = call(site.desk_socket, json.dumps({"question": question}).encode(), TIMEOUT_SECONDS)
         found = json.loads(reply)
     except Unreachable:
-        if kit.ledger_path.exists():
-            with Ledger.open(kit.ledger_path, create=False) as ledger:
-                return Desk(kit, ledger, limits).answer(question)
-        return Desk(kit, Ledger.in_memory(), limits).answer(question)  # never started: all empty
+        if site.ledger_path.exists():
+            with Ledger.open(site.ledger_path, create=False) as ledger:
+                return Desk(site, ledger, limits).answer(question)
+        return Desk(site, Ledger.in_memory(), limits).answer(question)  # never started: all empty
     if isinstance(found, dict) and "error" in found:
         raise HedgerowError(f"the party's process answered: {found['error']}. Nothing was spent.")
     return found
@@ -120,11 +120,11 @@ def log_of(ledger: Ledger, name: str) -> list[dict[str, Any]]:
     return [_entry(line) for line in sorted(lines, key=lambda line: line.seq)]
 
 
-def pending(kit: Kit, limits: Limits) -> list[dict[str, Any]]:
+def pending(site: Site, limits: Limits) -> list[dict[str, Any]]:
     """Plans that wait for a person, in words."""
     return [
         {"run": plan.run, "hash": plan.hash, "words": plan_in_words(plan, own_delta(limits))}
-        for plan in PlanFolder.of(kit).pending()
+        for plan in PlanFolder.of(site).pending()
     ]
 
 
@@ -178,14 +178,14 @@ def _entry(line: Line) -> dict[str, Any]:
     return entry
 
 
-def _identities(kit: Kit) -> dict[str, Any]:
-    has_key = (kit.folder / "signing-key.pem").exists()
+def _identities(site: Site) -> dict[str, Any]:
+    has_key = (site.folder / "signing-key.pem").exists()
     found: dict[str, Any] = {
-        "fingerprint": fingerprint(kit.identity().public) if has_key else None,
-        "pinned": (kit.folder / "roster.toml").exists(),
+        "fingerprint": fingerprint(site.identity().public) if has_key else None,
+        "pinned": (site.folder / "roster.toml").exists(),
     }
     if found["pinned"]:
-        roster = kit.roster()
+        roster = site.roster()
         found["coordinator"] = fingerprint(roster.coordinator)
         found["parties"] = {name: fingerprint(key) for name, key in roster.parties}
         found["trust"] = roster.trust

@@ -1,4 +1,4 @@
-"""What a house keeps of conversations with others: its parts of models, and predictions."""
+"""What a site keeps of conversations with others: its parts of models, and predictions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from hedgerow.deployment.approvals import write_private
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 from hedgerow.errors import FormatError
 
 _NAME = re.compile(r"[a-z0-9-]{1,80}")
@@ -19,8 +19,8 @@ class FolderShelf:
         self._folder = folder
 
     @classmethod
-    def of(cls, kit: Kit) -> FolderShelf:
-        return cls(kit.folder / "shelf")
+    def of(cls, site: Site) -> FolderShelf:
+        return cls(site.folder / "shelf")
 
     def put(self, name: str, data: bytes) -> None:
         write_private(self._file(name), data)

@@ -19,7 +19,7 @@ import numpy as np
 from hedgerow import clock
 from hedgerow.data.schema import Schema
 from hedgerow.deployment.roster import collect
-from hedgerow.engines.site import COORDINATOR, Kit, read_card
+from hedgerow.engines.site import COORDINATOR, Site, read_card
 from hedgerow.engines.sockets import Unreachable, call
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.privacy.ledger.ledger import Ledger
@@ -30,7 +30,7 @@ _STATUS = b'{"question": "status"}'
 
 
 class Trial:
-    """Provisions, starts every house as processes of its own, trains once, and stops them."""
+    """Provisions, starts every site as processes of its own, trains once, and stops them."""
 
     def __init__(
         self,
@@ -70,20 +70,20 @@ class Trial:
 
     def _run(self, folder: Path, stack: ExitStack, tell: Callable[[str], None]) -> dict[str, Any]:
         seconds: dict[str, float] = {}
-        with _timed(seconds, "check tables and make kits"):
+        with _timed(seconds, "check tables and make site folders"):
             tables = self._tables(folder)
-            houses = Houses.make(folder, tables, self._schema)
-            for kit in houses.kits.values():  # one account holds every key: say so
-                Kit.create(kit.path, kit.federation, kit.name, kit.address, trial=True)
-        tell(f"Kits of {len(tables)} parties and a coordinator in {folder / 'kits'}.")
-        with _timed(seconds, "start every house"):
-            stack.enter_context(houses)
-        tell("All houses run as processes of their own, over mutual TLS.")
+            sites = Sites.make(folder, tables, self._schema)
+            for site in sites.by_name.values():  # one account holds every key: say so
+                Site.create(site.path, site.federation, site.name, site.address, trial=True)
+        tell(f"Site folders of {len(tables)} parties and a coordinator in {folder / 'sites'}.")
+        with _timed(seconds, "start every site"):
+            stack.enter_context(sites)
+        tell("All sites run as processes of their own, over mutual TLS.")
         with _timed(seconds, "train"):
-            facts = self._train(houses.kits["coordinator"], folder)
-        with _timed(seconds, "stop every house"):
-            houses.stop()
-        facts["ledgers"] = {name: verified(kit) for name, kit in houses.kits.items()}
+            facts = self._train(sites.by_name["coordinator"], folder)
+        with _timed(seconds, "stop every site"):
+            sites.stop()
+        facts["ledgers"] = {name: verified(site) for name, site in sites.by_name.items()}
         return {**facts, "seconds": {k: round(v, 2) for k, v in seconds.items()}}
 
     def _tables(self, folder: Path) -> dict[str, Path]:
@@ -105,9 +105,9 @@ class Trial:
             rows_of(file, schema)
         return tables
 
-    def _train(self, kit: Kit, folder: Path) -> dict[str, Any]:
+    def _train(self, site: Site, folder: Path) -> dict[str, Any]:
         command = [
-            *("train", "--engine", "nvflare", "--kit", str(kit.path), "--json"),
+            *("train", "--engine", "nvflare", "--site", str(site.path), "--json"),
             *("--schema", str(self._schema), "--out", str(self._out)),
             *("--epsilon", str(self._epsilon), "--delta", str(self._delta)),
             *(("--method", self._method) if self._method else ()),
@@ -116,7 +116,7 @@ class Trial:
         if done.returncode:
             raise HedgerowError(
                 f"training ended with code {done.returncode}; what it said stands above. "
-                f"Logs of the houses are in {folder}"
+                f"Logs of the sites are in {folder}"
             )
         facts: dict[str, Any] = json.loads(done.stdout)
         from hedgerow.model.ensemble import Ensemble
@@ -149,29 +149,29 @@ def free_port() -> int:
 
 
 def pin_everywhere(
-    kits: dict[str, Kit], trust: str = "parties", colluding: int = 1, minimum: int = 3
+    sites: dict[str, Site], trust: str = "parties", colluding: int = 1, minimum: int = 3
 ) -> None:
-    """What people do by telephone: cards exchanged, one roster, pinned in every house."""
-    cards = [read_card(kit.write_card()) for kit in kits.values()]
-    minimum = min(minimum, len(kits) - 1)  # a trial of two parties is allowed, and says so
-    roster, _ = collect(kits["coordinator"], cards, trust, colluding, minimum)
-    for kit in kits.values():
-        kit.pin(roster)
+    """What people do by telephone: cards exchanged, one roster, pinned at every site."""
+    cards = [read_card(site.write_card()) for site in sites.values()]
+    minimum = min(minimum, len(sites) - 1)  # a trial of two parties is allowed, and says so
+    roster, _ = collect(sites["coordinator"], cards, trust, colluding, minimum)
+    for site in sites.values():
+        site.pin(roster)
 
 
-class Houses:
-    """A coordinator and parties as processes of this machine, each from its own kit."""
+class Sites:
+    """A coordinator and parties as processes of this machine, each from its own site folder."""
 
     def __init__(
         self,
-        kits: dict[str, Kit],
+        sites: dict[str, Site],
         tables: dict[str, Path],
         schema: Path,
         logs: Path,
         limits: Path | None = None,
         further: Sequence[str] = (),
     ) -> None:
-        self.kits = kits
+        self.by_name = sites
         self._limits = ["--limits", str(limits.resolve())] if limits else []
         self._further = tuple(further)  # words for `party start`
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -187,17 +187,17 @@ class Houses:
         minimum: int = 3,
         limits: Path | None = None,
         further: Sequence[str] = (),
-    ) -> Houses:
-        """Provision kits in `folder` and pin one roster everywhere; nothing is started yet."""
+    ) -> Sites:
+        """Provision sites in `folder` and pin one roster everywhere; nothing is started yet."""
         from hedgerow.engines.nvflare.provision import new_federation
 
-        made = new_federation(folder / "kits", "trial", "localhost", free_port(), sorted(tables))
-        kits = {name: Kit.open(path) for name, path in made.items()}
-        pin_everywhere(kits, trust, minimum=minimum)
-        return cls(kits, tables, schema.resolve(), folder, limits, further)
+        made = new_federation(folder / "sites", "trial", "localhost", free_port(), sorted(tables))
+        sites = {name: Site.open(path) for name, path in made.items()}
+        pin_everywhere(sites, trust, minimum=minimum)
+        return cls(sites, tables, schema.resolve(), folder, limits, further)
 
-    def __enter__(self) -> Houses:
-        for name in self.kits:
+    def __enter__(self) -> Sites:
+        for name in self.by_name:
             self.start(name)
         for name in self._tables:
             self.wait_for(name)
@@ -207,10 +207,10 @@ class Houses:
         self.stop()
 
     def start(self, name: str) -> None:
-        """Start one house, again if it has ended; its words go to a log of its own."""
+        """Start one site, again if it has ended; its words go to a log of its own."""
         if (before := self.processes.get(name)) is not None:
             before.wait(20)
-        path = str(self.kits[name].path)
+        path = str(self.by_name[name].path)
         if name == COORDINATOR:
             arguments = ["coordinator", "start", path]
         else:
@@ -224,7 +224,7 @@ class Houses:
         deadline = clock.monotonic() + _READY_SECONDS
         while clock.monotonic() < deadline and self.processes[name].poll() is None:
             try:
-                found = json.loads(call(self.kits[name].desk_socket, _STATUS, 5.0))
+                found = json.loads(call(self.by_name[name].desk_socket, _STATUS, 5.0))
                 if found.get("state") == "running":
                     return
             except Unreachable:
@@ -233,7 +233,7 @@ class Houses:
         raise HedgerowError(f"{name} did not start; what it said is in {self._logs}/{name}.log")
 
     def stop(self) -> None:
-        """End every house as its operator would, all at once."""
+        """End every site as its operator would, all at once."""
         running = [p for p in self.processes.values() if p.poll() is None]
         for process in running:
             process.send_signal(signal.SIGTERM)
@@ -245,11 +245,11 @@ class Houses:
                 process.wait()
 
 
-def verified(kit: Kit) -> dict[str, Any]:
-    """A house's ledger, walked and added up again."""
-    with Ledger.open(kit.ledger_path, create=False) as ledger:
-        (found,) = [o for o in verify(ledger) if o.owner == kit.name]
-        reserved = ledger.lines(kit.name, "reserve")
+def verified(site: Site) -> dict[str, Any]:
+    """A site's ledger, walked and added up again."""
+    with Ledger.open(site.ledger_path, create=False) as ledger:
+        (found,) = [o for o in verify(ledger) if o.owner == site.name]
+        reserved = ledger.lines(site.name, "reserve")
     delta = float(reserved[-1].values["delta"]) if reserved else 1e-6
     epsilon = found.spending.epsilon(delta)
     return {"charges": found.charges, "answers": found.answers, "epsilon": epsilon}

@@ -1,7 +1,7 @@
-"""A kit: the folder that one house of a federation runs from, and what hedgerow keeps in it.
+"""A site: the folder that one machine of a federation runs from, and what hedgerow keeps in it.
 
 `startup/` and the rest of `local/` belong to the engine. `local/hedgerow/` is ours: signing key,
-pinned roster, ledger, sockets. It is never copied by the engine and never leaves the house.
+pinned roster, ledger, sockets. It is never copied by the engine and never leaves the site.
 """
 
 from __future__ import annotations
@@ -31,51 +31,51 @@ _CARD = "hedgerow key card 1"
 
 
 @dataclass(frozen=True)
-class Kit:
-    """One house's folder. Read it with `Kit.open(path)`; provisioning writes it with `create`."""
+class Site:
+    """One site, by its folder: `Site.open(path)` reads it, provisioning writes it with `create`."""
 
     path: Path
     federation: str
     name: str  # of the party, or "coordinator"
     address: str  # host:port of the coordinator, that every party dials
-    trial: bool = False  # made with all other houses by one account, to try it out
+    trial: bool = False  # made with all other sites by one account, to try it out
 
     @classmethod
-    def open(cls, path: Path, role: str = "") -> Kit:
-        """Read a kit; `role` ("coordinator" or "party") refuses the other kind."""
+    def open(cls, path: Path, role: str = "") -> Site:
+        """Read a site folder; `role` ("coordinator" or "party") refuses the other kind."""
         file = path / "local" / "hedgerow" / "kit.toml"
         if not file.is_file():
             raise SettingsError(
-                f"{path} is no kit: it has no local/hedgerow/kit.toml. Give the folder that was "
-                "unpacked from the archive of `hedgerow federation new`."
+                f"{path} is no site folder: it has no local/hedgerow/kit.toml. Give the folder "
+                "that was unpacked from the archive of `hedgerow federation new`."
             )
-        values = _read_toml(file, "kit")
+        values = _read_toml(file, "site folder")
         try:
             federation, name, address = (str(values[k]) for k in ("federation", "name", "address"))
-            kit = cls(path.resolve(), federation, name, address, values.get("trial") is True)
+            site = cls(path.resolve(), federation, name, address, values.get("trial") is True)
         except KeyError as error:
             raise FormatError(f"{file} lacks {error}") from error
-        if role and role != kit.role:
+        if role and role != site.role:
             raise SettingsError(
-                f"{path} is the kit of {kit.name}, and this command needs a {role}'s kit"
+                f"{path} is the site folder of {site.name}, and this command needs a {role}'s"
             )
-        kit.close_to_others()
-        return kit
+        site.close_to_others()
+        return site
 
     @classmethod
     def create(
         cls, path: Path, federation: str, name: str, address: str, trial: bool = False
-    ) -> Kit:
-        """Write what hedgerow needs into a kit that the engine has provisioned."""
+    ) -> Site:
+        """Write what hedgerow needs into a site folder that the engine has provisioned."""
         if name != COORDINATOR:
             check_names([name])
-        kit = cls(path.resolve(), federation, name, address, trial)
-        kit.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        site = cls(path.resolve(), federation, name, address, trial)
+        site.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         values = {"format": FORMAT, "federation": federation, "name": name, "address": address}
         if trial:
             values["trial"] = True
-        write_file(kit.folder / "kit.toml", tomli_w.dumps(values), 0o600)
-        return kit
+        write_file(site.folder / "kit.toml", tomli_w.dumps(values), 0o600)
+        return site
 
     def close_to_others(self) -> None:
         """Take away what other accounts may do here: many programs unpack archives open to all."""
@@ -91,7 +91,7 @@ class Kit:
             if found.st_uid != os.geteuid():
                 raise SettingsError(
                     f"{path} belongs to another account, which could read and change it. Nothing "
-                    "was started. Unpack the kit as the account that runs it."
+                    "was started. Unpack the site folder as the account that runs it."
                 )
             if found.st_mode & 0o077 and not path.is_symlink():
                 with suppress(FileNotFoundError):
@@ -125,7 +125,7 @@ class Kit:
         return self.folder / "carrier.sock"
 
     def identity(self) -> Identity:
-        """This house's signing key, made at the first call; it never leaves the folder."""
+        """This site's signing key, made at the first call; it never leaves the folder."""
         file = self.folder / "signing-key.pem"
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not file.exists():
@@ -151,7 +151,7 @@ class Kit:
         return file
 
     def pin(self, roster: Roster) -> None:
-        """Store the roster that this house accepts; its own key must be the one in it."""
+        """Store the roster that this site accepts; its own key must be the one in it."""
         public = self.identity().public
         pinned = roster.coordinator if self.role == "coordinator" else roster.keys.get(self.name)
         if pinned != public:
@@ -173,7 +173,7 @@ class Kit:
 
 @dataclass(frozen=True)
 class Card:
-    """The public half of a house's signing key, as it was handed over."""
+    """The public half of a site's signing key, as it was handed over."""
 
     federation: str
     name: str
@@ -220,7 +220,7 @@ def read_roster(file: Path, federation: str = "") -> Roster:
     try:
         if federation and values["federation"] != federation:
             raise SettingsError(
-                f"{file} is the roster of {values['federation']!r}, and this kit is of "
+                f"{file} is the roster of {values['federation']!r}, and this site is of "
                 f"{federation!r}"
             )
         return Roster(

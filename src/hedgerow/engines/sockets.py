@@ -1,4 +1,4 @@
-"""Messages between processes of one house, through a socket file that only its owner may open.
+"""Messages between processes of one site, through a socket file that only its owner may open.
 
 A message is an eight-byte length and that many bytes; one request and one reply a connection. The
 engine's processes carry bytes through such sockets and never see rows.

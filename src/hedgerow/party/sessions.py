@@ -165,7 +165,7 @@ class Talks:
         program, talk.program = talk.program, None  # one that fails half-way is not asked again
         try:
             taken = program.step(letters)
-        except HedgerowError as error:  # the others get a word; the reason stays in this house
+        except HedgerowError as error:  # the others get a word; the reason stays at this site
             reason = " ".join(str(error).split())[:LONGEST_REASON]
             log.warning("party %s ends run %s: %s", self._name, talk.agreement.run, reason)
             raise

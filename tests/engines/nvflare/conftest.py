@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from hedgerow.engines.nvflare.engine import NvflareEngine
-from tests.engines.nvflare.houses import Houses
+from tests.engines.nvflare.sites import Sites
 
 
 @pytest.fixture(scope="session")
-def houses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
-    made = Houses(tmp_path_factory.mktemp("houses") / "with a space" / "trial")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+    made = Sites(tmp_path_factory.mktemp("sites") / "with a space" / "trial")
     try:
         made.start()
         yield made
@@ -22,8 +22,8 @@ def houses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
 
 
 @pytest.fixture(scope="session")
-def engine(houses: Houses) -> Iterator[NvflareEngine]:
-    with houses.engine() as made:
+def engine(sites: Sites) -> Iterator[NvflareEngine]:
+    with sites.engine() as made:
         yield made
 
 

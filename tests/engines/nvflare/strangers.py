@@ -1,7 +1,7 @@
 """Hostile programs on NVFlare's network, each run as a process of its own; see `test_strangers`.
 
     local PORT         another account of a party's machine, without a certificate
-    neighbour PORT KIT another party on that machine, with its certificate
+    neighbour PORT SITE another party on that machine, with its certificate
     party ROOM         another party, through an honest coordinator
     coordinator ROOM   the coordinator's own NVFlare process, changed by whoever runs it
 
@@ -60,10 +60,10 @@ def await_peer(cell: Any, name: str) -> None:
         time.sleep(0.1)
 
 
-def local(orders: dict[str, Any], port: str, kit: str = "") -> None:
+def local(orders: dict[str, Any], port: str, site: str = "") -> None:
     fobs_initialize()
-    if kit:
-        startup = Path(kit) / "startup"
+    if site:
+        startup = Path(site) / "startup"
         credentials = {
             "ca_cert": str(startup / "rootCA.pem"),
             "client_cert": str(startup / "client.crt"),

@@ -23,9 +23,9 @@ from hedgerow.engines.nvflare.hardening import ADMIN, JOB_FILES
 from hedgerow.engines.nvflare.launcher import JobDeployer, is_our_job
 from hedgerow.engines.nvflare.provision import new_federation
 from hedgerow.engines.nvflare.tether import start_tethered
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 from hedgerow.errors import HedgerowError, SettingsError
-from tests.engines.nvflare.houses import free_port
+from tests.engines.nvflare.sites import free_port
 
 JOB = "0f6c7e0a-3c5b-4c0e-9f0b-1d2e3f405162"
 CONSOLE = f"_admin_{JOB}"
@@ -167,14 +167,14 @@ def test_jobs_have_no_other_names(tmp_path: Path) -> None:
     assert "not the name of a job" in found["local"].stderr
 
 
-def test_nvflare_reads_nothing_else_of_a_kit(folder: Path) -> None:
-    kit = Kit.open(new_federation(folder, "trial", "localhost", free_port(), ["p0"])["p0"])
-    (kit.path / "local" / "custom").mkdir()
-    (kit.path / "local" / "log_config.json").write_text("{}")
-    (kit.path / "startup" / "fed_client.json").write_text("{}")
-    (kit.path / "engine").mkdir()
-    (kit.path / "engine" / "left.py").write_text("")
-    made = room.make_room(kit)
+def test_nvflare_reads_nothing_else_of_a_site(folder: Path) -> None:
+    site = Site.open(new_federation(folder, "trial", "localhost", free_port(), ["p0"])["p0"])
+    (site.path / "local" / "custom").mkdir()
+    (site.path / "local" / "log_config.json").write_text("{}")
+    (site.path / "startup" / "fed_client.json").write_text("{}")
+    (site.path / "engine").mkdir()
+    (site.path / "engine" / "left.py").write_text("")
+    made = room.make_room(site)
     names = {str(path.relative_to(made)) for path in made.rglob("*") if path.is_file()}
     certificates = {f"startup/{name}" for name in ("rootCA.pem", "client.crt", "client.key")}
     settings = {"resources", "authorization", "comm_config", "log_config"}
@@ -212,7 +212,7 @@ def test_behind_the_fence_other_files_are_closed(tmp_path: Path) -> None:
     assert (inside / "answer").read_text() == "1 closed 2"
 
 
-def test_an_unpacked_kit_is_closed_to_others(folder: Path, tmp_path: Path) -> None:
+def test_an_unpacked_site_is_closed_to_others(folder: Path, tmp_path: Path) -> None:
     new_federation(folder, "trial", "localhost", free_port(), ["p0"])
     before = os.umask(0o022)
     try:
@@ -220,13 +220,13 @@ def test_an_unpacked_kit_is_closed_to_others(folder: Path, tmp_path: Path) -> No
             packed.extractall(tmp_path / "at")
     finally:
         os.umask(before)
-    kit = Kit.open(tmp_path / "at" / "p0")
-    kept = [kit.path, kit.folder, kit.path / "startup", kit.path / "startup" / "client.key"]
+    site = Site.open(tmp_path / "at" / "p0")
+    kept = [site.path, site.folder, site.path / "startup", site.path / "startup" / "client.key"]
     assert [path for path in kept if path.stat().st_mode & 0o077] == []
 
 
-def test_a_kit_of_somebody_else_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_site_of_somebody_else_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = new_federation(folder, "trial", "localhost", free_port(), ["p0"])["p0"]
     monkeypatch.setattr(os, "geteuid", lambda: made.stat().st_uid + 1)
     with pytest.raises(SettingsError, match="belongs to another account"):
-        Kit.open(made)
+        Site.open(made)

@@ -28,7 +28,7 @@ from hedgerow.queries import LabelSums, size_of
 from hedgerow.queries.noise import noise_for
 from hedgerow.testing import check_federation, noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table
-from tests.engines.nvflare.houses import NAMES, Handler, Houses, echo, is_alive
+from tests.engines.nvflare.sites import NAMES, Handler, Sites, echo, is_alive
 from tests.slow import slow
 
 ROWS = mixed_rows(mixed_table(60, seed=1))
@@ -60,16 +60,16 @@ class Slow:
 
 
 def federation_of(
-    houses: Houses, engine: NvflareEngine, parts: Sequence[Rows], trust: str
+    sites: Sites, engine: NvflareEngine, parts: Sequence[Rows], trust: str
 ) -> Federation:
-    """Parties in the first houses, with new keys and ledgers and without noise."""
+    """Parties at the first sites, with new keys and ledgers and without noise."""
     coordinator = Identity()
     parties = {name: Party(name, part, MIXED) for name, part in zip(NAMES, parts, strict=False)}
     keys = tuple((name, party.identity.public) for name, party in parties.items())
     roster = Roster(keys, coordinator.public, 1, 3, trust)
     for name, party in parties.items():
         party.pin(roster)
-        houses.handlers[name] = without_noise(party)
+        sites.handlers[name] = without_noise(party)
     return Federation(engine, MIXED, roster, coordinator)
 
 
@@ -81,65 +81,63 @@ def without_noise(party: Party) -> Handler:
     return handle
 
 
-def test_every_engine_gives_the_same_exact_sum(houses: Houses, engine: NvflareEngine) -> None:
-    with houses.answering(echo):
-        check_federation(lambda p, trust: federation_of(houses, engine, p, trust), MIXED, ROWS)
+def test_every_engine_gives_the_same_exact_sum(sites: Sites, engine: NvflareEngine) -> None:
+    with sites.answering(echo):
+        check_federation(lambda p, trust: federation_of(sites, engine, p, trust), MIXED, ROWS)
 
 
 def test_one_party_three_here_and_three_behind_nvflare_give_one_model(
-    houses: Houses, engine: NvflareEngine
+    sites: Sites, engine: NvflareEngine
 ) -> None:
     parts = [ROWS.take(np.arange(i, ROWS.n_rows, 3)) for i in range(3)]
     models = []
     for made, trust in (
         (lambda: local_federation({"p0": ROWS}, MIXED, trust="coordinator"), "coordinator"),
         (lambda: local_federation(dict(zip(NAMES, parts, strict=False)), MIXED), "parties"),
-        (lambda: federation_of(houses, engine, parts, "parties"), "parties"),
+        (lambda: federation_of(sites, engine, parts, "parties"), "parties"),
     ):
         privacy = Privacy(1.0, 1e-5, trust, spare=1)  # type: ignore[arg-type]
         settings = {"n_trees": 3, "max_depth": 2}
         plan = plan_for(MIXED, privacy, "random-trees", settings, seed=1)
-        with houses.answering(echo), noise_off():
+        with sites.answering(echo), noise_off():
             models.append(grow(Gate(made(), plan, Ledger.in_memory())))
     first = models[0].trees
     assert all(model.trees == first for model in models)
     assert [model.statement.simulated for model in models] == [True, True, False]
 
 
-def masked_sum(houses: Houses, engine: NvflareEngine) -> tuple[Federation, Callable[[], Total]]:
+def masked_sum(sites: Sites, engine: NvflareEngine) -> tuple[Federation, Callable[[], Total]]:
     """Three parties under masks with an open plan, and a sum that can be asked."""
     query = LabelSums(len(MIXED.label.classes))
     privacy = Privacy(1.0, 1e-5, "parties")
     wish = Wish("check", query.kind, 1.0, size_of(query))
     plan = make_plan(MIXED.hash, "check", Settings(), privacy, [wish], seed=0)
     parts = [ROWS.take(np.arange(i, ROWS.n_rows, 3)) for i in range(3)]
-    federation = federation_of(houses, engine, parts, "parties")
+    federation = federation_of(sites, engine, parts, "parties")
     federation.open(plan)
     noise = noise_for(query, plan.slots[0].mu, plan, MIXED)
     return federation, lambda: federation.sum(query, noise, slot=0, attempt=1)
 
 
-def test_ten_megabytes_go_both_ways(houses: Houses, engine: NvflareEngine) -> None:
+def test_ten_megabytes_go_both_ways(sites: Sites, engine: NvflareEngine) -> None:
     message = bytes(range(256)) * 40_000
-    with houses.answering(lambda m: m[::-1]):
+    with sites.answering(lambda m: m[::-1]):
         replies = engine.ask(NAMES[:3], message, 60.0)
     assert all(reply.body == message[::-1] for reply in replies.values())
 
 
-def test_a_party_that_computes_for_long_is_asked_once(
-    houses: Houses, engine: NvflareEngine
-) -> None:
+def test_a_party_that_computes_for_long_is_asked_once(sites: Sites, engine: NvflareEngine) -> None:
     slow = Slow(2 * delivery.WAIT_SECONDS + 0.5)
-    with houses.answering(slow, "p1"):
+    with sites.answering(slow, "p1"):
         replies = engine.ask(NAMES, b"x", 60.0)
     assert {reply.body for reply in replies.values()} == {b"echo x"}
     assert slow.asked == [b"x"]
 
 
-def test_a_late_reply_is_not_lost(houses: Houses, engine: NvflareEngine) -> None:
-    with houses.answering(echo):
-        federation, ask = masked_sum(houses, engine)
-        slow = houses.handlers["p1"] = Slow(4.0, houses.handlers["p1"])
+def test_a_late_reply_is_not_lost(sites: Sites, engine: NvflareEngine) -> None:
+    with sites.answering(echo):
+        federation, ask = masked_sum(sites, engine)
+        slow = sites.handlers["p1"] = Slow(4.0, sites.handlers["p1"])
         federation.timeout_seconds = 2.0
         with pytest.raises(PartiesLost, match="p1"):
             ask()
@@ -150,49 +148,49 @@ def test_a_late_reply_is_not_lost(houses: Houses, engine: NvflareEngine) -> None
 
 
 def test_a_killed_job_process_of_a_party_does_not_cost_the_sum(
-    houses: Houses, engine: NvflareEngine
+    sites: Sites, engine: NvflareEngine
 ) -> None:
     found: list[Total] = []
-    with houses.answering(echo):
-        _, ask = masked_sum(houses, engine)
-        slow = houses.handlers["p2"] = Slow(1.0, houses.handlers["p2"])
+    with sites.answering(echo):
+        _, ask = masked_sum(sites, engine)
+        slow = sites.handlers["p2"] = Slow(1.0, sites.handlers["p2"])
         asking = threading.Thread(target=lambda: found.append(ask()))
         asking.start()
         assert slow.begun.wait(60.0)
-        coordinators = houses.job_process("coordinator")
-        killed = houses.kill_job_process("p2")
+        coordinators = sites.job_process("coordinator")
+        killed = sites.kill_job_process("p2")
         asking.join()
     assert found[0].parties == ("p0", "p1", "p2")
     assert len(slow.answered) == 2
     assert len(set(slow.asked)) == len(set(slow.answered)) == 1
-    assert houses.job_process("p2") != killed
-    assert houses.job_process("coordinator") == coordinators  # the same job, joined again
+    assert sites.job_process("p2") != killed
+    assert sites.job_process("coordinator") == coordinators  # the same job, joined again
 
 
 def test_a_killed_job_process_of_the_coordinator_is_replaced(
-    houses: Houses, engine: NvflareEngine, capfd: pytest.CaptureFixture[str]
+    sites: Sites, engine: NvflareEngine, capfd: pytest.CaptureFixture[str]
 ) -> None:
     slow, found = Slow(1.0), dict[str, Reply]()
-    with houses.answering(slow, "p2"):
+    with sites.answering(slow, "p2"):
         asking = threading.Thread(
             target=lambda: found.update(engine.ask(NAMES, b"x", 60.0)), daemon=True
         )
         asking.start()
         assert slow.begun.wait(60.0)
-        houses.kill_job_process("coordinator")
+        sites.kill_job_process("coordinator")
         asking.join()
     assert {reply.body for reply in found.values()} == {b"echo x"}
     shown, told = capfd.readouterr()  # NVFlare prints nothing into our process
     assert [line for line in (shown + told).splitlines() if " hedgerow." not in line] == []
 
 
-def test_a_party_whose_own_process_is_down_is_named(houses: Houses, engine: NvflareEngine) -> None:
-    houses.close_door("p3")
+def test_a_party_whose_own_process_is_down_is_named(sites: Sites, engine: NvflareEngine) -> None:
+    sites.close_door("p3")
     try:
         replies = engine.ask(NAMES, b"x", 10.0)
         again = engine.ask(NAMES, b"y", 60.0)
     finally:
-        houses.open_door("p3")
+        sites.open_door("p3")
     for found in (replies["p3"], again["p3"]):
         assert found.body is None
         assert "hedgerow party start" in found.problem
@@ -201,9 +199,9 @@ def test_a_party_whose_own_process_is_down_is_named(houses: Houses, engine: Nvfl
 
 
 @slow
-def test_a_party_whose_house_restarts_rejoins(houses: Houses, engine: NvflareEngine) -> None:
-    process = houses.processes["p4"]
-    starts, pid, job = process.starts, process.pid, houses.job_process("p4")
+def test_a_party_whose_site_restarts_rejoins(sites: Sites, engine: NvflareEngine) -> None:
+    process = sites.processes["p4"]
+    starts, pid, job = process.starts, process.pid, sites.job_process("p4")
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     await_end(job)  # it dies with its parent, and may answer until then

@@ -1,4 +1,4 @@
-"""Kits: what is in them, who may read them, and what they let NVFlare do."""
+"""Site folders: what is in them, who may read them, and what they let NVFlare do."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from cryptography import x509
 
 from hedgerow.engines.nvflare.provision import add_party, new_federation, renew
 from hedgerow.engines.nvflare.room import make_room
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 from hedgerow.errors import SettingsError
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("made") / "trial"
-    return new_federation(folder, "trial", "example.org", 8002, ["a-house", "b-house"])
+    return new_federation(folder, "trial", "example.org", 8002, ["a-site", "b-site"])
 
 
 def read(file: Path) -> dict[str, Any]:
@@ -28,11 +28,11 @@ def read(file: Path) -> dict[str, Any]:
     return found
 
 
-def test_there_is_a_kit_and_an_archive_for_each_house(made: dict[str, Path]) -> None:
-    assert list(made) == ["coordinator", "a-house", "b-house"]
+def test_there_is_a_site_and_an_archive_for_each_site(made: dict[str, Path]) -> None:
+    assert list(made) == ["coordinator", "a-site", "b-site"]
     for name, path in made.items():
-        kit = Kit.open(path)
-        assert (kit.name, kit.federation, kit.address) == (name, "trial", "example.org:8002")
+        site = Site.open(path)
+        assert (site.name, site.federation, site.address) == (name, "trial", "example.org:8002")
         with zipfile.ZipFile(path.with_suffix(".zip")) as archive:
             inside = archive.namelist()
             readme = archive.read(f"{name}/README.txt").decode("utf-8")
@@ -51,20 +51,20 @@ def test_nobody_else_can_read_anything(made: dict[str, Path]) -> None:
 
 def test_the_root_key_stays_with_whoever_provisions(made: dict[str, Path]) -> None:
     folder = made["coordinator"].parent
-    assert read(folder / "provision" / "federation.json")["parties"] == ["a-house", "b-house"]
+    assert read(folder / "provision" / "federation.json")["parties"] == ["a-site", "b-site"]
     state = read(folder / "provision" / "trial" / "state" / "cert.json")
     secret = "".join(state["root_pri_key"].split()).encode()
     for path in made.values():
         for file in path.rglob("*"):
             assert not file.is_file() or secret not in b"".join(file.read_bytes().split())
-    party = b"".join(f.read_bytes() for f in made["a-house"].rglob("*") if f.is_file())
-    assert (made["b-house"] / "startup" / "client.key").read_bytes() not in party
-    assert not (made["a-house"] / "admin").exists()
+    party = b"".join(f.read_bytes() for f in made["a-site"].rglob("*") if f.is_file())
+    assert (made["b-site"] / "startup" / "client.key").read_bytes() not in party
+    assert not (made["a-site"] / "admin").exists()
 
 
 def test_no_role_may_bring_code_or_use_a_shell(made: dict[str, Path]) -> None:
     for path in made.values():
-        permissions = read(make_room(Kit.open(path)) / "local" / "authorization.json")[
+        permissions = read(make_room(Site.open(path)) / "local" / "authorization.json")[
             "permissions"
         ]
         assert set(permissions) == {"project_admin", "org_admin", "lead", "member"}
@@ -75,7 +75,7 @@ def test_no_role_may_bring_code_or_use_a_shell(made: dict[str, Path]) -> None:
 def test_only_our_carriers_may_run(made: dict[str, Path]) -> None:
     ours = "hedgerow.engines.nvflare"
     for name, path in made.items():
-        values = read(make_room(Kit.open(path)) / "local" / "resources.json")
+        values = read(make_room(Site.open(path)) / "local" / "resources.json")
         end = "CoordinatorCarrier" if name == "coordinator" else "PartyCarrier"
         assert values["class_allow_list"] == [f"{ours}.carriers.{end}"]
         assert values["class_list_enforcement_mode"] == "enforce"
@@ -129,7 +129,7 @@ def test_a_party_is_added_under_the_same_root(folder: Path) -> None:
     made = new_federation(folder, "trial", "localhost", 8002, ["a"])
     before = {p: p.read_bytes() for p in made["coordinator"].rglob("*") if p.is_file()}
     added = add_party(folder, "b")
-    assert Kit.open(added).address == "localhost:8002"
+    assert Site.open(added).address == "localhost:8002"
     assert is_signed_by(added / "startup" / "client.crt", made["a"] / "startup" / "rootCA.pem")
     assert sorted(path.name for path in (added / "local").iterdir()) == ["hedgerow"]
     assert (folder / "b.zip").stat().st_mode & 0o777 == 0o600
@@ -144,12 +144,12 @@ def test_renewed_certificates_are_signed_by_the_same_root(folder: Path, tmp_path
     made = new_federation(folder, "trial", "localhost", 8002, ["a"])
     archives = renew(folder)
     assert list(archives) == ["coordinator", "a"]
-    for house, file in archives.items():
+    for site, file in archives.items():
         with zipfile.ZipFile(file) as archive:
             assert all("/startup/" in name for name in archive.namelist())
             archive.extractall(tmp_path / "new")
-        name = "server.crt" if house == "coordinator" else "client.crt"
-        new, old = tmp_path / "new" / house / "startup", made[house] / "startup"
+        name = "server.crt" if site == "coordinator" else "client.crt"
+        new, old = tmp_path / "new" / site / "startup", made[site] / "startup"
         assert new.joinpath(name).read_bytes() != old.joinpath(name).read_bytes()
         assert is_signed_by(new / name, old / "rootCA.pem")
     assert is_signed_by(

@@ -25,21 +25,21 @@ from hedgerow.engines.nvflare.jobs import write_job
 from hedgerow.engines.nvflare.processes import EngineProcess
 from hedgerow.engines.nvflare.provision import new_federation
 from hedgerow.engines.nvflare.room import make_room
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 from hedgerow.errors import HedgerowError, SettingsError
 from tests.engines.nvflare import strangers
-from tests.engines.nvflare.houses import Houses, free_port, is_alive
+from tests.engines.nvflare.sites import Sites, free_port, is_alive
 
 SECRET = "alice,41,1"  # a row of p0's, in a file that its account can read
 JOB = "0f6c7e0a-3c5b-4c0e-9f0b-1d2e3f405162"
 
 
-def hears(port: int, kit: Path | None, seconds: float = 60.0) -> bool:
-    """Whether the coordinator keeps a connection that shows the certificate of this kit so long."""
+def hears(port: int, site: Path | None, seconds: float = 60.0) -> bool:
+    """Whether the coordinator keeps a connection with the certificate of this site so long."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    if kit is not None:
-        context.load_cert_chain(kit / "startup" / "client.crt", kit / "startup" / "client.key")
+    if site is not None:
+        context.load_cert_chain(site / "startup" / "client.crt", site / "startup" / "client.key")
     with socket.create_connection(("127.0.0.1", port), 10.0) as plain:
         plain.settimeout(seconds)
         try:
@@ -51,39 +51,39 @@ def hears(port: int, kit: Path | None, seconds: float = 60.0) -> bool:
             return False
 
 
-def test_a_certificate_of_another_root_is_turned_away(houses: Houses, tmp_path: Path) -> None:
-    other = new_federation(tmp_path / "other", "trial", "localhost", houses.port, ["p0"])
-    assert hears(houses.port, houses.kits["p0"].path, 2.0)
-    assert not hears(houses.port, other["p0"])
-    assert not hears(houses.port, None)
+def test_a_certificate_of_another_root_is_turned_away(sites: Sites, tmp_path: Path) -> None:
+    other = new_federation(tmp_path / "other", "trial", "localhost", sites.port, ["p0"])
+    assert hears(sites.port, sites.by_name["p0"].path, 2.0)
+    assert not hears(sites.port, other["p0"])
+    assert not hears(sites.port, None)
 
 
 def test_a_job_that_names_another_class_is_refused_by_the_party(
-    houses: Houses, engine: NvflareEngine, tmp_path: Path
+    sites: Sites, engine: NvflareEngine, tmp_path: Path
 ) -> None:
     other = "nvflare.app_common.np.np_trainer.NPTrainer"  # which NVFlare's own list allows
     write_job(tmp_path / "job", ["p0"])
     config = tmp_path / "job" / "carriers" / "config" / "config_fed_client.json"
     config.write_text(config.read_text().replace(PARTY_CARRIER, other))
-    assert "this house runs no job but hedgerow's own" in outcome(houses, tmp_path / "job")
+    assert "this site runs no job but hedgerow's own" in outcome(sites, tmp_path / "job")
 
 
 def test_a_job_that_brings_code_is_refused(
-    houses: Houses, engine: NvflareEngine, tmp_path: Path
+    sites: Sites, engine: NvflareEngine, tmp_path: Path
 ) -> None:
     write_job(tmp_path / "job", ["p0"])
     (tmp_path / "job" / "carriers" / "custom").mkdir()
     (tmp_path / "job" / "carriers" / "custom" / "ours.py").write_text("print('here')")
-    assert "BYOC not permitted" in outcome(houses, tmp_path / "job")
+    assert "BYOC not permitted" in outcome(sites, tmp_path / "job")
 
 
-def outcome(houses: Houses, job: Path) -> str:
+def outcome(sites: Sites, job: Path) -> str:
     """Submit a job as the coordinator's administrator can, and see how it ends."""
-    with houses.jobs.session() as session:
+    with sites.jobs.session() as session:
         name = session.submit_job(str(job))
         deadline = time.monotonic() + 60.0
         while time.monotonic() < deadline:
-            status = houses.jobs.why(session, name)
+            status = sites.jobs.why(session, name)
             if status.startswith("FINISHED"):
                 return status
             time.sleep(0.3)
@@ -91,12 +91,12 @@ def outcome(houses: Houses, job: Path) -> str:
     raise AssertionError("the job runs")
 
 
-def hostile_messages(kit: Kit) -> dict[str, dict[str, Any]]:
-    """Requests that NVFlare as it comes would answer, for the house of this kit."""
-    rows = kit.path.parent / "rows.csv"
+def hostile_messages(site: Site) -> dict[str, dict[str, Any]]:
+    """Requests that NVFlare as it comes would answer, for this site."""
+    rows = site.path.parent / "rows.csv"
     rows.write_text(SECRET)
-    parent = {"channel": "admin", "target": kit.name}
-    network = {"channel": "_net_manager", "target": kit.name, "topic": ""}
+    parent = {"channel": "admin", "target": site.name}
+    network = {"channel": "_net_manager", "target": site.name, "topic": ""}
     local = {"job_id": "local"}
     return {
         "read": {**parent, "topic": "sys.shell", "body": f"cat '{rows}'"},
@@ -132,15 +132,15 @@ def stranger(messages: dict[str, Any], folder: Path, *words: str) -> Iterator[di
 
 
 def check_unharmed(process: EngineProcess, pid: int | None, answers: dict[str, str]) -> None:
-    kit, told = process.kit, " ".join(answers.values())
+    site, told = process.kit, " ".join(answers.values())
     assert SECRET not in told
     assert "address = " not in told
     assert '"workspace"' not in told
     assert "'cn__return_code': 'ok'" not in answers["stop"]
-    assert (kit.folder / "kit.toml").exists()
+    assert (site.folder / "kit.toml").exists()
     time.sleep(1.0)
     assert process.pid == pid is not None
-    port = int(kit.address.rpartition(":")[2])
+    port = int(site.address.rpartition(":")[2])
     ends = [c.raddr for c in psutil.Process(pid).net_connections() if c.status == "ESTABLISHED"]
     assert port in [end.port for end in ends]
 
@@ -153,25 +153,25 @@ def loopback_port(process: EngineProcess) -> str:
 
 @pytest.mark.parametrize("who", ["local", "neighbour", "party"])
 def test_strangers_get_nothing_from_a_party(
-    houses: Houses, engine: NvflareEngine, tmp_path: Path, who: str
+    sites: Sites, engine: NvflareEngine, tmp_path: Path, who: str
 ) -> None:
-    process, pid = houses.processes["p0"], houses.processes["p0"].pid
+    process, pid = sites.processes["p0"], sites.processes["p0"].pid
     words = {
         "local": lambda: [loopback_port(process)],
-        "neighbour": lambda: [loopback_port(process), str(houses.stranger.path)],
-        "party": lambda: [str(make_room(houses.stranger))],
+        "neighbour": lambda: [loopback_port(process), str(sites.stranger.path)],
+        "party": lambda: [str(make_room(sites.stranger))],
     }[who]()
     with stranger(hostile_messages(process.kit), tmp_path, who, *words) as answers:
         check_unharmed(process, pid, answers)
     refused = {"neighbour": "p0", "party": "coordinator"}.get(who)
     if refused is not None:  # others do not get as far as to a message
-        said = houses.processes[refused].log_path.read_text("utf-8", "replace")
+        said = sites.processes[refused].log_path.read_text("utf-8", "replace")
         assert "refused a message of mallory (mallory)" in said
     assert engine.ask(("p0",), b"x", 60.0)["p0"].body == b"echo x"
 
 
 def test_a_party_gets_nothing_from_the_coordinator(
-    houses: Houses, engine: NvflareEngine, tmp_path: Path
+    sites: Sites, engine: NvflareEngine, tmp_path: Path
 ) -> None:
     job = f"server.{engine._job}"
     network = {"channel": "_net_manager", "topic": ""}
@@ -193,12 +193,12 @@ def test_a_party_gets_nothing_from_the_coordinator(
             "cell_topic": "command",
         },
     }
-    pids = [houses.processes["coordinator"].pid, houses.job_process("coordinator")]
-    room = str(make_room(houses.stranger))
+    pids = [sites.processes["coordinator"].pid, sites.job_process("coordinator")]
+    room = str(make_room(sites.stranger))
     with stranger(messages, tmp_path, "party", room) as answers:
         assert [name for name, told in answers.items() if "timeout" not in told] == []
     assert engine.ask(("p0",), b"x", 60.0)["p0"].body == b"echo x"
-    assert [houses.processes["coordinator"].pid, houses.job_process("coordinator")] == pids
+    assert [sites.processes["coordinator"].pid, sites.job_process("coordinator")] == pids
 
 
 def archive(**files: str) -> str:
@@ -211,12 +211,12 @@ def archive(**files: str) -> str:
 
 def test_a_hostile_coordinator_gets_nothing_from_a_party(folder: Path, tmp_path: Path) -> None:
     made = new_federation(folder, "trial", "localhost", free_port(), ["p0"])
-    kits = {name: Kit.open(path) for name, path in made.items()}
+    sites = {name: Site.open(path) for name, path in made.items()}
     deploy = {"channel": "admin", "target": "p0", "topic": "train.deploy"}
     code = {"hex": archive(**{**JOB_FILES, "custom/evil.py": "print('here')"})}
     meta = {"app_name": "carriers", "job_meta": {"name": "x"}}
     messages = {
-        **hostile_messages(kits["p0"]),
+        **hostile_messages(sites["p0"]),
         "bring code": {**deploy, **code, "headers": {**meta, "job_id": JOB}},
         "overwrite": {
             **deploy,
@@ -224,44 +224,44 @@ def test_a_hostile_coordinator_gets_nothing_from_a_party(folder: Path, tmp_path:
             "headers": {**meta, "job_id": "local"},
         },
     }
-    with EngineProcess(kits["p0"]) as process:
+    with EngineProcess(sites["p0"]) as process:
         pid = process.pid
-        words = ("coordinator", str(make_room(kits["coordinator"])))
+        words = ("coordinator", str(make_room(sites["coordinator"])))
         with stranger(messages, tmp_path, *words) as answers:
             check_unharmed(process, pid, answers)
             assert "deployed" not in answers["bring code"] + answers["overwrite"]
-            assert not list(kits["p0"].path.rglob("evil.py"))
+            assert not list(sites["p0"].path.rglob("evil.py"))
 
 
-def test_only_one_engine_uses_a_kit(houses: Houses, engine: NvflareEngine) -> None:
-    with pytest.raises(HedgerowError, match="another run uses the kit"):
-        houses.engine()
+def test_only_one_engine_uses_a_site(sites: Sites, engine: NvflareEngine) -> None:
+    with pytest.raises(HedgerowError, match="another run uses the site folder"):
+        sites.engine()
 
 
-def test_a_taken_port_is_named(houses: Houses) -> None:
-    with pytest.raises(HedgerowError, match=f"port {houses.port} .* cannot be used"):
-        EngineProcess(houses.coordinator).start()
+def test_a_taken_port_is_named(sites: Sites) -> None:
+    with pytest.raises(HedgerowError, match=f"port {sites.port} .* cannot be used"):
+        EngineProcess(sites.coordinator).start()
 
 
 def test_a_coordinator_that_does_not_run_is_said_to_be_missing(folder: Path) -> None:
     made = new_federation(folder, "trial", "localhost", free_port(), ["a"])
-    kit = Kit.open(made["coordinator"])
+    site = Site.open(made["coordinator"])
     with pytest.raises(HedgerowError, match=r"hedgerow coordinator start .*coordinator"):
-        NvflareEngine(kit, ("a",))
+        NvflareEngine(site, ("a",))
     with pytest.raises(HedgerowError, match="hedgerow coordinator start"):  # and is not locked
-        NvflareEngine(kit, ("a",))
+        NvflareEngine(site, ("a",))
 
 
-def test_what_nvflare_writes_is_for_its_owner_only(houses: Houses, engine: NvflareEngine) -> None:
-    for kit in houses.kits.values():
-        written = [path for path in kit.path.rglob("*") if not path.is_socket()]
-        assert (kit.path / "engine" / "audit.log") in written
+def test_what_nvflare_writes_is_for_its_owner_only(sites: Sites, engine: NvflareEngine) -> None:
+    for site in sites.by_name.values():
+        written = [path for path in site.path.rglob("*") if not path.is_socket()]
+        assert (site.path / "engine" / "audit.log") in written
         assert [path for path in written if path.stat().st_mode & 0o077] == []
 
 
-def test_a_party_cannot_drive_the_engine(houses: Houses) -> None:
-    with pytest.raises(SettingsError, match="kit of p1"):
-        NvflareEngine(houses.kits["p1"], ("p0",))
+def test_a_party_cannot_drive_the_engine(sites: Sites) -> None:
+    with pytest.raises(SettingsError, match="site folder of p1"):
+        NvflareEngine(sites.by_name["p1"], ("p0",))
 
 
 def test_a_child_dies_with_the_process_that_started_it() -> None:

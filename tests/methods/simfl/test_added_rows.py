@@ -107,7 +107,7 @@ def test_parties_that_write_sealed_letters_continue_a_run() -> None:
     assert {name: len(t) for name, t in Kept.from_bytes(data).tables.items()} == {
         name: table.n_rows for name, table in after.items()
     }
-    with pytest.raises(Refused):  # the reason stays in the house
+    with pytest.raises(Refused):  # the reason stays at the site
         conversation(after, schema, replace(continuing, continues="a9"), "a3", shelves)
 
 

@@ -26,6 +26,6 @@ def check_installed() -> None:
     """Say how to install NVFlare where it is missing."""
     if importlib.util.find_spec("nvflare") is None:
         raise HedgerowError(
-            "federations between houses run on NVFlare, which is not installed. Nothing was done. "
+            "federations between sites run on NVFlare, which is not installed. Nothing was done. "
             "Run: pip install 'hedgerow[nvflare]'"
         )

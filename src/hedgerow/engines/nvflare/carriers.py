@@ -28,7 +28,7 @@ from hedgerow.engines.nvflare import envelopes
 from hedgerow.engines.nvflare.envelopes import Outcome, Round
 from hedgerow.engines.nvflare.hardening import AUX_TOPIC
 from hedgerow.engines.nvflare.room import kit_of_room
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Listener, Unreachable, call
 
 log = logging.getLogger(__name__)
@@ -161,7 +161,7 @@ class _Errand:
             self._done.set()
 
 
-def engine_is_alive(kit: Kit) -> bool:
+def engine_is_alive(kit: Site) -> bool:
     """Whether a process holds the lock of the engine in the coordinator's kit."""
     try:
         descriptor = os.open(kit.folder / "engine.lock", os.O_RDWR)
@@ -176,7 +176,7 @@ def engine_is_alive(kit: Kit) -> bool:
     return False
 
 
-def _kit_of(fl_ctx: FLContext) -> Kit:
+def _kit_of(fl_ctx: FLContext) -> Site:
     """The kit that this process runs from: told by NVFlare's workspace, never by a job."""
     workspace: Workspace = fl_ctx.get_prop(FLContextKey.WORKSPACE_OBJECT)
     return kit_of_room(Path(workspace.get_root_dir()))

@@ -19,7 +19,7 @@ from hedgerow.engines.nvflare import check_installed, envelopes
 from hedgerow.engines.nvflare.delivery import Delivery
 from hedgerow.engines.nvflare.envelopes import Outcome, Round
 from hedgerow.engines.nvflare.jobs import JobEnded, Jobs, NoCoordinator, NotRunning
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Unreachable, call
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.protocol.identity import check_names
@@ -50,11 +50,11 @@ class NvflareEngine:
 
     simulated = False
 
-    def __init__(self, kit: Kit, names: tuple[str, ...], wait_seconds: float = 60.0) -> None:
+    def __init__(self, kit: Site, names: tuple[str, ...], wait_seconds: float = 60.0) -> None:
         check_installed()
         if kit.role != "coordinator":
             raise SettingsError(
-                f"{kit.path} is the kit of {kit.name}; the engine needs the coordinator's"
+                f"{kit.path} is the site folder of {kit.name}; the engine needs the coordinator's"
             )
         self._names = tuple(sorted(check_names(names)))
         self._kit, self._jobs = kit, Jobs(kit)
@@ -200,7 +200,7 @@ class NvflareEngine:
         self._gone = {name: self._gone.get(name, now) for name in missing}
 
 
-def _lock_kit(kit: Kit) -> int:
+def _lock_kit(kit: Site) -> int:
     """Hold the kit for this process; the carrier in the job sees by the lock that we live."""
     descriptor = os.open(kit.folder / "engine.lock", os.O_RDWR | os.O_CREAT, 0o600)
     for _ in range(10):  # a carrier looks at the lock for a moment now and then
@@ -211,5 +211,6 @@ def _lock_kit(kit: Kit) -> int:
             clock.sleep(0.1)
     os.close(descriptor)
     raise HedgerowError(
-        f"another run uses the kit {kit.path}. Nothing was asked. Wait until it is over or stop it."
+        f"another run uses the site folder {kit.path}. Nothing was asked. Wait until it is over or "
+        "stop it."
     )

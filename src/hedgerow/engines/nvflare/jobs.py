@@ -14,7 +14,7 @@ from typing import Any
 from hedgerow import clock
 from hedgerow.engines.nvflare.envelopes import HELLO
 from hedgerow.engines.nvflare.hardening import ADMIN, JOB_FILES
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Unreachable, call
 from hedgerow.errors import HedgerowError
 
@@ -41,7 +41,7 @@ class JobEnded(NoCoordinator):
 class Jobs:
     """Submits and ends the job that carries a run. Every session is closed again."""
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, kit: Site) -> None:
         self._kit = kit
 
     @contextmanager

@@ -66,7 +66,7 @@ class JobDeployer(FLComponent, AppDeployerSpec):
     ) -> str:
         """Returns what is wrong with the job; empty if nothing is."""
         if not is_our_job(app_data):
-            return "this house runs no job but hedgerow's own"
+            return "this site runs no job but hedgerow's own"
         run, app = Path(workspace.get_run_dir(job_id)), Path(workspace.get_app_dir(job_id))
         meta = json.dumps({key: job_meta[key] for key in _META if key in job_meta})
         shutil.rmtree(run, ignore_errors=True)

@@ -17,7 +17,7 @@ from hedgerow.engines.nvflare.fence import Fence
 from hedgerow.engines.nvflare.hardening import JOBS_FOLDER
 from hedgerow.engines.nvflare.room import TEMPORARY, make_room
 from hedgerow.engines.nvflare.tether import start_tethered
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 from hedgerow.errors import HedgerowError
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class EngineProcess:
     Whoever owns it calls `watch()` every second or so, which starts it again if it died.
     """
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, kit: Site) -> None:
         check_installed()
         self.kit = kit
         self.log_path = kit.folder / "engine.log"

@@ -1,7 +1,7 @@
 """Makes the kits of a new federation: certificates and addresses, and nothing that is run.
 
 Whoever provisions holds every key that is made here, so these certificates protect the transport
-and nothing else; the keys that privacy rests on are made by each house itself (`Kit.identity`).
+and nothing else; the keys that privacy rests on are made by each house itself (`Site.identity`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from hedgerow import clock
 from hedgerow.engines.nvflare import check_installed
 from hedgerow.engines.nvflare.hardening import ADMIN
-from hedgerow.engines.site import COORDINATOR, Kit
+from hedgerow.engines.site import COORDINATOR, Site
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.protocol.identity import NAME, check_names
 
@@ -30,7 +30,7 @@ _TAKEN = ("admin", "provision", "relay", "server", "server-parent")  # folders, 
 _ORGANISATION = "hedgerow"
 _ROOT_DAYS = 3650  # certificates under it last 360 days; see `renew`
 _README = """\
-Kit of {name} in the federation {federation}; keep it secret, it holds a private key.
+Site folder of {name} in the federation {federation}; keep it secret, it holds a private key.
 Install hedgerow ({install}), unpack this archive where only you can read.
 Then run: {command}
 """
@@ -168,7 +168,7 @@ def _make(folder: Path, record: Record, parties: tuple[str, ...], whole: bool) -
         shutil.move(sources[house], kit)
         _tidy(kit)
         _strip(kit)
-        Kit.create(kit, record.name, house, f"{record.host}:{record.port}")
+        Site.create(kit, record.name, house, f"{record.host}:{record.port}")
         _write_readme(kit, record.name, house)
     shutil.rmtree(made)
     for path in (folder, *folder.rglob("*")):
@@ -219,7 +219,9 @@ def _provision(folder: Path, project: dict[str, Any]) -> Path:
         os.umask(before)
     made = found.get("current_prod_dir")
     if found.get("build_error") or not made:
-        raise HedgerowError(f"NVFlare could not make the kits. It said: {spoken.getvalue()}")
+        raise HedgerowError(
+            f"NVFlare could not make the site folders. It said: {spoken.getvalue()}"
+        )
     return Path(made)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.engines.nvflare.hardening import settings
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 from hedgerow.errors import SettingsError
 
 ROOM = "engine"
@@ -26,7 +26,7 @@ _CERTIFICATES = {
 }
 
 
-def make_room(kit: Kit) -> Path:
+def make_room(kit: Site) -> Path:
     """Make the folder; whatever an earlier process left there is dropped, jobs among it."""
     room = kit.path / ROOM
     if room.is_symlink():
@@ -38,8 +38,8 @@ def make_room(kit: Kit) -> Path:
         source = kit.path / "startup" / name
         if not source.is_file():
             raise SettingsError(
-                f"{source} is missing, without which the houses cannot connect. Nothing was "
-                "started. Unpack the kit's archive again, or the newest renewal over it."
+                f"{source} is missing, without which the sites cannot connect. Nothing was "
+                "started. Unpack the site's archive again, or the newest renewal over it."
             )
         _write(room / "startup" / name, source.read_bytes())
     for name, values in settings(kit.role, kit.name, kit.federation, kit.address).items():
@@ -47,8 +47,8 @@ def make_room(kit: Kit) -> Path:
     return room
 
 
-def kit_of_room(room: Path) -> Kit:
-    return Kit.open(room.parent)
+def kit_of_room(room: Path) -> Site:
+    return Site.open(room.parent)
 
 
 def _json(values: dict[str, Any]) -> bytes:

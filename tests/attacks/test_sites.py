@@ -1,4 +1,4 @@
-"""Parties in their own houses: each refusal that limits, identity and approval add, on record.
+"""Parties at their own sites: each refusal that limits, identity and approval add, on record.
 
 Lies that a party finds out without limits of its own are in `test_lies.py`.
 """
@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from hedgerow.data.schema import Schema
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 from hedgerow.methods.registry import plan_for
 from hedgerow.party.limits import Limits
 from hedgerow.party.party import Party
@@ -199,11 +199,11 @@ def test_a_message_that_names_no_run_is_recorded_without_one(body: dict[str, Any
     assert line.slot == -1
 
 
-def transport_keys(kits: dict[str, Kit]) -> list[Identity]:
-    """What whoever provisioned holds: the private key of every kit's certificate."""
+def transport_keys(sites: dict[str, Site]) -> list[Identity]:
+    """What whoever provisioned holds: the private key of every site folder's certificate."""
     keys = []
-    for kit in kits.values():
-        file = kit.path / "startup" / "client.key"
+    for site in sites.values():
+        file = site.path / "startup" / "client.key"
         file.parent.mkdir(parents=True)
         made = Ed25519PrivateKey.generate()
         pem = made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -219,19 +219,19 @@ def test_a_man_in_the_middle_with_every_transport_key_cannot_swap_mask_keys(
 ) -> None:
     """It sits in the coordinator's place, signs as the coordinator, and holds all certificates."""
     names = ("a", "b", "c", "d")
-    kits = {n: Kit.create(tmp_path / n, "trial", n, "here:1") for n in (*names, "coordinator")}
-    held = transport_keys(kits)
+    sites = {n: Site.create(tmp_path / n, "trial", n, "here:1") for n in (*names, "coordinator")}
+    held = transport_keys(sites)
     rig = Rig(names, opened=False)
-    rig.coordinator = kits["coordinator"].identity()
+    rig.coordinator = sites["coordinator"].identity()
     rig.parties = {
-        n: Party(n, some_rows(50, i), SCHEMA, rig.ledgers[n], kits[n].identity())
+        n: Party(n, some_rows(50, i), SCHEMA, rig.ledgers[n], sites[n].identity())
         for i, n in enumerate(names)
     }
-    keys = tuple((n, kits[n].identity().public) for n in names)
+    keys = tuple((n, sites[n].identity().public) for n in names)
     rig.roster = Roster(keys, rig.coordinator.public, 1, 3, "parties")
     for name, party in rig.parties.items():
-        kits[name].pin(rig.roster)
-        party.pin(kits[name].roster())
+        sites[name].pin(rig.roster)
+        party.pin(sites[name].roster())
     assert rig.roster.coordinator not in {identity.public for identity in held}
 
     announced = [messages.values_of(rig.send(n, opening(rig)))["announcement"] for n in names]
@@ -250,12 +250,12 @@ def test_a_man_in_the_middle_with_every_transport_key_cannot_swap_mask_keys(
 
 
 def test_a_roster_of_the_provisioner_with_its_own_keys_is_not_pinned(tmp_path: Path) -> None:
-    kit = Kit.create(tmp_path / "a", "trial", "a", "here:1")
+    site = Site.create(tmp_path / "a", "trial", "a", "here:1")
     own = Identity()
     keys = tuple((name, Identity().public) for name in ("a", "b", "c"))
     with pytest.raises(Exception, match="somebody stands in between"):
-        kit.pin(Roster(keys, own.public, 1, 3, "parties"))
-    assert not (kit.folder / "roster.toml").exists()
+        site.pin(Roster(keys, own.public, 1, 3, "parties"))
+    assert not (site.folder / "roster.toml").exists()
 
 
 def test_a_party_whose_ledger_cannot_be_written_says_nothing_until_it_can(

@@ -15,7 +15,7 @@ from hedgerow.engines.nvflare.engine import NvflareEngine
 from hedgerow.engines.nvflare.jobs import Jobs
 from hedgerow.engines.nvflare.processes import EngineProcess
 from hedgerow.engines.nvflare.provision import new_federation
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Listener
 
 NAMES = ("p0", "p1", "p2", "p3", "p4")
@@ -33,18 +33,18 @@ def echo(message: bytes) -> bytes:
     return b"echo " + message
 
 
-class Houses:
+class Sites:
     """The coordinator's and five parties' engines as processes, and a handler for each party."""
 
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
         made = new_federation(folder, "trial", "localhost", self.port, (*NAMES, STRANGER))
-        self.kits = {name: Kit.open(path) for name, path in made.items()}
-        self.stranger = self.kits.pop(STRANGER)
-        self.coordinator = self.kits["coordinator"]
+        self.by_name = {name: Site.open(path) for name, path in made.items()}
+        self.stranger = self.by_name.pop(STRANGER)
+        self.coordinator = self.by_name["coordinator"]
         self.jobs = Jobs(self.coordinator)
         self.handlers: dict[str, Handler] = dict.fromkeys(NAMES, echo)
-        self.processes = {name: EngineProcess(kit) for name, kit in self.kits.items()}
+        self.processes = {name: EngineProcess(site) for name, site in self.by_name.items()}
         self._listeners: dict[str, Listener] = {}
         self._over = threading.Event()
         self._keeper = threading.Thread(target=self._keep)
@@ -68,7 +68,7 @@ class Houses:
 
     def open_door(self, name: str) -> None:
         """What the party's own process does while it runs."""
-        socket_file = self.kits[name].party_socket
+        socket_file = self.by_name[name].party_socket
         self._listeners[name] = Listener(socket_file, lambda m: self.handlers[name](m))
 
     def close_door(self, name: str) -> None:
@@ -87,7 +87,7 @@ class Houses:
             self.handlers.update(before)
 
     def kill_job_process(self, name: str) -> int:
-        """Kill the process that carries messages in this house; returns which it was."""
+        """Kill the process that carries messages at this site; returns which it was."""
         pid = self.job_process(name)
         os.kill(pid, signal.SIGKILL)
         return pid

@@ -18,8 +18,8 @@ from pyarrow import parquet
 from hedgerow.data.schema import Schema
 from hedgerow.deployment.limits_file import default_limits_text
 from hedgerow.deployment.status import ask_desk
-from hedgerow.deployment.trial import Houses, hedgerow
-from hedgerow.engines.site import Kit
+from hedgerow.deployment.trial import Sites, hedgerow
+from hedgerow.engines.site import Site
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import Ledger
@@ -44,8 +44,8 @@ def table(seed: int) -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def houses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
-    folder = tmp_path_factory.mktemp("houses")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+    folder = tmp_path_factory.mktemp("sites")
     SCHEMA.write(folder / "schema.toml")
     tables = {}
     for seed, name in enumerate(NAMES):
@@ -53,22 +53,22 @@ def houses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
         parquet.write_table(table(seed), tables[name])
     limits = folder / "limits.toml"
     limits.write_text(default_limits_text().replace("# programs = ", "programs = "))
-    with Houses.make(folder, tables, folder / "schema.toml", limits=limits) as made:
+    with Sites.make(folder, tables, folder / "schema.toml", limits=limits) as made:
         yield made
 
 
 class Training:
-    """`hedgerow train` over the houses, as a process of its own."""
+    """`hedgerow train` over the sites, as a process of its own."""
 
-    def __init__(self, houses: Houses, folder: Path, *words: str) -> None:
+    def __init__(self, sites: Sites, folder: Path, *words: str) -> None:
         self.out = folder / "model.hedge"
-        kit = houses.kits["coordinator"]
-        schema = next(iter(houses.kits.values())).path.parent.parent / "schema.toml"
+        site = sites.by_name["coordinator"]
+        schema = next(iter(sites.by_name.values())).path.parent.parent / "schema.toml"
         self._words = (
-            *("train", "--engine", "nvflare", "--kit", str(kit.path), "--schema", str(schema)),
+            *("train", "--engine", "nvflare", "--site", str(site.path), "--schema", str(schema)),
             *("--out", str(self.out), "--epsilon", "1", "--delta", "1e-6", "--json", *words),
         )
-        self.kit = kit
+        self.site = site
 
     def start(self) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
@@ -83,15 +83,15 @@ class Training:
         return process.returncode, json.loads(out) if process.returncode == 0 else {}, words
 
 
-def books(kit: Kit) -> list[tuple[str, int, int]]:
-    """(run, slot, attempt) of every charge in a house's ledger, while its process runs or not."""
-    lines = ask_desk(kit, "log", Limits())
+def books(site: Site) -> list[tuple[str, int, int]]:
+    """(run, slot, attempt) of every charge at a site's ledger, while its process runs or not."""
+    lines = ask_desk(site, "log", Limits())
     return [(e["run"], e["slot"], e["attempt"]) for e in lines if e["what"] == "charged"]
 
 
-def coordinator_books(kit: Kit) -> tuple[set[tuple[str, int, int]], set[tuple[str, int, int]]]:
+def coordinator_books(site: Site) -> tuple[set[tuple[str, int, int]], set[tuple[str, int, int]]]:
     """What the coordinator charged and what it released."""
-    with Ledger.open(kit.ledger_path, create=False) as ledger:
+    with Ledger.open(site.ledger_path, create=False) as ledger:
         verify(ledger)
         key = ("run", "slot", "attempt")
         charged = {tuple(getattr(x, k) for k in key) for x in ledger.lines(kind="charge")}
@@ -99,12 +99,12 @@ def coordinator_books(kit: Kit) -> tuple[set[tuple[str, int, int]], set[tuple[st
     return charged, released  # type: ignore[return-value]
 
 
-def check_agreement(houses: Houses) -> None:
+def check_agreement(sites: Sites) -> None:
     """Every release was charged by the coordinator and by at least three parties, once each."""
-    charged, released = coordinator_books(houses.kits["coordinator"])
+    charged, released = coordinator_books(sites.by_name["coordinator"])
     assert released
     assert released <= charged
-    parties = {name: books(houses.kits[name]) for name in NAMES}
+    parties = {name: books(sites.by_name[name]) for name in NAMES}
     for name, found in parties.items():
         assert len(found) == len(set(found)), f"{name} charged an attempt twice"
         assert set(found) <= charged, f"{name} answered what the coordinator never charged"
@@ -113,38 +113,38 @@ def check_agreement(houses: Houses) -> None:
 
 
 @slow
-def test_houses_talk_as_parties_of_one_process_do(houses: Houses, tmp_path: Path) -> None:
+def test_site_talk_as_parties_of_one_process_do(sites: Sites, tmp_path: Path) -> None:
     """Similarity, over mutual TLS and in one process: the same letters, the same model."""
-    kit = houses.kits["coordinator"]
-    folder = kit.path.parent.parent
+    site = sites.by_name["coordinator"]
+    folder = site.path.parent.parent
     common = ["--schema", str(folder / "schema.toml"), "--trees", "2", "--depth", "2"]
     common += ["--seed", "5", "--json"]
     tables = [word for n in NAMES for word in ("--data", f"{n}={folder / n}.parquet")]
     apart, here = str(tmp_path / "apart.hedge"), str(tmp_path / "here.hedge")
-    engine = ["--engine", "nvflare", "--kit", str(kit.path), "--out", apart]
+    engine = ["--engine", "nvflare", "--site", str(site.path), "--out", apart]
     for words in ([*engine, *common], [*tables, "--out", here, *common]):
         subprocess.run(hedgerow(["similarity", *words]), check=True, stdout=subprocess.PIPE)
     model = Ensemble.load(Path(apart))
     assert model.trees == Ensemble.load(Path(here)).trees
     assert len(model.trees) == 2
     assert (model.statement.guarantee, model.statement.simulated) == ("none", False)
-    with Ledger.open(kit.ledger_path, create=False) as ledger:
+    with Ledger.open(site.ledger_path, create=False) as ledger:
         (line,) = ledger.lines(kind="disclose")
         verify(ledger)
     assert line.values["agreement"]["program"] == "simfl"
 
 
 @slow
-def test_a_house_that_adds_rows_goes_on_from_what_all_have_kept(
-    houses: Houses, tmp_path: Path
+def test_a_site_that_adds_rows_goes_on_from_what_all_have_kept(
+    sites: Sites, tmp_path: Path
 ) -> None:
     """Hashes of added rows travel alone, and the model is that of tables on one machine."""
-    kit = houses.kits["coordinator"]
-    folder = kit.path.parent.parent
+    site = sites.by_name["coordinator"]
+    folder = site.path.parent.parent
     common = ["--schema", str(folder / "schema.toml"), "--trees", "2", "--depth", "2", "--json"]
     tables = [word for n in NAMES for word in ("--data", f"{n}={folder / n}.parquet")]
     here = [*tables, "--shelf", str(tmp_path / "shelf"), "--ledger", str(tmp_path / "ledger")]
-    engines = {"apart": ["--engine", "nvflare", "--kit", str(kit.path)], "here": here}
+    engines = {"apart": ["--engine", "nvflare", "--site", str(site.path)], "here": here}
 
     def run(name: str, *words: str) -> dict[str, Any]:
         out = ["--out", str(tmp_path / f"{name}.hedge")]
@@ -153,11 +153,11 @@ def test_a_house_that_adds_rows_goes_on_from_what_all_have_kept(
         return found
 
     before = {name: run(name, "--seed", "5", "--keep") for name in engines}
-    stop(houses, "hospital-b")
+    stop(sites, "hospital-b")
     longer = pa.concat_tables([table(1), table(7).slice(0, 300)])
     parquet.write_table(longer, folder / "hospital-b.parquet")
-    houses.start("hospital-b")
-    houses.wait_for("hospital-b")
+    sites.start("hospital-b")
+    sites.wait_for("hospital-b")
     after = {name: run(name, "--continues", before[name]["run"]) for name in engines}
     models = {name: Ensemble.load(tmp_path / f"{name}.hedge") for name in engines}
     assert models["apart"].trees == models["here"].trees
@@ -165,10 +165,8 @@ def test_a_house_that_adds_rows_goes_on_from_what_all_have_kept(
     assert after["apart"]["bytes_from_parties"] < 0.7 * before["apart"]["bytes_from_parties"]
 
 
-def test_four_houses_train_one_model_and_their_ledgers_agree(
-    houses: Houses, tmp_path: Path
-) -> None:
-    code, facts, words = Training(houses, tmp_path).run()
+def test_four_site_train_one_model_and_their_ledgers_agree(sites: Sites, tmp_path: Path) -> None:
+    code, facts, words = Training(sites, tmp_path).run()
     assert code == 0, words
     model = Ensemble.load(tmp_path / "model.hedge")
     statement = model.statement
@@ -177,10 +175,10 @@ def test_four_houses_train_one_model_and_their_ledgers_agree(
     assert statement.parties == NAMES
     assert "Trust is simulated" not in statement.words()
     assert facts["rounds"] <= 16
-    check_agreement(houses)
-    charged, _ = coordinator_books(houses.kits["coordinator"])
+    check_agreement(sites)
+    charged, _ = coordinator_books(sites.by_name["coordinator"])
     for name in NAMES:  # nobody was lost, so everyone paid for everything
-        assert set(books(houses.kits[name])) == charged
+        assert set(books(sites.by_name[name])) == charged
     fresh = table(99)
     inputs = fresh.drop(["label"])
     from sklearn.metrics import roc_auc_score
@@ -188,68 +186,70 @@ def test_four_houses_train_one_model_and_their_ledgers_agree(
     score = roc_auc_score(fresh["label"].to_numpy(), model.predict(inputs)[:, 1])
     assert score > 0.75
     listed = json.loads(
-        subprocess.check_output(hedgerow(["runs", str(houses.kits["coordinator"].path), "--json"]))
+        subprocess.check_output(
+            hedgerow(["runs", str(sites.by_name["coordinator"].path), "--json"])
+        )
     )
     assert [entry["state"] for entry in listed] == ["finished"]
 
 
 @slow
 def test_three_kills_in_a_running_federation_cost_no_release_and_no_book(
-    houses: Houses, tmp_path: Path
+    sites: Sites, tmp_path: Path
 ) -> None:
     training = Training(
-        houses, tmp_path, "--spare", "4", "--method", "random-trees", "--trees", "40"
+        sites, tmp_path, "--spare", "4", "--method", "random-trees", "--trees", "40"
     )
     process = training.start()
-    for house, kind in (
+    for site, kind in (
         ("hospital-b", "engine's job"),
         ("coordinator", "engine's job"),
         ("hospital-c", "own process"),
     ):
-        wait_for_progress(houses, process)
-        for found in processes_of([houses.kits[house]]):
+        wait_for_progress(sites, process)
+        for found in processes_of([sites.by_name[site]]):
             if found.kind == kind:
                 kill(found)
         if kind == "own process":
-            houses.start(house)
+            sites.start(site)
     code, _, words = training.end(process)
     while code == 5:  # stopped and can be resumed
         code, _, words = training.run()
     assert code == 0, words
     assert Ensemble.load(training.out).statement.guarantee == "epsilon-delta"
-    check_agreement(houses)
+    check_agreement(sites)
 
 
-def wait_for_progress(houses: Houses, process: subprocess.Popen[str]) -> None:
+def wait_for_progress(sites: Sites, process: subprocess.Popen[str]) -> None:
     """Until the party that is never killed here has answered something more."""
-    kit = houses.kits["hospital-a"]
-    before, deadline = len(books(kit)), time.monotonic() + 60
-    while len(books(kit)) <= before and process.poll() is None:
+    site = sites.by_name["hospital-a"]
+    before, deadline = len(books(site)), time.monotonic() + 60
+    while len(books(site)) <= before and process.poll() is None:
         assert time.monotonic() < deadline, "no progress within a minute"
         time.sleep(0.1)
 
 
 @slow
 def test_two_parties_lost_stop_a_run_and_one_of_them_back_lets_it_go_on(
-    houses: Houses, tmp_path: Path
+    sites: Sites, tmp_path: Path
 ) -> None:
-    training = Training(houses, tmp_path, "--timeout-seconds", "20")
-    stop(houses, "hospital-c")
-    stop(houses, "hospital-d")
-    before = {name: books(houses.kits[name]) for name in NAMES}
+    training = Training(sites, tmp_path, "--timeout-seconds", "20")
+    stop(sites, "hospital-c")
+    stop(sites, "hospital-d")
+    before = {name: books(sites.by_name[name]) for name in NAMES}
     code, _, words = training.run()
     assert code == 5, words
     assert "only 2 of 4 parties are there and a sum needs 3" in words
-    assert {name: books(houses.kits[name]) for name in NAMES} == before
-    houses.start("hospital-c")
-    houses.wait_for("hospital-c")
+    assert {name: books(sites.by_name[name]) for name in NAMES} == before
+    sites.start("hospital-c")
+    sites.wait_for("hospital-c")
     code, facts, words = training.run()  # hospital-d is lost for good
     assert code == 0, words
-    paid = {n for n in NAMES if [b for b in books(houses.kits[n]) if b[0] == facts["run"]]}
+    paid = {n for n in NAMES if [b for b in books(sites.by_name[n]) if b[0] == facts["run"]]}
     assert paid == {"hospital-a", "hospital-b", "hospital-c"}
-    check_agreement(houses)
+    check_agreement(sites)
 
 
-def stop(houses: Houses, name: str) -> None:
-    houses.processes[name].send_signal(signal.SIGTERM)
-    assert houses.processes[name].wait(30) == 0
+def stop(sites: Sites, name: str) -> None:
+    sites.processes[name].send_signal(signal.SIGTERM)
+    assert sites.processes[name].wait(30) == 0

@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from hedgerow.deployment.limits_file import default_limits_text
-from hedgerow.deployment.trial import Houses, hedgerow
+from hedgerow.deployment.trial import Sites, hedgerow
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.ledger.ledger import Ledger
 from tests.methods.fedxgboost.tables import OWNERS, schema_of, whole
@@ -22,7 +22,7 @@ PARTIES = ("bank", "phone", "shop")
 
 
 @pytest.fixture(scope="module")
-def houses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
     folder = tmp_path_factory.mktemp("vertical")
     schema_of().write(folder / "schema.toml")
     table, tables = whole(400), {}
@@ -34,7 +34,7 @@ def houses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
     limits = folder / "limits.toml"
     limits.write_text(default_limits_text().replace("# programs = ", "programs = "))
     further = ("--id", "id")
-    made = Houses.make(folder, tables, folder / "schema.toml", limits=limits, further=further)
+    made = Sites.make(folder, tables, folder / "schema.toml", limits=limits, further=further)
     with made as running:
         yield running
 
@@ -46,11 +46,9 @@ def run(words: list[str]) -> dict[str, Any]:
     return found
 
 
-def test_houses_give_the_model_and_predictions_of_one_process(
-    houses: Houses, tmp_path: Path
-) -> None:
-    kit = houses.kits["coordinator"]
-    folder = kit.path.parent.parent
+def test_site_give_the_model_and_predictions_of_one_process(sites: Sites, tmp_path: Path) -> None:
+    site = sites.by_name["coordinator"]
+    folder = site.path.parent.parent
     common = ["--schema", str(folder / "schema.toml"), "--trees", "1", "--depth", "2"]
     common += ["--set", "key_bits=1024"]
     tables = [word for n in PARTIES for word in ("--data", f"{n}={folder / n}.parquet")]
@@ -58,7 +56,7 @@ def test_houses_give_the_model_and_predictions_of_one_process(
     for party in PARTIES:
         columns = ",".join(name for name, owner in OWNERS.items() if owner == party)
         owners += ["--owner", f"{party}={columns}"]
-    engine = ["--engine", "nvflare", "--kit", str(kit.path)]
+    engine = ["--engine", "nvflare", "--site", str(site.path)]
     apart, here = str(tmp_path / "apart.hedge"), str(tmp_path / "here.hedge")
     facts = run(["train", *engine, *common, *owners, "--active", "bank", "--merge", apart])
     run(["train", *tables, "--id", "id", *common, "--out", str(tmp_path / "m"), "--merge", here])
@@ -68,16 +66,16 @@ def test_houses_give_the_model_and_predictions_of_one_process(
     assert (one.statement.guarantee, one.statement.simulated) == ("none", False)
     done = run(["predict", facts["run"], *engine, "--schema", str(folder / "schema.toml")])
     out = tmp_path / "predicted.csv"
-    bank = str(houses.kits["bank"].path)
+    bank = str(sites.by_name["bank"].path)
     run(["collect", bank, done["run"], "--out", str(out)])
     lines = out.read_text("utf-8").splitlines()
     found = {line.split(",")[0]: float(line.split(",")[2]) for line in lines[1:]}
     table = whole(400)
     expected = dict(zip(table["id"], one.predict(table)[:, 1].tolist(), strict=True))
     assert found == pytest.approx(expected, rel=1e-8)
-    houses.stop()  # a running house has its ledger to itself
+    sites.stop()  # a running site has its ledger to itself
     for name in ("coordinator", *PARTIES):
-        with Ledger.open(houses.kits[name].ledger_path, create=False) as ledger:
+        with Ledger.open(sites.by_name[name].ledger_path, create=False) as ledger:
             agreed = [line.values["agreement"] for line in ledger.lines(kind="disclose")]
         programs = [agreement["program"] for agreement in agreed]
         assert programs == ["fedxgboost-paillier-merged", "fedxgboost-predict"]

@@ -1,4 +1,4 @@
-"""Houses of a federation on one machine: kits, real party processes, and an engine over sockets."""
+"""Sites of a federation on one machine: folders, real party processes, an engine over sockets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hedgerow.coordinator.federation import Federation, Reply
 from hedgerow.coordinator.gate import Gate
-from hedgerow.engines.site import Kit
+from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Unreachable, call
 from hedgerow.methods.registry import METHODS, plan_for
 from hedgerow.model.ensemble import Ensemble
@@ -34,20 +34,20 @@ class SocketEngine:
 
     simulated = False
 
-    def __init__(self, kits: dict[str, Kit]) -> None:
-        self.kits = kits
+    def __init__(self, sites: dict[str, Site]) -> None:
+        self.by_name = sites
         self.before_ask: Callable[[bytes], None] = lambda message: None
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(sorted(self.kits))
+        return tuple(sorted(self.by_name))
 
     def ask(self, names: Sequence[str], message: bytes, timeout_seconds: float) -> dict[str, Reply]:
         self.before_ask(message)
 
         def one(name: str) -> Reply:
             try:
-                return Reply(call(self.kits[name].party_socket, message, timeout_seconds))
+                return Reply(call(self.by_name[name].party_socket, message, timeout_seconds))
             except Unreachable as error:
                 return Reply(None, str(error))
 
@@ -55,39 +55,39 @@ class SocketEngine:
             return dict(zip(names, pool.map(one, names), strict=True))
 
 
-class Houses:
-    """A coordinator's kit, a kit for every party, tables and processes."""
+class Sites:
+    """A coordinator's site folder, a site folder for every party, tables and processes."""
 
     def __init__(self, folder: Path, names: Sequence[str], n_rows: int = 120) -> None:
         self.folder = folder
         MIXED.write(folder / "schema.toml")
-        self.coordinator = Kit.create(folder / "coordinator", "trial", "coordinator", "here:1")
-        self.kits = {name: Kit.create(folder / name, "trial", name, "here:1") for name in names}
+        self.coordinator = Site.create(folder / "coordinator", "trial", "coordinator", "here:1")
+        self.by_name = {name: Site.create(folder / name, "trial", name, "here:1") for name in names}
         for seed, name in enumerate(names):
             write_csv(folder / f"{name}.csv", mixed_table(n_rows, seed))
         self.processes: dict[str, subprocess.Popen[str]] = {}
         self.runs: dict[str, Ledger] = {}  # the coordinator's ledger of each run
         self._said: dict[str, str] = {}
         self._listeners: dict[int, threading.Thread] = {}
-        self.engine = SocketEngine(self.kits)
+        self.engine = SocketEngine(self.by_name)
 
     def roster(self, trust: str = "parties", minimum: int = 3) -> Roster:
-        keys = tuple((name, self.kits[name].identity().public) for name in sorted(self.kits))
+        keys = tuple((name, self.by_name[name].identity().public) for name in sorted(self.by_name))
         return Roster(keys, self.coordinator.identity().public, 1, minimum, trust)
 
     def pin(self, roster: Roster | None = None) -> None:
-        for kit in self.kits.values():
-            kit.pin(roster or self.roster())
+        for site in self.by_name.values():
+            site.pin(roster or self.roster())
 
     def start(self, name: str, *words: str, fail_at: str = "") -> subprocess.Popen[str]:
         """Start a party; its table is named at its first start only, then remembered."""
-        kit = self.kits[name]
-        if not (kit.folder / "start.toml").exists():
+        site = self.by_name[name]
+        if not (site.folder / "start.toml").exists():
             table = f"data={self.folder / name}.csv"
             words = (table, f"schema={self.folder / 'schema.toml'}", *words)
         environment = {**os.environ, "NUMBA_NUM_THREADS": "1", "HEDGEROW_FAIL_AT": fail_at}
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.deployment.driver", str(kit.path), *words],
+            [sys.executable, "-m", "tests.deployment.driver", str(site.path), *words],
             cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
         self.processes[name] = process
@@ -127,9 +127,9 @@ class Houses:
             time.sleep(0.02)
 
     def start_all(self, *words: str) -> None:
-        for name in self.kits:
+        for name in self.by_name:
             self.start(name, *words)
-        for name in self.kits:
+        for name in self.by_name:
             self.await_words(name, "answering for trial")
 
     def restart(self, name: str) -> None:
@@ -146,10 +146,10 @@ class Houses:
 
     def federation(self) -> Federation:
         identity = self.coordinator.identity()
-        return Federation(self.engine, MIXED, self.kits_roster(), identity, timeout_seconds=60.0)
+        return Federation(self.engine, MIXED, self.pinned_roster(), identity, timeout_seconds=60.0)
 
-    def kits_roster(self) -> Roster:
-        return next(iter(self.kits.values())).roster()
+    def pinned_roster(self) -> Roster:
+        return next(iter(self.by_name.values())).roster()
 
     def plan(self, epsilon: float = 1.0, method: str = "auto", spare: int = 2) -> Plan:
         settings = {"n_trees": 5, "max_depth": 2} if method == "random-trees" else {}
@@ -163,8 +163,8 @@ class Houses:
     def check_books(self) -> None:
         """Every ledger verifies, nothing was answered twice, every release was charged by all."""
         charged = {}
-        for name, kit in self.kits.items():
-            with Ledger.open(kit.ledger_path, create=False) as ledger:
+        for name, site in self.by_name.items():
+            with Ledger.open(site.ledger_path, create=False) as ledger:
                 (owner,) = verify(ledger)
                 assert owner.owner == name
                 answers = [
@@ -176,6 +176,6 @@ class Houses:
         for run, coordinator in self.runs.items():
             verify(coordinator)
             for line in coordinator.lines("coordinator", "release", run):
-                assert set(line.values["receipts"]) == set(self.kits)
-                for name in self.kits:
+                assert set(line.values["receipts"]) == set(self.by_name)
+                for name in self.by_name:
                     assert (run, line.slot, line.attempt) in charged[name]
