@@ -23,10 +23,11 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
-from tests import slow
+from tests import randomness, slow
 from tests.compiling import compile_together
 
 compile_together()
+randomness.install()
 # Machines may be busy, so examples have all the time they need; and the same code gets the same
 # examples, except where tests may take long.
 hypothesis.settings.register_profile("here", deadline=None, derandomize=not slow.ALL)
@@ -46,6 +47,10 @@ GROUPS = (
 )
 # These compile most loops, which processes of later tests then find on disk.
 FIRST = ("tests/contracts/", "tests/oracle/", "tests/attacks/")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(randomness, "repeatable randomness")
 
 
 class ByGroup(LoadScopeScheduling):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 
@@ -20,11 +18,12 @@ from hedgerow.methods.fedxgboost.run import (
 from hedgerow.packing import pack, unpack
 from hedgerow.protocol.roles import MemoryShelf, talk
 from tests.methods.fedxgboost.tables import schema_of, settings, shares, whole
+from tests.randomness import cached
 
 N_ROWS = 60
 
 
-@cache
+@cached
 def _parts() -> dict[str, Part]:
     return train(shares(whole(400)), schema_of(), settings(n_trees=6, max_depth=4))[0]
 

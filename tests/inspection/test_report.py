@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
-from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ from hedgerow.privacy.ledger.spending import set_budget
 from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table, train
+from tests.randomness import cached
 
 TABLE = mixed_table(500, seed=8)
 ROWS = {"all": mixed_rows(TABLE)}
@@ -42,7 +42,7 @@ VOID = {"meta", "img", "wbr"}  # what is never closed; in SVG it closes itself
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
-@cache
+@cached
 def trained(method: str = "auto") -> tuple[Ensemble, Ledger]:
     ledger = Ledger.in_memory()
     set_budget(ledger, Budget(4.0, 1e-5))
