@@ -5,7 +5,10 @@ STAMP := .venv/.ready
 # Not with --quiet: warnings would then be no errors.
 DOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-.PHONY: setup demo test check docs bench soak clean
+N ?= 5
+RESULT ?= flaky.json
+
+.PHONY: setup demo test flaky check docs bench soak clean
 
 setup: $(STAMP)
 
@@ -20,6 +23,10 @@ demo: setup
 
 test: setup
 	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --durations 25 --ignore tests/test_documents.py
+
+# N=20 runs, ONLY=noise for tests that draw noise or start processes, RESULT=file for what came out
+flaky: setup
+	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.flaky --runs $(N) --only $(or $(ONLY),all) --result $(RESULT) -- -n 3
 
 check: setup
 	$(BIN)/ruff check .
@@ -41,4 +48,4 @@ soak: setup
 	$(BIN)/python benchmarks/soak.py
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist demo-output site
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist demo-output site flaky.json

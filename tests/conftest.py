@@ -11,7 +11,6 @@ import hypothesis
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from xdist.scheduler import LoadScopeScheduling
 
 from hedgerow.coordinator.federation import Federation
 from hedgerow.coordinator.gate import Gate
@@ -23,7 +22,7 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
-from tests import randomness, slow
+from tests import order, outcomes, randomness, slow
 from tests.compiling import compile_together
 
 compile_together()
@@ -33,47 +32,10 @@ randomness.install()
 hypothesis.settings.register_profile("here", deadline=None, derandomize=not slow.ALL)
 hypothesis.settings.load_profile("here")
 
-# Tests that share something dear (sites, a cluster, compiled loops): one process runs each group.
-GROUPS = (
-    "tests/engines/nvflare/",
-    "tests/e2e/test_sites",
-    "tests/engines/dask/",
-    "tests/crashes/",
-    "tests/methods/fedxgboost/",
-    "tests/e2e/test_vertical_sites",
-    "tests/deployment/test_processes",
-    "tests/methods/simfl/",
-    "tests/e2e/test_command_line",
-)
-# These compile most loops, which processes of later tests then find on disk.
-FIRST = ("tests/contracts/", "tests/oracle/", "tests/attacks/")
-
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(randomness, "repeatable randomness")
-
-
-class ByGroup(LoadScopeScheduling):
-    """Tests go to whichever process is free, but those of a group to one."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return next((group for group in GROUPS if nodeid.startswith(group)), nodeid)
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByGroup:
-    config.option.loadscopereorder = False  # in the order below
-    return ByGroup(config, log)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Groups before the many small tests: no process is left with one when the others are done."""
-    order = (*FIRST, *GROUPS)
-
-    def turn(item: pytest.Item) -> int:
-        found = (i for i, start in enumerate(order) if item.nodeid.startswith(start))
-        return next(found, len(order))
-
-    items.sort(key=turn)
+    for plugin in (randomness, order, outcomes):
+        config.pluginmanager.register(plugin, plugin.__name__)
 
 
 # One column of every sort: whole and real numbers, both kinds of list, a list beyond one byte.

@@ -1,0 +1,121 @@
+"""`tests.flaky` finds what fails now and then, and its seeds replay it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.order import GROUPS, dear_first, shuffled
+
+ROOT = Path(__file__).parents[1]
+CONFTEST = """
+from tests import order, outcomes, randomness
+
+randomness.install()
+
+def pytest_configure(config):
+    for plugin in (randomness, order, outcomes):
+        config.pluginmanager.register(plugin, plugin.__name__)
+"""
+LUCKY = """
+from hedgerow.privacy.noise.mechanisms import SecureSource
+
+def test_noise_is_positive():
+    assert SecureSource().gaussian(1, 2.0**30)[0] > 0
+
+def test_noise_is_small():
+    assert abs(SecureSource().gaussian(1, 2.0**30)[0]) < 2**40
+"""
+PLAIN = "def test_two_and_two(): assert 2 + 2 == 4\n"
+ORDERED = """
+done = []
+
+def test_one(): done.append(1)
+
+def test_two(): assert done
+"""
+
+
+def suite(folder: Path, **files: str) -> Path:
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "conftest.py").write_text(CONFTEST)
+    for name, text in files.items():
+        (folder / f"test_{name}.py").write_text(text)
+    return folder
+
+
+def python(*words: object, **settings: str) -> subprocess.CompletedProcess[str]:
+    path = {"PYTHONPATH": str(ROOT), **settings}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("HEDGEROW_TEST_", "PYTEST_"))}
+    command = [sys.executable, *map(str, words)]
+    return subprocess.run(
+        command, env={**kept, **path}, cwd=ROOT, capture_output=True, text=True, timeout=250
+    )
+
+
+def flaky(folder: Path, *words: object) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+    result = folder / "result.json"
+    about = ("--seed", 11, "--result", result, *words, "--", "-p", "no:cacheprovider", folder)
+    said = python("-m", "tests.flaky", *about)
+    return said, json.loads(result.read_text("utf-8"))
+
+
+def test_a_planted_flaky_test_is_found_and_its_seed_replays_it(tmp_path: Path) -> None:
+    folder = suite(tmp_path, lucky=LUCKY, plain=PLAIN, ordered=ORDERED)
+    said, result = flaky(folder, "--runs", 6)
+    assert said.returncode == 1
+    lucky, ordered = "test_lucky.py::test_noise_is_positive", "test_ordered.py::test_two"
+    assert set(result["failures"]) == {lucky, ordered}
+    assert "assert" in result["failures"][lucky]["why"]
+    assert [one["tests"] for one in result["runs"]] == [5] * 6
+    red = result["failures"][lucky]["seeds"]
+    green = [one["seed"] for one in result["runs"] if one["seed"] not in red]
+    assert f"HEDGEROW_TEST_SEED={red[0]} python -m pytest '{lucky}'" in said.stdout
+    assert red
+    assert green
+    for seed, code in ((red[0], 1), (green[0], 0)):  # alone, and not among the others
+        test = folder / lucky
+        assert python("-m", "pytest", test, HEDGEROW_TEST_SEED=str(seed)).returncode == code
+
+
+def test_only_tests_that_draw_noise_are_run_again(tmp_path: Path) -> None:
+    process = "import subprocess, sys\ndef test_it(): subprocess.run([sys.executable, '-c', ''])\n"
+    shared = (
+        "import pytest\nfrom hedgerow.privacy.noise import secret\n"
+        "@pytest.fixture(scope='module')\ndef word(): return secret.below(9)\n"
+        "def test_first(word): pass\ndef test_second(word): pass\n"
+    )
+    small = LUCKY.replace("> 0", "< 2**40")
+    folder = suite(tmp_path, lucky=small, plain=PLAIN, process=process, shared=shared)
+    said, result = flaky(folder, "--runs", 2, "--only", "noise")
+    assert said.returncode == 0, said.stdout
+    assert "0 of the tests failed at least once in 2 runs" in said.stdout
+    assert [one["tests"] for one in result["runs"]] == [6, 5]
+
+
+def test_a_run_that_cannot_start_is_a_failure(tmp_path: Path) -> None:
+    said, result = flaky(suite(tmp_path, broken="import nothing_of_that_name\n"), "--runs", 1)
+    assert said.returncode == 1
+    assert list(result["failures"]) == ["the run itself (exit code 2)"]
+
+
+NAMES = [f"{group}x.py::test_{i}" for group in GROUPS for i in range(3)]
+NAMES += [f"tests/data/test_{k}.py::test_{i}" for k in range(20) for i in range(5)]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_shuffled_tests_keep_groups_and_files_together(seed: int) -> None:
+    order = shuffled(NAMES, seed)
+    assert sorted(order) == sorted(NAMES)
+    assert order == shuffled(NAMES[::-1], seed)
+    assert order not in (shuffled(NAMES, 3), dear_first(NAMES))
+    files = [name.split("::")[0] for name in order]
+    changes = sum(a != b for a, b in pairwise(files))
+    assert changes == len(set(files)) - 1
