@@ -24,11 +24,13 @@ from hedgerow.privacy.accounting.plan import Plan, Slot
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import QUERIES
+from hedgerow.testing import noise_off
 from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table, promise, split_rows
 from tests.oracle.runs import LABELS, schema_of, table_of
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "methods.md"
 NUMBERS = Schema.from_bounds({"a": (0, 1), "b": (-5, 5), "c": (0, 3)}, classes=[0, 1])
+RANDOM = "totally-random"
 SMALL = {"n_trees": 12, "max_depth": 3, "n_bins": 8}
 
 
@@ -51,29 +53,23 @@ def run(
     return plan, federation
 
 
-def is_fixed(plan: Plan) -> bool:
-    """Whether the shapes of all questions follow from the plan."""
-    return plan.settings.split == "totally-random" and plan.rest is None and plan.branches is None
+def check(plan: Plan, federation: Federation, close: bool = True) -> Traffic:
+    """Never below what was carried; hardly above where every planned question was asked.
 
-
-def check(plan: Plan, federation: Federation, slack: float = 0.02) -> Traffic:
-    """Never below what was counted; where the shapes are fixed, hardly above.
-
-    A drawn tree over one column may run out of cuts, and is then smaller than planned.
+    A drawn tree over one column may run out of cuts, and a tree is then smaller than planned.
     """
-    expected = traffic(plan, federation.schema, federation.names)
-    fixed = is_fixed(plan)
+    bound = traffic(plan, federation.schema, federation.names)
     sent, received = max(federation.sent.values()), max(federation.received.values())
-    assert sent <= expected.sent
-    assert received <= expected.received
-    assert federation.rounds <= expected.questions
-    assert federation.bytes_from_parties <= expected.total_sent
-    assert federation.bytes_to_parties <= expected.total_received
-    if fixed:
-        slack = 0.4 if plan.settings.features_per_tree == 1 else slack
-        assert expected.sent <= (1 + slack) * sent
-        assert (federation.rounds, federation.exchanges) == (expected.questions, expected.rounds)
-    return expected
+    assert sent <= bound.sent
+    assert received <= bound.received
+    assert federation.rounds <= bound.questions
+    one_column = plan.settings.features_per_tree == 1
+    close &= federation.rounds == bound.questions
+    if close and not (one_column and plan.settings.split != RANDOM):
+        assert bound.sent <= (1.3 if one_column else 1.05) * sent
+        assert bound.received <= (1.75 if one_column else 1.5) * received
+        assert federation.exchanges == bound.rounds
+    return bound
 
 
 @pytest.mark.parametrize("loss", LABELS)
@@ -88,12 +84,11 @@ def test_no_method_sends_more_than_its_plan_says(method: str, loss: str) -> None
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_without_category_sets_questions_are_as_long_as_planned_too(method: str) -> None:
+def test_without_category_sets_the_bound_on_questions_is_close_too(method: str) -> None:
     plan, federation = run(NUMBERS, number_rows(120), method)
-    expected = check(plan, federation)
-    if is_fixed(plan):
-        slack = 0.4 if plan.settings.features_per_tree == 1 else 0.02
-        assert expected.received <= (1 + slack) * max(federation.received.values())
+    bound = check(plan, federation)
+    if federation.rounds == bound.questions:
+        assert bound.received <= 1.4 * max(federation.received.values())
 
 
 @pytest.mark.parametrize(
@@ -120,6 +115,14 @@ def test_no_choice_of_settings_sends_more_than_its_plan_says(
     check(*run(MIXED, rows, "random-trees", trust, **changes))
 
 
+@pytest.mark.parametrize("schema", [NUMBERS, MIXED], ids=["numbers", "mixed"])
+@pytest.mark.parametrize("method", [m for m in METHODS if "max_depth" in METHODS[m].uses])
+def test_deep_trees_that_grow_without_noise_send_no_more(method: str, schema: Schema) -> None:
+    rows = number_rows(600) if schema is NUMBERS else mixed_rows(mixed_table(600, seed=2))
+    with noise_off():
+        check(*run(schema, rows, method, max_depth=5), close=False)
+
+
 def test_trees_that_stop_early_send_less() -> None:
     plan, federation = run(NUMBERS, number_rows(120), "dp-gbm", gain_penalty=1e6)
     expected = check(plan, federation)
@@ -131,9 +134,8 @@ def test_party_names_that_are_not_known_count_as_the_longest() -> None:
     plan, _ = run(NUMBERS, number_rows(120), "dp-tr-newton")
     by_number, by_name = traffic(plan, NUMBERS, 3), traffic(plan, NUMBERS, ["a", "b", "c"])
     answers = len(plan.slots) + 1  # and one announcement
-    assert by_number.sent - by_name.sent == pytest.approx(39 * answers, abs=answers)
+    assert by_number.sent - by_name.sent == 39 * answers
     assert traffic(plan, NUMBERS, [c * 40 for c in "abc"]) == by_number
-    assert by_number.total_sent == 3 * by_number.sent
     assert by_number.rounds == len(plan.slots) + OPENING_ROUNDS
 
 

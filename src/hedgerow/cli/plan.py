@@ -157,8 +157,8 @@ def summary(made: Plan, schema: Schema, parties: int) -> dict[str, Any]:
         "parties": parties,
         "bytes_from_party": expected.sent,
         "bytes_to_party": expected.received,
-        "bytes_from_parties": expected.total_sent,
-        "bytes_to_parties": expected.total_received,
+        "bytes_from_parties": parties * expected.sent,
+        "bytes_to_parties": parties * expected.received,
     }
 
 

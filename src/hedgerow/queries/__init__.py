@@ -21,7 +21,6 @@ cuts.py              shared: bins of columns
 strategy.py          shared: strategy matrices by which bins are multiplied
 gradients.py         shared: bounded gradients of pure plans
 tree_nodes.py        shared: leaves, columns and prices of a growing tree
-stand_ins.py         queries at their largest, for measuring messages
 """
 
 from __future__ import annotations
