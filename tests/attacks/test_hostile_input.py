@@ -22,7 +22,6 @@ from hedgerow.evaluation.result import Evaluation, Findings, Measure
 from hedgerow.methods.maddock.boosting import _structure
 from hedgerow.methods.maddock.candidates import uniform
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.model.files import model_bytes, model_from_bytes
 from hedgerow.model.stacking import unstack
 from hedgerow.model.statement import Statement
 from hedgerow.model.tree import Tree, single_leaf
@@ -44,7 +43,7 @@ RIG = Rig()
 TREE = Tree(_structure(SCHEMA, RIG.plan, uniform(SCHEMA, 32), 0), np.ones((4, 1), np.float32))
 MODEL = Ensemble((single_leaf(np.zeros(1)), TREE), SCHEMA, Statement("none", 1.0, 1e-6, "nobody"))
 GOOD = {
-    "model": (model_bytes(MODEL), model_from_bytes),
+    "model": (MODEL.to_bytes(), Ensemble.from_bytes),
     "message": (
         Message("ask", RIG.question().body(), trees=(TREE,)).signed(RIG.coordinator).to_bytes(),
         Message.from_bytes,
@@ -77,7 +76,7 @@ def test_mutated_bytes_are_read_or_refused_but_never_crash(kind: str, data: Any)
 @SLOW
 @given(st.binary(max_size=400))
 def test_random_bytes_are_refused(raw: bytes) -> None:
-    for read in (unpack, model_from_bytes, Message.from_bytes, Ask.from_body, query_from_bytes):
+    for read in (unpack, Ensemble.from_bytes, Message.from_bytes, Ask.from_body, query_from_bytes):
         with pytest.raises(HedgerowError):
             read(raw)
     assert word(Message.from_bytes(RIG.parties["a"].handle(raw))) == "bad-message"
@@ -152,7 +151,7 @@ def test_newer_formats_name_the_version_needed() -> None:
     data = bytearray(GOOD["model"][0])
     data[8:12] = struct.pack("<I", 9)
     with pytest.raises(HedgerowError, match="writes model format 9"):
-        model_from_bytes(bytes(data))
+        Ensemble.from_bytes(bytes(data))
     with pytest.raises(HedgerowError, match="writes plan format 9"):
         Plan.from_dict({**RIG.plan.to_dict(), "format": 9})
     with pytest.raises(HedgerowError, match="writes schema format 9"):

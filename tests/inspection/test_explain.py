@@ -16,7 +16,6 @@ from hedgerow.errors import FormatError, SettingsError
 from hedgerow.inspection.explain import BAND, Explanation, edit, explain, rows
 from hedgerow.inspection.explain.cells import boxes_of, cells_of
 from hedgerow.inspection.explain.effects import effects_of
-from hedgerow.model.files import model_bytes, model_from_bytes
 from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table, train
@@ -225,7 +224,7 @@ def test_an_edit_changes_one_shape_and_is_on_record() -> None:
     entry = changed.record["edits"][0]
     assert (entry["column"], entry["cells"], entry["from"]) == ("site", [cell], model.hash)
     assert any("new hospital" in note for note in after.notes)
-    again = model_from_bytes(model_bytes(changed))
+    again = Ensemble.from_bytes(changed.to_bytes())
     assert explain(again).shape("site").values[0, 0] == pytest.approx(0.75, abs=1e-6)
     np.testing.assert_allclose(
         after.contributions(PLAIN).scores, changed.decision_function(PLAIN), atol=1e-9

@@ -18,7 +18,6 @@ from hedgerow.data.tables import rows_of
 from hedgerow.errors import FormatError
 from hedgerow.model import stacking
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.model.files import model_bytes, model_from_bytes
 from hedgerow.model.losses import TREE_UPDATES
 from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.statement import Disclosure, Statement
@@ -43,7 +42,7 @@ def small_model() -> Ensemble:
 
 
 MODEL = small_model()
-DATA = model_bytes(MODEL)
+DATA = MODEL.to_bytes()
 
 
 def resealed(body: bytes, version: int = 2) -> bytes:
@@ -58,7 +57,7 @@ def test_a_model_survives_its_file(tmp_path: Path) -> None:
     again = Ensemble.load(path)
     assert again == MODEL
     assert (again.statement, again.record) == (MODEL.statement, MODEL.record)
-    assert model_bytes(again) == DATA
+    assert again.to_bytes() == DATA
     table = {name: values for name, values in TABLE.items() if name != "sick"}
     assert np.array_equal(again.predict(table), MODEL.predict(table))
     assert [p.name for p in tmp_path.iterdir()] == ["model.hedge"]  # no temporary file is left
@@ -70,7 +69,7 @@ def test_any_flipped_byte_is_a_format_error(place: int, flip: int) -> None:
     broken = bytearray(DATA)
     broken[place] ^= flip
     with pytest.raises(FormatError):
-        model_from_bytes(bytes(broken))
+        Ensemble.from_bytes(bytes(broken))
 
 
 @settings(max_examples=50, deadline=None)
@@ -78,7 +77,7 @@ def test_any_flipped_byte_is_a_format_error(place: int, flip: int) -> None:
 def test_cut_and_lengthened_files_are_format_errors(length: int, tail: bytes) -> None:
     for broken in (DATA[:length], DATA + tail):
         with pytest.raises(FormatError):
-            model_from_bytes(broken)
+            Ensemble.from_bytes(broken)
 
 
 @settings(max_examples=300, deadline=None)
@@ -89,7 +88,7 @@ def test_a_changed_body_under_a_new_hash_is_a_format_error_or_a_model(
     body = bytearray(DATA[HEAD:-32])
     body[place] ^= flip
     try:
-        model = model_from_bytes(resealed(bytes(body)))
+        model = Ensemble.from_bytes(resealed(bytes(body)))
     except FormatError:
         return
     assert isinstance(model, Ensemble)
@@ -97,12 +96,12 @@ def test_a_changed_body_under_a_new_hash_is_a_format_error_or_a_model(
 
 def test_a_newer_format_names_the_version_needed() -> None:
     with pytest.raises(FormatError, match="writes model format 7"):
-        model_from_bytes(resealed(DATA[HEAD:-32], version=7))
+        Ensemble.from_bytes(resealed(DATA[HEAD:-32], version=7))
 
 
 def test_an_older_format_says_what_to_do() -> None:
     with pytest.raises(FormatError, match=r"model format 1, older than .* train again"):
-        model_from_bytes(resealed(DATA[HEAD:-32], version=1))
+        Ensemble.from_bytes(resealed(DATA[HEAD:-32], version=1))
 
 
 def test_files_that_are_no_model_say_so(tmp_path: Path) -> None:
@@ -122,14 +121,14 @@ def test_hostile_parts_under_a_right_hash_are_format_errors(part: str, value: An
     if part == "record" and isinstance(value, (dict, list)):
         value = [3]
     with pytest.raises(FormatError):
-        model_from_bytes(resealed(pack({**values, part: value}, arrays)))
+        Ensemble.from_bytes(resealed(pack({**values, part: value}, arrays)))
 
 
 def test_a_label_with_more_outputs_than_the_leaves_is_a_format_error() -> None:
     values, arrays = unpack(DATA[HEAD:-32])
     values["schema"]["label"] = {"name": "sick", "classes": ["no", "perhaps", "yes"]}
     with pytest.raises(FormatError):
-        model_from_bytes(resealed(pack(values, arrays)))
+        Ensemble.from_bytes(resealed(pack(values, arrays)))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "uint32", "uint8"])
@@ -139,7 +138,7 @@ def test_arrays_of_another_type_are_format_errors(name: str, dtype: str) -> None
     with np.errstate(all="ignore"):
         arrays[name] = arrays[name].astype(dtype)
     with pytest.raises(FormatError):
-        model_from_bytes(resealed(pack(values, arrays)))
+        Ensemble.from_bytes(resealed(pack(values, arrays)))
 
 
 @pytest.mark.parametrize("update", TREE_UPDATES)
@@ -219,7 +218,7 @@ def test_a_model_without_trees_knows_nothing() -> None:
     empty = Ensemble((), MIXED, MODEL.statement)
     table = {name: [None] * 3 for name in MIXED.names}
     assert empty.predict(table).tolist() == [[0.5, 0.5]] * 3
-    assert model_from_bytes(model_bytes(empty)) == empty
+    assert Ensemble.from_bytes(empty.to_bytes()) == empty
 
 
 def test_a_single_leaf_adds_a_constant() -> None:

@@ -19,7 +19,7 @@ from hedgerow.methods.maddock.leaves import (
     step_deviations,
     step_values,
 )
-from hedgerow.model.files import model_bytes, model_from_bytes
+from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.losses import Logistic, Loss, Softmax, Squared
 from hedgerow.model.stacking import stack_trees
 from hedgerow.privacy.settings import Privacy
@@ -60,7 +60,7 @@ def test_every_grower_says_what_it_knows_of_its_leaves(
         assert tree.cover is not None
         assert tree.cover.shape == (tree.structure.n_leaves,)
         assert tree.independent == (method != "auto")
-    again = model_from_bytes(model_bytes(model))
+    again = Ensemble.from_bytes(model.to_bytes())
     for before, after in zip(model.trees, again.trees, strict=True):
         np.testing.assert_array_equal(before.deviation, after.deviation)
         np.testing.assert_array_equal(before.cover, after.cover)
@@ -89,12 +89,12 @@ BREAKS = {
 )
 def test_damaged_knowledge_is_a_format_error(name: str, break_it: str) -> None:
     model = model_of("random-trees", n_trees=1, max_depth=2)
-    values, arrays = unpack(model_bytes(model)[HEAD:-32])
+    values, arrays = unpack(model.to_bytes()[HEAD:-32])
     broken = {**arrays, name: BREAKS[break_it](arrays[name])}
     absent = {key: array for key, array in arrays.items() if key != name}
     for found in (broken, absent):
         with pytest.raises(FormatError):
-            model_from_bytes(resealed(pack(values, found)))
+            Ensemble.from_bytes(resealed(pack(values, found)))
 
 
 def test_a_scaled_tree_has_scaled_noise() -> None:

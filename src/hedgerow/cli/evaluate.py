@@ -143,9 +143,9 @@ def measure(model: Path, data: Sequence[Path]) -> dict[str, Any]:
     """
     import numpy as np
 
-    from hedgerow.model.files import read_model
+    from hedgerow.model.ensemble import Ensemble
 
-    trained = read_model(model)
+    trained = Ensemble.load(model)
     label, seen = trained.schema.label, [_seen(trained, path) for path in data]
     target = np.concatenate([true for true, _ in seen])
     predicted = np.concatenate([made for _, made in seen])  # (row, class), or (row,) for numbers

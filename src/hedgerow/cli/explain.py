@@ -34,9 +34,9 @@ def explain(
     """Show what each column does: importances, shapes with error bands, pairs. Costs no budget."""
     from hedgerow.errors import SettingsError
     from hedgerow.inspection.explain import explain as explained
-    from hedgerow.model.files import read_model
+    from hedgerow.model.ensemble import Ensemble
 
-    found = explained(read_model(model))
+    found = explained(Ensemble.load(model))
     names = column or []
     if len(names) > 2 or (png is not None and not names):
         raise SettingsError("name one --column for its shape, or two for their pair")

@@ -32,9 +32,9 @@ def export(model: options.ModelFile, to: To, out: Out, json: options.Json = Fals
         raise SettingsError(f"--to {to!r} is not a format; known: {', '.join(KINDS)}")
     from hedgerow.cli.files import check_writable
     from hedgerow.export import FORMATS
-    from hedgerow.model.files import read_model
+    from hedgerow.model.ensemble import Ensemble
 
-    trained = read_model(model)
+    trained = Ensemble.load(model)
     check_writable(out)
     exported = FORMATS[to](trained, out)
     if json:

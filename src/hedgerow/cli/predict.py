@@ -31,13 +31,13 @@ def predict(
     """Write one probability per class and the likelier class for every row, in the same order."""
     from hedgerow.cli.files import check_writable, write_text
     from hedgerow.data.tables import read_table
-    from hedgerow.model.files import read_model
+    from hedgerow.model.ensemble import Ensemble
 
     if out == "-" and json:
         raise SettingsError("--json and --out - both write to stdout; keep one of the two")
     if out != "-":
         check_writable(Path(out))
-    trained = read_model(model)
+    trained = Ensemble.load(model)
     probabilities = trained.predict(read_table(data))
     text = predictions_csv(trained.schema, probabilities)
     if out == "-":

@@ -38,10 +38,10 @@ def report(
     from hedgerow.inspection.explain import explain
     from hedgerow.inspection.report.facts import check_evaluation, facts_of
     from hedgerow.inspection.report.page import page_of
-    from hedgerow.model.files import read_model
+    from hedgerow.model.ensemble import Ensemble
     from hedgerow.privacy.ledger.ledger import Ledger
 
-    found = read_model(model)
+    found = Ensemble.load(model)
     chosen, stored = (
         given or (beside if (beside := model.with_name(model.name + suffix)).is_file() else None)
         for given, suffix in ((ledger, ".ledger"), (evaluation, ".evaluation.json"))

@@ -8,9 +8,9 @@ from hedgerow.cli.screen import print_json, show
 
 def statement(model: options.ModelFile, json: options.Json = False) -> None:
     """Print a model's guarantee: the numbers, who is trusted, and what is not covered."""
-    from hedgerow.model.files import read_model
+    from hedgerow.model.ensemble import Ensemble
 
-    promised = read_model(model).statement
+    promised = Ensemble.load(model).statement
     if json:
         print_json({**promised.to_dict(), "words": promised.words()})
     else:

@@ -37,11 +37,11 @@ def tree(
         plot_tree,
         tree_svg,
     )
-    from hedgerow.model.files import read_model
+    from hedgerow.model.ensemble import Ensemble
 
     if json and (text or rules):
         raise SettingsError("--json shows all of the tree; leave out --text and --rules")
-    view = TreeView.of(read_model(model))
+    view = TreeView.of(Ensemble.load(model))
     if svg is not None:
         write_text(svg, tree_svg(view))
         tell(f"Picture written to {svg}.")

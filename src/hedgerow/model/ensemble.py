@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,13 @@ from numpy.typing import NDArray
 from hedgerow.data.binning import ColumnGrid
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import encode_table
+from hedgerow.errors import FormatError
+from hedgerow.model import files
 from hedgerow.model.hashes import NO_TREES_YET, longer, model_hash
+from hedgerow.model.leaf_noise import stack_known, with_known
 from hedgerow.model.losses import Loss, loss_for
 from hedgerow.model.routing import Routes, prediction_grid, routes_of
+from hedgerow.model.stacking import stack_trees, unstack_trees
 from hedgerow.model.statement import Statement
 from hedgerow.model.tree import Tree, check_trees
 
@@ -62,15 +67,37 @@ class Ensemble:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a `.hedge` file, by rename, so that a crash leaves the old file or the new one."""
-        from hedgerow.model.files import write_model
-
-        write_model(self, path)
+        files.write(self.to_bytes(), path)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Ensemble:
-        from hedgerow.model.files import read_model
+        """Read a `.hedge` file."""
+        return Ensemble.from_bytes(files.read(path), str(Path(path)))
 
-        return read_model(path)
+    def to_bytes(self) -> bytes:
+        """The bytes of its file; equal models with equal records give equal bytes."""
+        values = {
+            "schema": self.schema.to_dict(),
+            "statement": self.statement.to_dict(),
+            "averaged": self.averaged,
+            "record": self.record,
+        }
+        return files.sealed(values, {**stack_trees(self.trees), **stack_known(self.trees)})
+
+    @staticmethod
+    def from_bytes(data: bytes, source: str = "model") -> Ensemble:
+        """Read a model; FormatError on anything that is not a whole, unchanged file."""
+        values, arrays = files.unsealed(data, source)
+        try:
+            schema = Schema.from_dict(values["schema"], source)
+            statement = Statement.from_dict(values["statement"])
+            averaged, record = values["averaged"], dict(values["record"])
+            if not isinstance(averaged, bool):
+                raise FormatError("`averaged` is not true or false")
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise FormatError(f"{source} is not readable: {error}") from error
+        trees = with_known(unstack_trees(arrays), arrays)
+        return Ensemble(trees, schema, statement, averaged, record)
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -1,20 +1,22 @@
-"""`.hedge` files: magic, format number, length, packed header and arrays, SHA-256."""
+"""`.hedge` files: magic, format number, length, packed header and arrays, SHA-256.
+
+What stands inside belongs to `ensemble.py`; this is the container and its checks.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import struct
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
-from hedgerow.data.schema import Schema
+from numpy.typing import NDArray
+
 from hedgerow.errors import FormatError
 from hedgerow.failpoints import fail_point
-from hedgerow.model.ensemble import Ensemble
-from hedgerow.model.leaf_noise import stack_known, with_known
-from hedgerow.model.stacking import stack_trees, unstack_trees
-from hedgerow.model.statement import Statement
 from hedgerow.packing import pack, unpack
 
 MAGIC = b"HEDGEROW"
@@ -23,21 +25,15 @@ MAX_SIZE = 1 << 32
 _HEAD = struct.Struct("<8sIQ")
 
 
-def model_bytes(model: Ensemble) -> bytes:
-    """A model as the bytes of its file; equal models with equal records give equal bytes."""
-    values = {
-        "schema": model.schema.to_dict(),
-        "statement": model.statement.to_dict(),
-        "averaged": model.averaged,
-        "record": model.record,
-    }
-    body = pack(values, {**stack_trees(model.trees), **stack_known(model.trees)})
+def sealed(values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """The bytes of a file: equal values and arrays give equal bytes."""
+    body = pack(dict(values), dict(arrays))
     head = _HEAD.pack(MAGIC, FORMAT, len(body))
     return head + body + hashlib.sha256(head + body).digest()
 
 
-def model_from_bytes(data: bytes, source: str = "model") -> Ensemble:
-    """Read a model; raises FormatError on anything that is not a whole, unchanged file."""
+def unsealed(data: bytes, source: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Values and arrays; FormatError on anything that is not a whole, unchanged file."""
     if len(data) < _HEAD.size + 32 or data[:8] != MAGIC:
         raise FormatError(f"{source} is not a hedgerow model; name a .hedge file")
     _, version, length = _HEAD.unpack_from(data)
@@ -55,26 +51,16 @@ def model_from_bytes(data: bytes, source: str = "model") -> Ensemble:
         raise FormatError(f"{source} is cut short or damaged; fetch it again")
     if hashlib.sha256(data[:-32]).digest() != data[-32:]:
         raise FormatError(f"{source} was changed after it was written; fetch it again")
-    values, arrays = unpack(data[_HEAD.size : -32])
-    try:
-        schema = Schema.from_dict(values["schema"], source)
-        statement = Statement.from_dict(values["statement"])
-        averaged, record = values["averaged"], dict(values["record"])
-        if not isinstance(averaged, bool):
-            raise FormatError("`averaged` is not true or false")
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise FormatError(f"{source} is not readable: {error}") from error
-    trees = with_known(unstack_trees(arrays), arrays)
-    return Ensemble(trees, schema, statement, averaged, record)
+    return unpack(data[_HEAD.size : -32])
 
 
-def write_model(model: Ensemble, path: str | PathLike[str]) -> None:
+def write(data: bytes, path: str | PathLike[str]) -> None:
     """Write beside the target, sync, then rename."""
     target = Path(path)
     partial = target.with_name(target.name + ".partial")
     try:
         with partial.open("wb") as file:
-            file.write(model_bytes(model))
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         fail_point("write-model")
@@ -84,16 +70,16 @@ def write_model(model: Ensemble, path: str | PathLike[str]) -> None:
         raise
 
 
-def read_model(path: str | PathLike[str]) -> Ensemble:
+def read(path: str | PathLike[str]) -> bytes:
+    """The bytes of a file that may be a model."""
     file = Path(path)
     try:
         if file.stat().st_size > MAX_SIZE:
             raise FormatError(f"{file} is larger than any hedgerow model")
-        data = file.read_bytes()
+        return file.read_bytes()
     except FileNotFoundError as error:
         raise FormatError(f"no model at {file}; check the path") from error
     except IsADirectoryError as error:
         raise FormatError(f"{file} is a folder; name the model file (.hedge) in it") from error
     except OSError as error:
         raise FormatError(f"cannot read the model {file}: {error}") from error
-    return model_from_bytes(data, str(file))

@@ -20,7 +20,7 @@ from hedgerow.data.tables import rows_of
 from hedgerow.errors import SettingsError
 from hedgerow.methods.maddock.candidates.not_private import exact_cuts
 from hedgerow.methods.registry import method_named, plan_for, with_exact_cuts
-from hedgerow.model.files import read_model
+from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy, Settings
@@ -66,7 +66,7 @@ def test_a_fit_says_not_private_in_memory_and_in_its_file(tmp_path: Path) -> Non
     assert WORDS in statement.reason
     assert "NOT PRIVATE" in statement.words()
     model.model_.save(tmp_path / "m.hedge")
-    read = read_model(tmp_path / "m.hedge")
+    read = Ensemble.load(tmp_path / "m.hedge")
     assert read == model.model_
     assert read.statement == statement
     assert read.record["settings"]["cuts"] == model.plan_.to_dict()["settings"]["cuts"]
