@@ -31,6 +31,7 @@ from hedgerow.data.tables import Rows, rows_of
 from hedgerow.engines.local import local_federation
 from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.trust import usual_trust
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.spending import spending
 from hedgerow.privacy.settings import Privacy
@@ -168,8 +169,8 @@ def _train(
     plan_folder: Path | None = None,
 ) -> tuple[Ensemble, tuple[int, float, float]]:
     """A model, and its rounds and bytes from and to each party."""
-    trust = "parties" if len(tables) > 1 else "coordinator"
-    privacy = Privacy(epsilon, DELTA, trust)  # type: ignore[arg-type]
+    trust = usual_trust(len(tables))
+    privacy = Privacy(epsilon, DELTA, trust)
     plan = plan_for(schema, privacy, seed=seed)
     if plan_folder is not None:
         plan.write(plan_folder / "model.hedge.plan.toml")

@@ -179,7 +179,6 @@ def pin(
 def _compare(site: Site, roster: Roster, yes: bool) -> None:
     """Show who would be trusted, and ask whether the fingerprints were compared."""
     from hedgerow.deployment.roster import people, roster_fingerprint
-    from hedgerow.party.limits import least_parties
 
     shown = table(f"Roster of {site.federation}", "site", "fingerprint of its signing key")
     for name, found in people(roster):
@@ -187,7 +186,7 @@ def _compare(site: Site, roster: Roster, yes: bool) -> None:
     results().print(shown)
     show(
         f"Trust: {roster.trust}. Up to {roster.colluding} of the parties may collude with the "
-        f"coordinator; a sum has at least {least_parties(roster)} parties.\n"
+        f"coordinator; a sum has at least {roster.least_set} parties.\n"
         f"Fingerprint of the whole roster: {roster_fingerprint(roster)}"
     )
     if not yes:

@@ -40,6 +40,7 @@ def make_plan(
 ) -> Plan:
     """A new plan: what was given, else what a base plan says, else the method's defaults."""
     from hedgerow.methods.registry import METHODS, check_party_count, method_named, plan_for
+    from hedgerow.model.trust import usual_trust
     from hedgerow.privacy.settings import privacy_from
 
     values = {**_carried(base, given), **given}
@@ -53,7 +54,7 @@ def make_plan(
                 f"{name} is not set: give --{name}, the environment variable "
                 f"HEDGEROW_{name.upper()}, or a plan with --plan. Nothing was asked."
             )
-    values.setdefault("trust", chosen.trust or ("parties" if n_parties > 1 else "coordinator"))
+    values.setdefault("trust", chosen.trust or usual_trust(n_parties))
     promised = {name: values.pop(name) for name in privacy_names() if name in values}
     privacy = privacy_from(promised)
     check_party_count(privacy, n_parties)

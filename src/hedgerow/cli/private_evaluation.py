@@ -78,13 +78,13 @@ def _settled(model: Ensemble, given: Given, n_parties: int, beside: Path) -> Pla
     from hedgerow.cli.planning import differences
     from hedgerow.evaluation import evaluation_plan
     from hedgerow.methods.registry import check_party_count
+    from hedgerow.model.trust import usual_trust
     from hedgerow.privacy.accounting.plan import Plan
     from hedgerow.privacy.settings import privacy_from
 
     if not beside.exists():
         own = model.statement.delta or 1e-6
-        several = "parties" if n_parties > 1 else "coordinator"
-        privacy = privacy_from({"delta": own, "trust": several, **given})
+        privacy = privacy_from({"delta": own, "trust": usual_trust(n_parties), **given})
         check_party_count(privacy, n_parties)
         return evaluation_plan(model, privacy)
     plan = Plan.read(beside)

@@ -19,7 +19,6 @@ from hedgerow.data.schema import Schema
 from hedgerow.errors import FormatError, HedgerowError, Refused, SumFailed
 from hedgerow.failpoints import fail_point
 from hedgerow.model.tree import Tree
-from hedgerow.party.limits import least_parties
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.protocol import messages
 from hedgerow.protocol.engine import Engine as Engine
@@ -164,11 +163,11 @@ class Federation:
         self._plan, self._presence = plan, Presence()
         opened = self._opened_by(self.names)
         deadline = clock.monotonic() + self.wait_seconds
-        while len(opened) < self._least() and clock.monotonic() < deadline:
+        while len(opened) < self.roster.least_set and clock.monotonic() < deadline:
             clock.sleep(_PAUSE_SECONDS)
             opened = self._opened_by(self.names)
         self._presence.too_few(opened)
-        if len(opened) >= self._least():
+        if len(opened) >= self.roster.least_set:
             if reserve is not None:
                 reserve()
             self._join(opened)
@@ -181,16 +180,16 @@ class Federation:
         """
         deadline, presence = clock.monotonic() + self.wait_seconds, self._presence
         self._refresh(slot)
-        while len(presence.active) < self._least() and clock.monotonic() < deadline:
+        while len(presence.active) < self.roster.least_set and clock.monotonic() < deadline:
             clock.sleep(_PAUSE_SECONDS)
             self._refresh(slot)
-        if len(presence.active) < self._least():
+        if len(presence.active) < self.roster.least_set:
             there = presence.active or presence.there
             missing = [name for name in self.names if name not in there]
             banned = [f"{name} failed twice in this run" for name in presence.banned()]
             raise SumFailed(
                 f"only {len(there)} of {len(self.names)} parties are there and a sum needs "
-                f"{self._least()}; missing: {', '.join(missing) or 'none'}. "
+                f"{self.roster.least_set}; missing: {', '.join(missing) or 'none'}. "
                 f"{'. '.join([*banned, ''])}What was released is stored. Run the same command "
                 "again when they are back."
             )
@@ -209,9 +208,9 @@ class Federation:
         replies = self._send(asked, probe, "ready", _PROBE_SECONDS)
         ready = {n: r.values for n, r in replies.items() if r.type == "ready"}
         presence.probed(ready, apart)
-        if back := presence.returning(ready, slot, self._least()):
+        if back := presence.returning(ready, slot, self.roster.least_set):
             opened = self._opened_by(tuple(sorted({*presence.active, *back})))
-            if len(opened) >= self._least():
+            if len(opened) >= self.roster.least_set:
                 self._join(opened)
             else:  # joining reserves: nobody pays for a set too small
                 presence.too_few(opened)
@@ -221,8 +220,8 @@ class Federation:
         plan = self._opened()
         parties = self._presence.active
         fail_point("ask")
-        masked = plan.privacy.trust == "parties"
-        joined = digest_of(self._presence.announcements) if masked else ""
+        trust = plan.privacy.trusted
+        joined = digest_of(self._presence.announcements) if trust.masked else ""
         c, reply_to = self.roster.colluding, self._keys.public
         ask = Ask(plan.run, slot, attempt, parties, query, noise, c, joined, reply_to)
         message = Message("ask", ask.body())
@@ -234,7 +233,7 @@ class Federation:
             self._presence.failed(lost, slot)
             raise PartiesLost(lost)
         # Nothing of an exact answer is kept, its signature neither.
-        kept = () if plan.privacy.trust == "coordinator" else parties
+        kept = () if trust.exact_sums else parties
         receipts = {name: replies[name].signature for name in kept}
         sources, n_rows, check = set[str](), list[int](), 0
 
@@ -261,10 +260,6 @@ class Federation:
             sum(n_rows),
             receipts,
         )
-
-    def _least(self) -> int:
-        trust = self._opened().privacy.trust
-        return least_parties(self.roster) if trust == "parties" else 1
 
     def _opened(self) -> Plan:
         if self._plan is None:

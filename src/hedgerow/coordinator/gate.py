@@ -153,10 +153,9 @@ class Gate:
         """The guarantee of everything released through this gate."""
         plan, privacy = self._plan, self._plan.privacy
         tested = sorted(self._sources - {"secure"})
-        by_parties = privacy.trust == "parties"
-        change = "replace" if privacy.trust == "nobody" else "add or remove"
+        by_parties = privacy.trusted.masked
         unit = self.schema.unit
-        neighbours = f"{change} one {unit.kind}"
+        neighbours = f"{privacy.trusted.change} one {unit.kind}"
         if unit.kind == "person":
             neighbours += f" with at most {unit.at_most} rows in each party"
         disclosures: tuple[Disclosure, ...] = ()
@@ -264,7 +263,7 @@ class Gate:
             release = self._noisy(query, total, noise)
             # A receipt signs what the party sent. Where that is an exact sum, keeping it would
             # let a reader of the ledger confirm guesses of the sum.
-            exact = self._plan.privacy.trust == "coordinator"
+            exact = self._plan.privacy.trusted.exact_sums
             return self._reservation.store(index, attempt, release, {} if exact else total.receipts)
 
     def _chosen(self, query: SumQuery, total: NDArray[np.int64], noise: Noise) -> Release:
@@ -277,29 +276,26 @@ class Gate:
     def _noisy(self, query: SumQuery, total: Total, noise: Noise) -> Release:
         """Add the noise where the coordinator is trusted to; state its size in either case."""
         values, source = total.values, total.source
-        trust, grow = self._plan.privacy.trust, 1.0
+        privacy = self._plan.privacy
+        trust = privacy.trusted
         fail_point("noise")
         pure = noise.mechanism == "laplace"
         if noise.mechanism in mechanisms.SELECTORS:
             return self._chosen(query, values.view(np.int64), noise)
-        if trust == "coordinator":
+        if trust.exact_sums:
             if query.finishes:
                 values = query.finish(values.view(np.int64), noise.bits).view(np.uint64)
             blocks = [block.size for block in query.released_blocks]
             add = mechanisms.add_laplace if pure else mechanisms.add_gaussian
             values = add(values, blocks, noise.sigmas)
             source = mechanisms.source_name()
-        elif trust == "nobody":
-            grow = total.n_rows**0.5
-        else:
-            size, colluding = len(total.parties), self._plan.privacy.colluding
-            grow = (size / (size - colluding)) ** 0.5
+        grow = trust.growth(len(total.parties), privacy.colluding, total.n_rows)
         if pure:
             sigmas = _laplace_deviations(noise, grow, source)
             return Release(values.view(np.int64), noise.bits, sigmas, sigmas[0], source)
         sigmas = tuple(sigma * grow / 2.0**noise.bits for sigma in noise.sigmas)
         unit = noise.sigmas[0] / query.blocks[0].weight / 2.0**noise.bits
-        if trust == "nobody" or source != "switched off":  # without noise there are no shares
+        if trust.local or source != "switched off":  # without noise there are no shares
             unit *= grow
         return Release(values.view(np.int64), noise.bits, sigmas, unit, source)
 

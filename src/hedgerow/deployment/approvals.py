@@ -19,11 +19,6 @@ from hedgerow.privacy.accounting.plan import Plan
 log = logging.getLogger(__name__)
 MOST_PENDING = 16  # the oldest goes first: whoever asks must not fill the disk
 LONGEST_PLAN = 4_000_000  # bytes; more is not shown to anybody
-_SEEN = {
-    "coordinator": "; the coordinator sees this party's exact sums",
-    "parties": "; nobody sees a sum of this party alone",
-    "nobody": "; the coordinator sees this party's noisy sums and its number of rows",
-}
 
 
 def printable(text: str, longest: int = 60) -> str:
@@ -120,7 +115,7 @@ def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
         f"Trust in: {p.trust}; at least {p.minimum_parties} parties in a sum, of which "
         f"{p.colluding} may collude; {p.spare} spare attempts, paid in advance.",
         f"It releases at most {numbers:,} noisy numbers in {plan.n_slots:,} questions"
-        f"{_SEEN[p.trust]}. It asks:",
+        f"; {p.trusted.seen}. It asks:",
         *(f"  {text}" for text in slots[:40]),
     ]
     if len(slots) > 40:

@@ -24,7 +24,7 @@ from hedgerow.deployment.store import FolderShelf
 from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Listener
 from hedgerow.errors import HedgerowError, SettingsError
-from hedgerow.party.limits import Event, Limits, least_parties
+from hedgerow.party.limits import Event, Limits
 from hedgerow.party.party import Party
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol.identity import Identity, Roster, fingerprint
@@ -207,7 +207,7 @@ class PartyProcess:
         problem = self._limits.objection(roster)
         if not problem and self._limits.wants_more_than(roster):
             problem = (
-                f"the roster allows sums of {least_parties(roster)} parties, and the limits ask "
+                f"the roster allows sums of {roster.least_set} parties, and the limits ask "
                 f"for at least {self._limits.least_parties}"
             )
         if problem:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from hedgerow.engines.site import COORDINATOR, Card, Site
 from hedgerow.errors import SettingsError
+from hedgerow.model.trust import TRUSTS
 from hedgerow.packing import digest
-from hedgerow.party.limits import least_parties
 from hedgerow.protocol.identity import Roster, fingerprint
 
 
@@ -42,9 +42,9 @@ def collect(
 def check_usable(roster: Roster) -> None:
     """Refuse a roster that no run could use, before anyone relies on it."""
     size = len(roster.parties)
-    if roster.trust not in ("coordinator", "parties", "nobody"):
+    if roster.trust not in TRUSTS:
         raise SettingsError(
-            f"trust is {roster.trust!r}; known: coordinator, parties, nobody. Nothing was pinned."
+            f"trust is {roster.trust!r}; known: {', '.join(TRUSTS)}. Nothing was pinned."
         )
     if not size:
         raise SettingsError("a roster needs at least one party's key card. Nothing was pinned.")
@@ -53,9 +53,9 @@ def check_usable(roster: Roster) -> None:
             f"colluding is {roster.colluding} and the minimum {roster.minimum}; both are at least "
             "1, because every party knows its own share of the noise. Nothing was pinned."
         )
-    if roster.trust == "parties" and least_parties(roster) > size:
+    if roster.trusted.masked and roster.least_set > size:
         raise SettingsError(
-            f"{size} parties can never make a sum of at least {least_parties(roster)}. Nothing was "
+            f"{size} parties can never make a sum of at least {roster.least_set}. Nothing was "
             "pinned. Add parties, or lower --minimum-parties openly: with two parties each "
             "is protected from the other by one share of noise alone."
         )

@@ -13,6 +13,7 @@ from pathlib import Path
 from hedgerow.coordinator.federation import Federation, Reply
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
+from hedgerow.model.trust import usual_trust
 from hedgerow.party.limits import Limits
 from hedgerow.party.party import Party
 from hedgerow.party.running_scores import Holding
@@ -86,7 +87,7 @@ def local_federation(
             for name, rows in tables.items()
         }
     coordinator = Identity()
-    trust = trust or ("parties" if len(tables) > 1 else "coordinator")
+    trust = trust or usual_trust(len(tables))
     keys = tuple((name, parties[name].identity.public) for name in sorted(parties))
     roster = Roster(keys, coordinator.public, colluding, minimum_parties, trust)
     for party in parties.values():

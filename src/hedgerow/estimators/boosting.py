@@ -20,6 +20,7 @@ from hedgerow.estimators.inputs import check_fit, is_dask, is_named, split_rows
 from hedgerow.methods.registry import check_party_count, method_named, plan_for, with_exact_cuts
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure
+from hedgerow.model.trust import usual_trust
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy, Settings, spare_for
@@ -55,7 +56,7 @@ class _PrivateBoosting(Fitted):
         schema = self._schema(X, y)
         rows = rows_of(X, schema, y)
         tables = {"all": rows} if parties is None else split_rows(rows, parties)
-        trust = self.trust or ("parties" if len(tables) > 1 else "coordinator")
+        trust = self.trust or usual_trust(len(tables))
         privacy = self._privacy(len(tables), trust)
         ledger = self._ledger()
         federation = local_federation(
@@ -145,7 +146,7 @@ class _PrivateBoosting(Fitted):
     ) -> Privacy:
         further = {k: v for k, v in (self.settings or {}).items() if k in _PRIVACY}
         values: dict[str, Any] = {"spare": spare_for(1), **further, **(given or {})}
-        privacy = Privacy(self.epsilon, self.delta, trust, **values)  # type: ignore[arg-type]
+        privacy = Privacy(self.epsilon, self.delta, trust, **values)
         check_party_count(privacy, n_parties)
         return privacy
 

@@ -13,6 +13,7 @@ from hedgerow.estimators.inputs import check_fit, split_rows
 from hedgerow.evaluation import Evaluation, evaluate, evaluation_plan
 from hedgerow.methods.registry import check_party_count
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.trust import usual_trust
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 
@@ -61,8 +62,8 @@ def evaluate_privately(
         )
     rows = rows_of(X, model.schema, check_fit(X, y))
     tables = {"all": rows} if parties is None else split_rows(rows, parties)
-    trust = trust or ("parties" if len(tables) > 1 else "coordinator")
-    privacy = Privacy(epsilon, delta, trust, **further)  # type: ignore[arg-type]
+    trust = trust or usual_trust(len(tables))
+    privacy = Privacy(epsilon, delta, trust, **further)
     check_party_count(privacy, len(tables))
     plan = evaluation_plan(model, privacy)
     kept = ledger if isinstance(ledger, Ledger) else None

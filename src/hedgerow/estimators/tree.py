@@ -127,7 +127,7 @@ class PrivateTreeClassifier(PrivateBoostingClassifier):
     ) -> Privacy:
         further = {k: v for k, v in (self.settings or {}).items() if k in _PROMISES}
         values: dict[str, Any] = {"spare": spare_for(1), **further, **(given or {})}
-        promise = Privacy(self.epsilon, 0.0, trust, accounting="pure", **values)  # type: ignore[arg-type]
+        promise = Privacy(self.epsilon, 0.0, trust, accounting="pure", **values)
         check_party_count(promise, n_parties)
         return promise
 

@@ -54,7 +54,7 @@ def evaluation_plan(model: Ensemble, privacy: Privacy, run: str | None = None) -
             "0 and accounting exact or renyi. Nothing was asked."
         )
     schema = model.schema
-    check_unit(privacy.trust, schema)
+    check_unit(privacy.trusted, schema)
     settings = Settings(warm_start=model.hash, warm_start_says=model.statement.promise())
     wanted = wishes(schema)
     unit = schema.unit.text

@@ -284,7 +284,7 @@ def plan_for(
     (11, 1.0)
     """
     chosen = method_named(method)
-    check_unit(privacy.trust, schema)
+    check_unit(privacy.trusted, schema)
     if chosen.trust is not None and privacy.trust != chosen.trust:
         raise SettingsError(
             f"method {method!r} is for trust {chosen.trust!r} and the plan says "
@@ -327,7 +327,7 @@ def _check_accounting(method: Method, privacy: Privacy) -> None:
 
 def check_party_count(privacy: Privacy, n_parties: int) -> None:
     """Refuse a secure sum over too few parties, before anything is asked."""
-    if privacy.trust != "parties":
+    if not privacy.trusted.masked:
         return
     least = privacy.minimum_parties
     if n_parties < least:

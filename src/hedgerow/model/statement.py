@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from hedgerow.errors import FormatError
+from hedgerow.model.trust import TRUSTS, trust_named
 
 FORMAT = 1
 Guarantee = Literal["epsilon-delta", "pure", "label", "none", "not private"]
@@ -75,26 +76,7 @@ class Statement:
     def _promise(self, of: str) -> str:
         numbers = self._numbers()
         counted = f"counted for {self.scope}, over {self.releases} releases ({self.accounting})"
-        if self.trust == "coordinator":
-            return (
-                f"Whoever sees this {of} learns about one {self.unit} no more than {numbers} "
-                f"allows ({self.neighbours}), {counted}. The coordinator is trusted: it sees exact "
-                "sums and adds the noise."
-            )
-        if self.trust == "nobody":
-            return (
-                f"Whoever sees every message of a party learns about one {self.unit} of it no more "
-                f"than {numbers} allows ({self.neighbours}), {counted}. Nobody is trusted beyond "
-                "the party that holds the rows: each adds the noise of all its rows before "
-                "anything leaves. Row counts are visible."
-            )
-        return (
-            f"Whoever sees all that the coordinator and at most {self.colluding} of the "
-            f"{len(self.parties)} parties saw learns about one {self.unit} of any other party no "
-            f"more than {numbers} allows ({self.neighbours}), {counted}. Sums are masked and "
-            f"every party adds its own share of the noise; no sum is over fewer than "
-            f"{self.minimum_parties} parties."
-        )
+        return trust_named(self.trust).promise(self, of, numbers, counted)
 
     def _label_promise(self) -> str:
         return (
@@ -155,16 +137,7 @@ class Statement:
         text = "Assumed: the ledger is not rolled back"
         if self.sampled:
             text += "; the coins that drew rows for each tree stay secret, and ChaCha20 is sound"
-        if self.trust == "parties":
-            text += (
-                "; X25519, HKDF and ChaCha20 are sound; all but "
-                f"{self.colluding} parties in each sum run unmodified hedgerow"
-            )
-            if self.minimum_parties < 3:
-                text += (
-                    ". With fewer than three parties each of them can subtract its own part from a "
-                    "sum, and is held back by the other's noise share alone"
-                )
+        text += trust_named(self.trust).assumptions(self)
         if self.simulated:
             text += f". {_SIMULATED}"
         return text + "."
@@ -222,6 +195,7 @@ def _check_types(made: Statement) -> None:
     counts = [made.colluding, made.minimum_parties, made.releases, made.edits]
     right = (
         made.guarantee in get_args(Guarantee)
+        and (made.guarantee not in PRIVATE or made.trust in TRUSTS)
         and all(isinstance(text, str) for text in texts)
         and all(isinstance(one, int | float) and not isinstance(one, bool) for one in numbers)
         and all(0 <= one < math.inf for one in numbers)

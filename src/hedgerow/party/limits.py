@@ -80,12 +80,12 @@ class Limits:
         """Refuse a set of parties that is too small or holds one that is not allowed."""
         if self.parties is not None and not all(self._allows(name, roster) for name in names):
             raise Refusal("not-allowed")
-        if roster.trust == "parties" and len(names) < self.least_parties:
+        if roster.trusted.masked and len(names) < self.least_parties:
             raise Refusal("too-few-parties")
 
     def wants_more_than(self, roster: Roster) -> bool:
         """Whether the roster allows sums of fewer parties; only masked sums hide a party."""
-        return roster.trust == "parties" and least_parties(roster) < self.least_parties
+        return roster.trusted.masked and roster.least_set < self.least_parties
 
     def objection(self, roster: Roster) -> str:
         """Who in a roster is not allowed, in words; "" if all are."""
@@ -107,11 +107,6 @@ class Limits:
             return True
         listed = dict(self.parties).get(name)
         return listed is not None and listed in ("", fingerprint(roster.keys[name]))
-
-
-def least_parties(roster: Roster) -> int:
-    """The smallest set that may be summed: the roster's minimum, and more than half of it."""
-    return max(roster.minimum, roster.colluding + 1, len(roster.parties) // 2 + 1)
 
 
 @dataclass(frozen=True)

@@ -271,7 +271,7 @@ class Party:
         assert roster is not None
         mine = self._announcement(run, roster)
         entries = values.get("announcements", [])
-        if roster.trust != "parties":  # nothing is masked, so the others' keys are of no use
+        if not roster.trusted.masked:  # nothing is masked, so the others' keys are of no use
             entries = [entry for entry in entries if entry.get("name") == self.name]
         fresh = self._peers.read(entries, mine, roster)
         if fresh is None:
@@ -308,7 +308,7 @@ class Party:
             if message.trees_from == 0 and len(message.trees) >= wanted.length:
                 raise Refusal("bad-message")  # complete trees that are not the ones named
             return messages.plain("need-trees", {"length": scores.ref.length})
-        exact = run.plan.privacy.trust == "coordinator"
+        exact = run.plan.privacy.trusted.exact_sums
         if not charged:
             run.charge(ask, message.hash)  # on disk before anything is computed
         elif not exact:
@@ -341,7 +341,7 @@ class Party:
         run.check(ask, self.name, self.roster, self.schema)
         self._limits.check_set(ask.parties, self.roster)
         self._keys.agree(ask.reply_to)  # a key that is no key is refused before any charge
-        each = run.plan.privacy.trust == "nobody"  # every row has noise of its own
+        each = run.plan.privacy.trusted.local  # every row has noise of its own
         if each and not mechanisms.can_draw(max(ask.noise.sigmas), self._scores.n_rows):
             raise Refusal("bad-message")
 
@@ -371,23 +371,22 @@ class Party:
     def _answer(self, ask: Ask, run: OpenedRun, request: str, exact: NDArray[np.int64]) -> Answer:
         """Exact sums, then this party's noise and mask. A zero under the same mask is a check."""
         total, check = exact.view(np.uint64), 0
-        trust, source = run.plan.privacy.trust, "none"
-        if trust != "coordinator":
+        trust, source = run.plan.privacy.trusted, "none"
+        if not trust.exact_sums:
             blocks = [block.size for block in ask.query.blocks]
-            # Under `nobody` every row has noise of its own; their sum is drawn at once.
-            honest, n_rows = len(ask.parties) - ask.colluding, self._scores.n_rows
-            share = float(n_rows) if trust == "nobody" else 1.0 / honest
+            honest = len(ask.parties) - ask.colluding
+            share = trust.share(honest, self._scores.n_rows)
             if ask.noise.mechanism == "laplace":
                 total = mechanisms.add_laplace(total, blocks, ask.noise.sigmas, honest)
             else:
                 total = mechanisms.add_gaussian(total, blocks, ask.noise.sigmas, share)
             source = mechanisms.source_name()
-        if trust == "parties":
+        if trust.masked:
             context = Context(
                 run.plan.hash, self.schema.hash, ask.slot, ask.attempt, request, ask.parties
             )
             mask = self._keys.mask(self.name, context, run.announcements, len(total) + 1)
             total, check = total + mask[:-1], int(mask[-1])
         # Row counts are public under `nobody` and never leave under the other trusts.
-        n_rows = self._scores.n_rows if trust == "nobody" else 0
+        n_rows = self._scores.n_rows if trust.local else 0
         return Answer(self.name, source, total, check, n_rows)

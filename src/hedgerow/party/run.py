@@ -11,7 +11,6 @@ from typing import Any
 
 from hedgerow.data.schema import Schema
 from hedgerow.errors import LedgerError, LedgerWriteFailed, PlanError, SlotSpent
-from hedgerow.party.limits import least_parties
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.protocol.identity import Announcement, Roster
@@ -66,8 +65,8 @@ class OpenedRun:
             raise Refusal("too-little-noise")
         if ask.colluding != roster.colluding:  # shares are drawn by it
             raise Refusal("too-little-noise")
-        if plan.privacy.trust == "parties":
-            if len(ask.parties) < least_parties(roster):
+        if plan.privacy.trusted.masked:
+            if len(ask.parties) < roster.least_set:
                 raise Refusal("too-few-parties")
             if ask.joined != self.joined or not set(ask.parties) <= set(self.announcements):
                 raise Refusal("bad-announcement")

@@ -6,12 +6,11 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any
 
 from hedgerow.errors import SettingsError
+from hedgerow.model.trust import TRUSTS, Trust
 
-Trust = Literal["coordinator", "parties", "nobody"]
-TRUSTS = ("coordinator", "parties", "nobody")
 ACCOUNTINGS = ("exact", "renyi", "pure")
 CANDIDATE_METHODS = ("uniform", "log", "iterative-hessian", "quantiles", "quantiles-not-private")
 _WHOLE = {
@@ -175,7 +174,7 @@ class Privacy:
 
     epsilon: float
     delta: float
-    trust: Trust = "coordinator"
+    trust: str = "coordinator"
     accounting: str = "exact"
     colluding: int = 1
     minimum_parties: int = 0
@@ -183,7 +182,7 @@ class Privacy:
 
     def __post_init__(self) -> None:
         _number("epsilon", self.epsilon, 0, 1e7, open_low=True)
-        _choice("trust", self.trust, TRUSTS)
+        _choice("trust", self.trust, tuple(TRUSTS))
         _choice("accounting", self.accounting, ACCOUNTINGS)
         if self.accounting == "pure":
             self._check_pure()
@@ -193,19 +192,24 @@ class Privacy:
         if self.minimum_parties == 0:
             object.__setattr__(self, "minimum_parties", max(3, self.colluding + 2))
         _whole("minimum_parties", self.minimum_parties, 1, 10_000)
-        if self.trust == "parties" and self.minimum_parties <= self.colluding:
+        if self.trusted.masked and self.minimum_parties <= self.colluding:
             raise SettingsError(
                 f"minimum_parties is {self.minimum_parties} and {self.colluding} may collude; "
                 "at least one more party than may collude must be in every sum"
             )
         _whole("spare", self.spare, 0, 1000)
 
+    @property
+    def trusted(self) -> Trust:
+        """What follows from the trust."""
+        return TRUSTS[self.trust]
+
     def _check_pure(self) -> None:
         if self.delta != 0 or isinstance(self.delta, bool):
             raise SettingsError(
                 f"delta is {self.delta!r}, and pure accounting has none; set delta = 0"
             )
-        if self.trust == "nobody":
+        if self.trusted.local:
             raise SettingsError(
                 "pure epsilon is promised where the coordinator or the parties are trusted; under "
                 "trust in nobody every row would need Laplace noise of its own, whose sum is not "

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from hedgerow.errors import FormatError, SettingsError
+from hedgerow.model.trust import Trust, trust_named
 from hedgerow.packing import canonical_json, digest
 
 NAME = re.compile(r"[a-z0-9-]{1,40}")
@@ -118,6 +119,16 @@ class Roster:
     @cached_property
     def keys(self) -> dict[str, str]:
         return dict(self.parties)
+
+    @property
+    def trusted(self) -> Trust:
+        """What follows from the trust; SettingsError if there is no such trust."""
+        return trust_named(self.trust)
+
+    @property
+    def least_set(self) -> int:
+        """The smallest set of these parties that may be summed."""
+        return self.trusted.least_set(self.minimum, self.colluding, len(self.parties))
 
     @cached_property
     def hash(self) -> str:

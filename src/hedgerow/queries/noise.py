@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from hedgerow.data.schema import Schema
 from hedgerow.errors import PlanError
+from hedgerow.model.trust import Trust
 from hedgerow.privacy.accounting.paths import Priced
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.noise import mechanisms
@@ -47,9 +48,9 @@ def _priced(query: SumQuery) -> Priced:
     return priced
 
 
-def check_unit(trust: str, schema: Schema) -> None:
+def check_unit(trust: Trust, schema: Schema) -> None:
     """Refuse what cannot be promised: under `nobody` the number of a person's rows is visible."""
-    if trust == "nobody" and schema.unit.at_most > 1:
+    if trust.local and schema.unit.at_most > 1:
         raise PlanError(
             f"trust in nobody shows row counts, so a person with up to {schema.unit.at_most} rows "
             "cannot be hidden. Nothing was asked. Keep one row a person (at_most = 1), or trust "
@@ -64,14 +65,13 @@ def noise_for(query: SumQuery, mu: float, plan: Plan, schema: Schema, part: floa
     one (the triangle inequality). Under trust `nobody` counts are visible, so the guarantee is
     about replacing: two answers are each at most that long, hence at most twice that apart.
     """
-    check_unit(plan.privacy.trust, schema)
+    trust = plan.privacy.trusted
+    check_unit(trust, schema)
     if plan.branches is not None:
-        return _laplace_for(query, schema, part, plan.privacy.trust)
+        return _laplace_for(query, schema, part, trust)
     if query.needs_exact_sums:  # Gaussian noise on sums would not be noise on what becomes of them
         raise PlanError(f"only a pure plan has noise for {query.kind}. Nothing was asked.")
-    distance = query.sensitivity.l2 * schema.unit.at_most
-    if plan.privacy.trust == "nobody":
-        distance *= 2
+    distance = query.sensitivity.l2 * schema.unit.at_most * trust.distance
     unit = distance / mu
     bits = mechanisms.bits_for(unit * min(block.weight for block in query.blocks))
     sigmas = tuple(unit * block.weight * 2.0**bits for block in query.blocks)
@@ -91,7 +91,7 @@ def _choice_for(choice: Choice, bits: int, schema: Schema, part: float) -> Noise
     return Noise(0.0, bits, (float(scale),), choice.selector, part)
 
 
-def _laplace_for(query: SumQuery, schema: Schema, part: float, trust: str) -> Noise:
+def _laplace_for(query: SumQuery, schema: Schema, part: float, trust: Trust) -> Noise:
     """Scale = what one unit can move a number by, over what its node pays for the number.
 
     A block's weight is 1 / price: a row moves each of its numbers by at most 1, and those of one
@@ -102,14 +102,14 @@ def _laplace_for(query: SumQuery, schema: Schema, part: float, trust: str) -> No
     _priced(query)  # refuses what is not priced by node
     if not 0 < part <= 1:
         raise PlanError("a question pays a part of its price above 0 and at most 1")
-    if trust == "nobody":
+    if trust.local:
         raise PlanError(
             "no row has Laplace noise of its own. Nothing was asked. Trust the parties."
         )
-    if query.needs_exact_sums and trust != "coordinator":
+    if query.needs_exact_sums and not trust.exact_sums:
         raise PlanError(
-            f"{query.kind} are drawn from exact sums, and trust is in {trust}. Nothing was asked. "
-            "Trust the coordinator, or choose another method."
+            f"{query.kind} are drawn from exact sums, and trust is in {trust.name}. Nothing was "
+            "asked. Trust the coordinator, or choose another method."
         )
     if query.choice is not None:
         return _choice_for(query.choice, query.fine_bits or 0, schema, part)
@@ -117,7 +117,7 @@ def _laplace_for(query: SumQuery, schema: Schema, part: float, trust: str) -> No
     bits = 0 if query.counts else mechanisms.laplace_bits(min(scales))
     bits = bits if query.fine_bits is None else query.fine_bits
     steps = tuple(scale * 2.0**bits for scale in scales)
-    widest = mechanisms.WIDEST_SHARE if trust == "parties" else mechanisms.WIDEST_LAPLACE
+    widest = mechanisms.WIDEST_SHARE if trust.masked else mechanisms.WIDEST_LAPLACE
     if min(steps) < mechanisms.LEAST_SCALE or max(steps) > widest:
         raise PlanError(
             f"the noise would have scales from {min(scales):.3g} to {max(steps):.3g} grid steps; "

@@ -164,7 +164,7 @@ def check_federation(
         if trust not in trusts:
             continue
         parts = [rows.take(np.arange(i, rows.n_rows, n_parties)) for i in range(n_parties)]
-        privacy = Privacy(1.0, 1e-5, trust)  # type: ignore[arg-type]
+        privacy = Privacy(1.0, 1e-5, trust)
         wish = Wish("check", query.kind, 1.0, size_of(query))
         plan = make_plan(schema.hash, "check", Settings(), privacy, [wish], seed=0)
         with noise_off():

@@ -9,6 +9,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.engines.dask.rows import ClusterRows
 from hedgerow.engines.local import LocalEngine, local_federation
 from hedgerow.errors import SettingsError
+from hedgerow.model.trust import trust_named
 from hedgerow.party.party import Party
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
@@ -50,7 +51,7 @@ def dask_federation(
 
 def check_trust(trust: str) -> None:
     """A cluster belongs to one owner, who starts every process of it and sees all."""
-    if trust != "coordinator":
+    if not trust_named(trust).exact_sums:
         raise SettingsError(
             f"trust is {trust!r}, and a Dask cluster has one owner, who sees every row and every "
             "sum on it: masks or noise of its own for every worker would protect nobody. Nothing "

@@ -84,10 +84,11 @@ def unit_of(facts: Facts, method: str) -> str:
 
 def _growth(plan: Plan, n_parties: int) -> float:
     """Shares of the noise that colluding parties know are added on top."""
-    if plan.privacy.trust != "parties":
+    trust = plan.privacy.trusted
+    if trust.local or n_parties < 1:  # what rows add is counted by `row_noise`
         return 1.0
-    colluding = min(plan.privacy.colluding, max(n_parties - 1, 0))
-    return math.sqrt(n_parties / max(n_parties - colluding, 1))
+    colluding = min(plan.privacy.colluding, n_parties - 1)
+    return trust.growth(n_parties, colluding, 0)
 
 
 def _strength(facts: Facts, plan: Plan, mu: float) -> float:
@@ -120,8 +121,7 @@ def _of_trees(facts: Facts, plan: Plan) -> Expected:
     bound, batch = loss.bound(settings.update), settings.trees_per_round
     mu = max(slot.mu for slot in plan.slots if slot.kind == LeafSums.kind)
     mu /= facts.schema.unit.at_most * _growth(plan, facts.n_parties)
-    if plan.privacy.trust == "nobody":
-        mu /= 2 * math.sqrt(facts.n_rows)
+    mu /= plan.privacy.trusted.row_noise(facts.n_rows)
     leaves = 2**settings.max_depth
     each = _hessian(facts) if settings.update == "newton" else 1.0
     leaf = math.sqrt(batch) * bound.l2 / mu / (facts.n_rows / leaves * each + settings.reg_lambda)

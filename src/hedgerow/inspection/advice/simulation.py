@@ -154,8 +154,7 @@ def scaled(facts: Facts, privacy: Privacy, n_rows: int) -> Privacy:
     ratio = facts.n_rows / n_rows
     if ratio <= 1:
         return privacy
-    if privacy.trust == "nobody":
-        ratio = math.sqrt(ratio)
+    ratio /= privacy.trusted.row_noise(facts.n_rows) / privacy.trusted.row_noise(n_rows)
     plan = facts.plan(privacy)
     if plan.branches is not None:  # pure epsilon, by which noise is divided
         return replace(privacy, epsilon=min(ratio * privacy.epsilon, MOST_EPSILON))
@@ -178,7 +177,7 @@ def _alone(rows: Rows) -> Rows:
 
 
 def _trained(facts: Facts, rows: Rows, privacy: Privacy, repeat: int) -> Ensemble:
-    parts = facts.n_parties if privacy.trust == "parties" else 1
+    parts = facts.n_parties if privacy.trusted.masked else 1
     tables = {f"p{i}": rows.take(np.arange(i, rows.n_rows, parts)) for i in range(parts)}
     asked = (privacy.colluding, privacy.minimum_parties, privacy.trust)
     ledger = Ledger.in_memory()  # of this simulation: the sample is public

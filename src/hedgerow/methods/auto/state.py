@@ -31,7 +31,7 @@ def mu_of_a_row(plan: Plan, schema: Schema, n_rows: float) -> float:
     """mu of all later questions for one row: less for persons of several, or without trust."""
     assert plan.rest is not None
     mu = plan.rest.mu / schema.unit.at_most
-    return mu / (2 * math.sqrt(max(n_rows, 1.0))) if plan.privacy.trust == "nobody" else mu
+    return mu / plan.privacy.trusted.row_noise(n_rows)
 
 
 @dataclass

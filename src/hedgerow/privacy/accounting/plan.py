@@ -140,7 +140,7 @@ class Plan:
                 "ones. Nothing was asked. Make the plan again."
             )
         if self.branches is not None:
-            if self.privacy.trust == "nobody":  # however it is counted: see `Privacy`
+            if self.privacy.trusted.local:  # however it is counted: see `Privacy`
                 raise PlanError(
                     "pure questions are asked where the coordinator or the parties are trusted, "
                     "and the plan trusts nobody. Nothing was asked. Make the plan again."

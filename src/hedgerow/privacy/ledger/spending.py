@@ -140,8 +140,7 @@ def budget_of(ledger: Ledger, owner: str = COORDINATOR) -> Budget | None:
 
 def unit_of(plan: Plan) -> str:
     """What a run's epsilon counts: adding or removing one unit, or replacing one."""
-    change = "replace" if plan.privacy.trust == "nobody" else "add or remove"
-    return f"{change} one {plan.unit}"
+    return f"{plan.privacy.trusted.change} one {plan.unit}"
 
 
 def check_unit(ledger: Ledger, plan: Plan, owner: str) -> None:
