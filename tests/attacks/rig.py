@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from secrets import token_hex
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of
-from hedgerow.engines.local import LocalEngine
+from hedgerow.engines.local import PackedEngine
 from hedgerow.methods.registry import plan_for
 from hedgerow.party.limits import Limits
 from hedgerow.party.party import Party
@@ -20,7 +19,6 @@ from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol import messages
-from hedgerow.protocol.engine import Reply
 from hedgerow.protocol.identity import Announcement, Identity, Roster, digest_of
 from hedgerow.protocol.masks import MaskKeys
 from hedgerow.protocol.messages import Ask, Message
@@ -36,16 +34,11 @@ def some_rows(n: int, seed: int) -> Rows:
     return rows_of(table, SCHEMA, (table["age"] > 50).astype(int))
 
 
-class Posted(LocalEngine):
-    """A local engine with which all words travel as bytes and are read, as between sites."""
+class Packed(PackedEngine):
+    """The packed engine over the parties of another one; tests change what travels in it."""
 
-    def __init__(self, inner: LocalEngine) -> None:
+    def __init__(self, inner: PackedEngine) -> None:
         super().__init__(inner.parties, inner._ledger)
-
-    def ask(self, names: Sequence[str], message: bytes, timeout_seconds: float) -> dict[str, Reply]:
-        there = bytes(bytearray(message))  # not the object that was written
-        replies = super().ask(names, there, timeout_seconds)
-        return {name: Reply(reply.body, reply.problem) for name, reply in replies.items()}
 
 
 class Rig:
@@ -91,7 +84,7 @@ class Rig:
         for name in self.parties:
             reply = self.send(name, opening)
             assert reply.type == "opened", word(reply)
-            announcements.append(messages.values_of(reply)["announcement"])
+            announcements.append(reply.values["announcement"])
         self.announced = announcements
         for name in self.parties:
             assert self.join(name, announcements).type == "joined"
@@ -133,4 +126,4 @@ class Rig:
 
 def word(reply: Message) -> str:
     """The refusal's word, or the reply's type."""
-    return str(messages.values_of(reply)["word"]) if reply.type == "refusal" else reply.type
+    return str(reply.values["word"]) if reply.type == "refusal" else reply.type

@@ -11,7 +11,7 @@ import pytest
 from hedgerow import Ledger, local_federation
 from hedgerow.coordinator.federation import Federation, Reply
 from hedgerow.coordinator.gate import Gate
-from hedgerow.engines.local import LocalEngine
+from hedgerow.engines.local import PackedEngine
 from hedgerow.errors import Refused, SumFailed
 from hedgerow.methods.maddock.boosting import grow
 from hedgerow.methods.registry import method_named, plan_for
@@ -21,13 +21,13 @@ from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol.messages import Ask, Message
 from hedgerow.testing import noise_off
-from tests.attacks.rig import SCHEMA, Posted, some_rows
+from tests.attacks.rig import SCHEMA, Packed, some_rows
 
 
-class Flaky(Posted):
+class Flaky(Packed):
     """A local engine in which chosen parties do not answer for a while."""
 
-    def __init__(self, inner: LocalEngine) -> None:
+    def __init__(self, inner: PackedEngine) -> None:
         super().__init__(inner)
         self.gone: set[str] = set()
         self.asks = 0
@@ -142,10 +142,10 @@ def test_a_restarted_party_rejoins_with_a_new_key_and_rebuilds_its_scores() -> N
     books(ledger, engine._ledger)
 
 
-class Forgetful(Posted):
+class Forgetful(Packed):
     """A local engine in which a party forgets its scores before every question about trees."""
 
-    def __init__(self, inner: LocalEngine, forgets: bool) -> None:
+    def __init__(self, inner: PackedEngine, forgets: bool) -> None:
         super().__init__(inner)
         self.forgets = forgets
         self.steps = self.behind = 0  # questions about a step, and replies that ask for trees

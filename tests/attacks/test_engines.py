@@ -12,7 +12,7 @@ import pytest
 from hedgerow import Ledger
 from hedgerow.coordinator.federation import Reply
 from hedgerow.coordinator.gate import Gate
-from hedgerow.engines.local import LocalEngine
+from hedgerow.engines.local import PackedEngine
 from hedgerow.errors import FormatError, PlanError, SumFailed
 from hedgerow.methods.maddock.boosting import grow
 from hedgerow.model.tree import single_leaf
@@ -24,14 +24,14 @@ from hedgerow.protocol.masks import MaskKeys
 from hedgerow.protocol.messages import Message
 from hedgerow.queries import NO_TREES, LabelSums, LeafSums
 from hedgerow.testing import noise_off
-from tests.attacks.rig import Posted, Rig, word
+from tests.attacks.rig import Packed, Rig, word
 from tests.attacks.test_drop_outs import make
 
 
-class Hostile(Posted):
+class Hostile(Packed):
     """Sees every message and reply, and may put others in their place."""
 
-    def __init__(self, inner: LocalEngine) -> None:
+    def __init__(self, inner: PackedEngine) -> None:
         super().__init__(inner)
         self.seen: dict[tuple[str, str], bytes] = {}  # (party, type of message) -> first reply
         self.instead: dict[tuple[str, str], tuple[str, str]] = {}
@@ -84,7 +84,7 @@ def test_answers_of_two_parties_cannot_be_swapped() -> None:
     verify(shared)
 
 
-class Failing(Posted):
+class Failing(Packed):
     """One party answers probes and joins, and never a question."""
 
     def ask(self, names: Sequence[str], message: bytes, timeout_seconds: float) -> dict[str, Reply]:
@@ -135,7 +135,7 @@ def test_an_opening_that_comes_twice_counts_once() -> None:
     first, again = (rig.send("a", messages.plain("open", values)) for _ in range(2))
     assert first.body == again.body
     other = rig.send("a", messages.plain("open", {**values, "nonce": "m"}))
-    numbers = [messages.values_of(r)["announcement"]["number"] for r in (first, other)]
+    numbers = [r.values["announcement"]["number"] for r in (first, other)]
     assert numbers == [1, 2]
 
 
@@ -162,7 +162,7 @@ def test_a_key_that_is_no_key_is_refused_before_any_charge() -> None:
     assert rig.ledgers["a"].lines(kind="charge") == []
 
 
-class Leaving(Posted):
+class Leaving(Packed):
     """A party is lost between accepting the plan and joining."""
 
     left = False

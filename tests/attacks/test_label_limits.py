@@ -77,14 +77,14 @@ def test_two_agreements_under_way_do_not_both_take_what_is_left() -> None:
     ledger = Ledger.in_memory()
     federation = _federation(ledger, budget=1.5)
     first, second = (Conversation(federation, _agreement(run), ledger) for run in ("one", "two"))
-    send, between = federation.post.send, [second]
+    send, between = federation.transport.send, [second]
 
     def sending(messages: Any, wanted: str, seconds: float) -> Any:
         if wanted == "joined" and between:
             between.pop().run()
         return send(messages, wanted, seconds)
 
-    federation.post.send = sending  # type: ignore[method-assign]
+    federation.transport.send = sending  # type: ignore[method-assign]
     with pytest.raises(RefusedBy, match="over-limits"):
         first.run()
     assert label_spending(ledger, "bank") == 1.0

@@ -37,7 +37,7 @@ class Carrier:
         self.announcements: list[Any] = []
 
     def send(self, by_name: dict[str, Message], wanted: str) -> dict[str, Message]:
-        return self.federation.post.send(by_name, wanted, 60.0)
+        return self.federation.transport.send(by_name, wanted, 60.0)
 
     def to_all(self, type_: str, values: dict[str, Any], wanted: str) -> dict[str, Message]:
         message = messages.plain(type_, values)

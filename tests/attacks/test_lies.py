@@ -375,7 +375,7 @@ def test_two_plans_under_one_name_do_not_share_a_price() -> None:
     for plan in (dear, cheap):
         values = {"plan": plan.to_dict(), "roster": rig.roster.hash, "nonce": token_hex(16)}
         replies = {name: rig.send(name, messages.plain("open", values)) for name in rig.parties}
-    rig.announced = [messages.values_of(reply)["announcement"] for reply in replies.values()]
+    rig.announced = [reply.values["announcement"] for reply in replies.values()]
     rig.plan = dear
     for name in rig.parties:
         assert word(rig.join(name, rig.announced)) == "joined"

@@ -234,7 +234,7 @@ def test_a_man_in_the_middle_with_every_transport_key_cannot_swap_mask_keys(
         party.pin(sites[name].roster())
     assert rig.roster.coordinator not in {identity.public for identity in held}
 
-    announced = [messages.values_of(rig.send(n, opening(rig)))["announcement"] for n in names]
+    announced = [rig.send(n, opening(rig)).values["announcement"] for n in names]
     between = MaskKeys()  # a would share its mask of b with the man in the middle
     swapped = Announcement.from_dict({**announced[1], "key": between.public})
     forged = [swapped, *(swapped.signed(identity) for identity in (*held, rig.coordinator))]

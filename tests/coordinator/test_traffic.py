@@ -68,7 +68,7 @@ def check(plan: Plan, federation: Federation, close: bool = True) -> Traffic:
     if close and not (one_column and plan.settings.split != RANDOM):
         assert bound.sent <= (1.3 if one_column else 1.05) * sent
         assert bound.received <= (1.75 if one_column else 1.5) * received
-        assert federation.exchanges == bound.rounds
+        assert federation.round_trips == bound.rounds
     return bound
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hedgerow.coordinator.federation import Reply
 from hedgerow.coordinator.gate import Gate
 from hedgerow.engines.local import LocalEngine, local_federation
 from hedgerow.errors import FormatError
@@ -18,14 +17,15 @@ from hedgerow.kernels.threads import use_threads
 from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.packing import pack, packed_size, unpack
 from hedgerow.party.running_scores import RunningScores
+from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol import messages
 from hedgerow.protocol.identity import Identity
-from hedgerow.protocol.messages import Message
-from hedgerow.protocol.replies import Answer, Spoken, Steps, finished
+from hedgerow.protocol.messages import Ask, Message
+from hedgerow.protocol.replies import Answer, PartyReply, Steps, collect_replies
 from hedgerow.testing import noise_off
-from tests.attacks.rig import SCHEMA, Posted, some_rows
+from tests.attacks.rig import SCHEMA, Packed, some_rows
 
 
 @pytest.mark.parametrize("n", [0, 1, 9, 10, 1_000])
@@ -37,15 +37,15 @@ def test_a_size_is_that_of_the_bytes_which_it_does_not_make(n: int) -> None:
 
 
 class Watched(LocalEngine):
-    """A local engine that remembers what its parties said."""
+    """A local engine that remembers what its parties replied."""
 
     def __init__(self, inner: LocalEngine) -> None:
         super().__init__(inner.parties, inner._ledger)
-        self.said: list[Spoken] = []
+        self.replies: list[PartyReply] = []
 
-    def ask(self, names: Sequence[str], message: bytes, timeout_seconds: float) -> dict[str, Reply]:
-        replies = super().ask(names, message, timeout_seconds)
-        self.said += [reply.said for reply in replies.values() if reply.said is not None]
+    def hand_over(self, messages: Mapping[str, Message]) -> dict[str, PartyReply]:
+        replies = super().hand_over(messages)
+        self.replies += replies.values()
         return replies
 
 
@@ -64,28 +64,39 @@ def trained(trust: str, carrier: type[Any], ledger: Ledger | None = None) -> tup
 
 @pytest.mark.parametrize("trust", ["coordinator", "parties", "nobody"])
 def test_what_is_handed_over_counts_and_means_what_would_have_travelled(trust: str) -> None:
-    (here, by_hand, watched), (there, by_post, _) = (trained(trust, c) for c in (Watched, Posted))
+    (here, by_hand, watched), (there, by_post, _) = (trained(trust, c) for c in (Watched, Packed))
     assert here.trees == there.trees
-    assert by_hand.sent == by_post.sent
-    assert {said.type for said in watched.said} == {"opened", "joined", "answer"}
-    for said in watched.said:
-        assert said.size == len(said.message.to_bytes())
+    assert (by_hand.sent, by_hand.received) == (by_post.sent, by_post.received)
+    assert {reply.type for reply in watched.replies} == {"opened", "joined", "answer"}
+    for reply in watched.replies:
+        assert reply.size == len(reply.message.to_bytes())
 
 
-@pytest.mark.parametrize("carrier", [Watched, Posted])
-def test_parties_of_one_process_do_not_read_what_was_written_for_them(
+@pytest.mark.parametrize("carrier", [Watched, Packed])
+def test_the_local_engine_alone_hands_over_what_was_written(
     carrier: type[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They get the same objects; whoever gets other bytes, the same ones or not, reads them."""
+    """Its parties read nothing; with the packed engine every party reads every message."""
     read: list[str] = []
-    for reader, name in ((messages.read_message, "message"), (messages.read_ask, "ask")):
-        real = reader._read
+    for kind, reader in ((Message, "from_bytes"), (Ask, "from_body"), (Plan, "from_dict")):
+        real = getattr(kind, reader)
         monkeypatch.setattr(
-            reader, "_read", lambda data, r=real, n=name: (read.append(n), r(data))[1]
+            kind, reader, lambda data, r=real, n=kind.__name__: (read.append(n), r(data))[1]
         )
     _, federation, _ = trained("coordinator", carrier)
-    asked = {"message": federation.exchanges, "ask": federation.rounds}
-    assert Counter(read) == (Counter(asked) if carrier is Posted else Counter())
+    n = len(federation.names)
+    # A reply is a message too; an exact answer is sealed with the key that its question names.
+    every = {"Message": 2 * n * federation.round_trips, "Ask": n * federation.rounds, "Plan": n}
+    assert Counter(read) == (Counter(every) if carrier is Packed else Counter())
+
+
+def test_a_message_that_was_read_says_what_its_bytes_say() -> None:
+    """What a writer claims beside the body stays in its process."""
+    true, other = (plan_for(SCHEMA, Privacy(e, 1e-6), "random-trees", seed=1) for e in (1.0, 2.0))
+    message = messages.plain("open", {"plan": true.to_dict()}, other)
+    assert message.plan.hash == other.hash
+    assert Message.from_bytes(message.to_bytes()).plan.hash == true.hash
+    assert message.size == len(message.to_bytes())
 
 
 def test_an_exact_answer_is_neither_sealed_nor_signed_in_one_process(
@@ -95,14 +106,14 @@ def test_an_exact_answer_is_neither_sealed_nor_signed_in_one_process(
     sign = Identity.sign
     monkeypatch.setattr(Identity, "sign", lambda self, m: signed.append(m) or sign(self, m))  # type: ignore[func-returns-value]
     _, federation, engine = trained("coordinator", Watched)
-    expected = federation.exchanges + len(federation.names)  # announcements are signed as well
+    expected = federation.round_trips + len(federation.names)  # announcements are signed as well
     assert len(signed) == expected
-    assert any(isinstance(said.reply, Answer) for said in engine.said)
+    assert any(isinstance(reply.reply, Answer) for reply in engine.replies)
 
 
 def test_what_travels_is_sealed_and_signed_by_the_party() -> None:
     _, federation, engine = trained("coordinator", Watched)
-    for said in engine.said:
+    for said in engine.replies:
         message = Message.from_bytes(said.message.to_bytes())
         key = said.identity.public
         assert key in federation.roster.keys.values()
@@ -140,13 +151,13 @@ def walker(name: str, log: list[str], work: Callable[[int], Any], steps: int = 2
             log.append(f"{name}{number}")
     finally:
         log.append(f"{name} ends")
-    return Spoken(Message("plain", repr(came).encode()), "", Identity(), bytes)
+    return PartyReply(Message("plain", repr(came).encode()), "", Identity(), bytes)
 
 
 def test_every_step_is_done_by_all_parties_before_the_next() -> None:
     log: list[str] = []
     parties = [walker(name, log, lambda n: n * 10, 3 if name == "b" else 2) for name in "abc"]
-    said = finished(parties)
+    said = collect_replies(parties)
     assert [one.reply.body for one in said] == [b"[0, 10]", b"[0, 10, 20]", b"[0, 10]"]
     assert log == ["a0", "b0", "c0", "a1", "a ends", "b1", "c1", "c ends", "b2", "b ends"]
 
@@ -158,7 +169,7 @@ def test_what_fails_at_one_party_is_its_own_affair(who: int) -> None:
 
     log: list[str] = []
     works = [failing if i == who else (lambda n: n) for i in range(4)]
-    said = finished([walker(str(i), log, work) for i, work in enumerate(works)])
+    said = collect_replies([walker(str(i), log, work) for i, work in enumerate(works)])
     bodies = [one.reply.body for one in said]
     assert bodies.pop(who) == b"['caught planted 0', 'caught planted 1']"
     assert bodies == [b"[0, 1]"] * 3
@@ -171,7 +182,7 @@ def test_an_interrupted_round_lets_go_of_every_party() -> None:
     log: list[str] = []
     parties = [walker("a", log, int), walker("b", log, interrupted), walker("c", log, int)]
     with pytest.raises(KeyboardInterrupt):
-        finished(parties)
+        collect_replies(parties)
     assert sorted(log) == ["a ends", "b ends", "c ends"]
 
 
@@ -203,11 +214,12 @@ def test_parties_are_taken_in_one_order_whatever_order_they_are_named_in() -> No
         def __init__(self, name: str) -> None:
             self.name = name
 
-        def hear(self, message: bytes) -> Steps:
+        def hear(self, message: Message) -> Steps:
             taken.append(self.name)
-            return Spoken(Message("ready", b""), "", Identity(), bytes)
+            return PartyReply(Message("ready", b""), "", Identity(), bytes)
             yield  # what makes it a way in steps
 
     engine = LocalEngine({name: Listening(name) for name in "abc"})  # type: ignore[misc]
-    assert list(engine.ask(("c", "a", "b"), b"", 1.0)) == ["c", "a", "b"]
+    message = Message("ready", b"")
+    assert list(engine.hand_over(dict.fromkeys("cab", message))) == ["c", "a", "b"]
     assert taken == ["a", "b", "c"]

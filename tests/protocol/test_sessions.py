@@ -86,7 +86,7 @@ def watched(
     federation: Federation, change: Callable[[bytes], bytes] = lambda data: data
 ) -> Watching:
     engine = Watching(federation.engine, change)
-    federation.post.engine = engine
+    federation.transport.engine = engine
     return engine
 
 
@@ -135,7 +135,7 @@ def test_a_letter_changed_on_the_way_is_refused() -> None:
             return data
         arrays = {name: np.bitwise_xor(array, 1) for name, array in arrays.items()}
         forged = replace(message, body=pack(values, arrays), signature="")
-        return forged.signed(federation.post._identity).to_bytes()
+        return forged.signed(federation.transport._identity).to_bytes()
 
     watched(federation, change)
     with pytest.raises((RefusedBy, ExchangeFailed)):
@@ -154,7 +154,7 @@ def test_a_letter_of_another_writer_or_step_is_refused() -> None:
             return data
         values = {**values, "writers": values["writers"][::-1]}
         forged = replace(message, body=pack(values, arrays), signature="")
-        return forged.signed(federation.post._identity).to_bytes()
+        return forged.signed(federation.transport._identity).to_bytes()
 
     watched(federation, swap)
     with pytest.raises((RefusedBy, ExchangeFailed)):
@@ -205,7 +205,7 @@ def test_an_agreement_that_does_not_fit_is_refused(change: dict[str, Any], word:
         names = dict.fromkeys(AGREEMENT.parties, None)
         values = {"agreement": agreement.to_dict(), "roster": federation.roster.hash, "nonce": "n"}
         message = Message("agree", pack(values))
-        replies = federation.post.send(dict.fromkeys(names, message), "opened", 1.0)
+        replies = federation.transport.send(dict.fromkeys(names, message), "opened", 1.0)
         assert {r.values["word"] for r in replies.values()} == {word}
         return
     with pytest.raises(RefusedBy, match=word):
@@ -237,7 +237,7 @@ def test_a_party_that_is_not_there_ends_it() -> None:
             replies = super().ask(names, message, timeout_seconds)
             return {n: Reply(None, "away") if n == "p1" else r for n, r in replies.items()}
 
-    federation.post.engine = Deaf(federation.engine)
+    federation.transport.engine = Deaf(federation.engine)
     with pytest.raises(ExchangeFailed, match="no answer from p1"):
         Conversation(federation, AGREEMENT, Ledger.in_memory()).run()
 

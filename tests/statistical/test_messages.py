@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hedgerow.data.tables import Rows
-from hedgerow.engines.local import LocalEngine
+from hedgerow.engines.local import PackedEngine
 from hedgerow.packing import unpack
 from hedgerow.privacy.accounting.plan import Wish, make_plan
 from hedgerow.privacy.ledger.ledger import Ledger
@@ -19,7 +19,7 @@ from hedgerow.protocol.masks import MaskKeys
 from hedgerow.queries import ColumnCounts, size_of
 from hedgerow.queries.noise import noise_for
 from hedgerow.testing import noise_off
-from tests.attacks.rig import Posted
+from tests.attacks.rig import Packed
 from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table
 from tests.statistical.measures import looks_uniform
 
@@ -37,8 +37,8 @@ def messages_of(rows: Rows, attempts: Sequence[int] = (1,)) -> dict[int, NDArray
     parts = {"a": rows, "b": FEW, "c": MANY.take(np.arange(50))}
     federation = federation_of(parts, MIXED, privacy, Ledger.in_memory())
     heard: list[NDArray[np.uint64]] = []
-    assert isinstance(federation.engine, LocalEngine)
-    federation.engine = Posted(federation.engine)  # so that answers travel
+    assert isinstance(federation.engine, PackedEngine)
+    federation.engine = Packed(federation.engine)  # so that answers travel
     keys = federation._keys
     unseal = keys.unseal
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hedgerow import clock
 from hedgerow.coordinator.presence import Presence
-from hedgerow.coordinator.transport import Post
+from hedgerow.coordinator.transport import Transport
 from hedgerow.data.schema import Schema
 from hedgerow.errors import FormatError, HedgerowError, Refused, SumFailed
 from hedgerow.failpoints import fail_point
@@ -26,7 +26,7 @@ from hedgerow.protocol.engine import Reply as Reply
 from hedgerow.protocol.identity import Announcement, Identity, Roster, digest_of
 from hedgerow.protocol.masks import MaskKeys, add_modulo
 from hedgerow.protocol.messages import REFUSALS, Ask, Message
-from hedgerow.protocol.replies import Answer, Said, Spoken
+from hedgerow.protocol.replies import Answer, PartyReply, ReceivedReply
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, size_of
 from hedgerow.queries.noise import Noise
 
@@ -88,7 +88,7 @@ class Federation:
         self.simulated = engine.simulated or trial  # one process or one account has everything
         self.turn = 0  # counts runs: trees and plan belong to the last one that began
         self.rounds = 0  # sums that were answered
-        self._post = Post(engine, roster, coordinator)
+        self._transport = Transport(engine, roster, coordinator)
         self._plan: Plan | None = None
         self._presence = Presence()
         self._keys = MaskKeys()  # answers are sealed for this key; it lives as long as we do
@@ -103,39 +103,39 @@ class Federation:
     @property
     def engine(self) -> Engine:
         """What carries the messages."""
-        return self._post.engine
+        return self._transport.engine
 
     @engine.setter
     def engine(self, engine: Engine) -> None:
-        self._post.engine = engine
+        self._transport.engine = engine
 
     @property
-    def post(self) -> Post:
+    def transport(self) -> Transport:
         """What carries messages, and counts them."""
-        return self._post
+        return self._transport
 
     @property
-    def exchanges(self) -> int:
+    def round_trips(self) -> int:
         """Messages with their replies: opening, joining and repeats as well."""
-        return self._post.exchanges
+        return self._transport.round_trips
 
     @property
     def received(self) -> Counter[str]:
         """Bytes that each party received."""
-        return self._post.received
+        return self._transport.received
 
     @property
     def sent(self) -> Counter[str]:
         """Bytes that each party sent."""
-        return self._post.sent
+        return self._transport.sent
 
     @property
     def bytes_to_parties(self) -> int:
-        return self._post.received.total()
+        return self._transport.received.total()
 
     @property
     def bytes_from_parties(self) -> int:
-        return self._post.sent.total()
+        return self._transport.sent.total()
 
     @property
     def ensemble(self) -> EnsembleRef:
@@ -224,9 +224,7 @@ class Federation:
         joined = digest_of(self._presence.announcements) if trust.masked else ""
         c, reply_to = self.roster.colluding, self._keys.public
         ask = Ask(plan.run, slot, attempt, parties, query, noise, c, joined, reply_to)
-        message = Message("ask", ask.body())
-        if self.engine.simulated:
-            messages.read_ask.give(message.body, ask)
+        message = Message("ask", ask.body(), written=ask)
         replies = self._send_with_trees(parties, message, query.ensemble)
         lost = [name for name in parties if name not in replies]
         if lost:
@@ -268,9 +266,9 @@ class Federation:
 
     def _opened_by(self, names: tuple[str, ...]) -> dict[str, Announcement]:
         """Parties that accept the plan, with the keys they announce. Nothing is reserved yet."""
-        nonce = secrets.token_hex(16)
-        values = {"plan": self._opened().to_dict(), "roster": self.roster.hash, "nonce": nonce}
-        replies = self._send(names, messages.plain("open", values), "opened")
+        plan, nonce = self._opened(), secrets.token_hex(16)
+        values = {"plan": plan.to_dict(), "roster": self.roster.hash, "nonce": nonce}
+        replies = self._send(names, messages.plain("open", values, plan), "opened")
         replies = {name: r for name, r in replies.items() if _word(r) != "failed"}
         self._raise_refusals(replies)
         opened = {}
@@ -291,7 +289,7 @@ class Federation:
 
     def _send_with_trees(
         self, names: tuple[str, ...], message: Message, ensemble: EnsembleRef
-    ) -> dict[str, Said]:
+    ) -> dict[str, ReceivedReply]:
         known = 0
         if ensemble.length:
             known = min((self._known.get(name, 0) for name in names), default=0)
@@ -313,17 +311,17 @@ class Federation:
 
     def _send(
         self, names: Sequence[str], message: Message, wanted: str, seconds: float | None = None
-    ) -> dict[str, Said]:
+    ) -> dict[str, ReceivedReply]:
         """Send one signed message to some parties; keep replies that are theirs, and to this."""
         seconds = seconds or self.timeout_seconds
-        return self._post.send(dict.fromkeys(names, message), wanted, seconds)
+        return self._transport.send(dict.fromkeys(names, message), wanted, seconds)
 
-    def _raise_refusals(self, replies: dict[str, Said]) -> None:
+    def _raise_refusals(self, replies: dict[str, ReceivedReply]) -> None:
         for name, reply in replies.items():
             if word := _word(reply):
                 raise RefusedBy(name, word)
 
-    def _answer(self, name: str, reply: Said, message: Message, query: SumQuery) -> Answer:
+    def _answer(self, name: str, reply: ReceivedReply, message: Message, query: SumQuery) -> Answer:
         answer = self._opened_answer(name, reply, message)
         if (
             answer is None
@@ -335,10 +333,10 @@ class Federation:
             raise SumFailed(f"{name} answered another question. The attempt stays charged.")
         return answer
 
-    def _opened_answer(self, name: str, reply: Said, message: Message) -> Answer | None:
+    def _opened_answer(self, name: str, reply: ReceivedReply, message: Message) -> Answer | None:
         if reply.type != "answer":
             return None
-        if isinstance(reply, Spoken):  # handed over in this process: never sealed
+        if isinstance(reply, PartyReply):  # handed over in this process: never sealed
             return reply.reply if isinstance(reply.reply, Answer) else None
         try:
             key = self._presence.announcements[name].key
@@ -347,7 +345,7 @@ class Federation:
             return None
 
 
-def _word(reply: Said) -> str:
+def _word(reply: ReceivedReply) -> str:
     """Of a refusal: a word of the vocabulary, whatever the party wrote."""
     if reply.type != "refusal":
         return ""

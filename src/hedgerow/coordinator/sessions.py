@@ -17,7 +17,7 @@ from hedgerow.protocol import messages
 from hedgerow.protocol.identity import Announcement
 from hedgerow.protocol.masks import MaskKeys
 from hedgerow.protocol.messages import REFUSALS, Message
-from hedgerow.protocol.replies import Said
+from hedgerow.protocol.replies import ReceivedReply
 from hedgerow.protocol.roles import Agreement
 
 
@@ -50,7 +50,7 @@ class Conversation:
         observe: Callable[[Reported], None] | None = None,
         seconds: float = 600.0,
     ) -> None:
-        self._post, self._agreement = federation.post, agreement
+        self._transport, self._agreement = federation.transport, agreement
         self._roster, self._ledger = federation.roster, ledger
         self._observe, self._seconds = observe, seconds
         self._keys = MaskKeys()
@@ -124,8 +124,8 @@ class Conversation:
     def _report(self, writer: str, message: Message, sealed: bytes) -> bytes:
         return self._keys.unseal(self._announced[writer].key, message.hash, writer, sealed)
 
-    def _ask(self, by_name: Mapping[str, Message], wanted: str) -> dict[str, Said]:
-        replies = self._post.send(by_name, wanted, self._seconds)
+    def _ask(self, by_name: Mapping[str, Message], wanted: str) -> dict[str, ReceivedReply]:
+        replies = self._transport.send(by_name, wanted, self._seconds)
         for name, reply in replies.items():
             if reply.type == "refusal":
                 word = reply.values.get("word")

@@ -7,54 +7,64 @@ from collections import Counter
 from collections.abc import Mapping
 
 from hedgerow.errors import FormatError
-from hedgerow.protocol.engine import Engine, Reply
+from hedgerow.protocol.engine import Engine, HandOver, Reply
 from hedgerow.protocol.identity import Identity, Roster
-from hedgerow.protocol.messages import Message, read_message
-from hedgerow.protocol.replies import Said
+from hedgerow.protocol.messages import Message
+from hedgerow.protocol.replies import ReceivedReply
 
 log = logging.getLogger(__name__)
 _ALWAYS = ("refusal", "need-trees")
 
 
-class Post:
-    """The coordinator's letter box: signs what goes out, checks what comes back, counts both."""
+class Transport:
+    """The coordinator's way to the parties: signs what goes out, checks replies, counts both."""
 
     def __init__(self, engine: Engine, roster: Roster, coordinator: Identity) -> None:
         self.engine, self.roster, self._identity = engine, roster, coordinator
-        self.exchanges = 0  # messages with their replies
+        self.round_trips = 0  # messages with their replies
         self.received, self.sent = Counter[str](), Counter[str]()  # bytes of each party
 
-    def send(self, messages: Mapping[str, Message], wanted: str, seconds: float) -> dict[str, Said]:
+    def send(
+        self, messages: Mapping[str, Message], wanted: str, seconds: float
+    ) -> dict[str, ReceivedReply]:
         """Send each party its message; those that are the same object are signed once."""
-        signed = {id(m): self._signed(m) for m in set(messages.values())}
-        data = {name: signed[id(message)] for name, message in messages.items()}
-        self.exchanges += 1
-        self.received.update({name: len(one) for name, one in data.items()})
-        replies: dict[str, Said] = {}
-        came = self._asked(data, seconds)
-        for name in list(came):
-            # What was read is let go: many parties have many answers.
-            read = self._read(name, came.pop(name))
-            if read is None:
-                continue
-            if read.request != messages[name].hash or read.type not in (wanted, *_ALWAYS):
+        signed = {id(m): m.signed(self._identity) for m in set(messages.values())}
+        self.round_trips += 1
+        carry = self._handed_over if isinstance(self.engine, HandOver) else self._carried
+        replies = carry({name: signed[id(m)] for name, m in messages.items()}, seconds)
+        belonging = {}
+        for name, reply in replies.items():
+            if reply.request != messages[name].hash or reply.type not in (wanted, *_ALWAYS):
                 log.warning("a reply from %s belongs to another message", name)
                 continue
-            replies[name] = read
+            belonging[name] = reply
+        return belonging
+
+    def _handed_over(
+        self, messages: Mapping[str, Message], seconds: float
+    ) -> dict[str, ReceivedReply]:
+        """Within one process: no message has a way to travel, and none is read."""
+        assert isinstance(self.engine, HandOver)
+        sizes = {id(m): m.size for m in messages.values()}
+        self.received.update({name: sizes[id(m)] for name, m in messages.items()})
+        replies = self.engine.hand_over(messages)
+        self.sent.update({name: reply.size for name, reply in replies.items()})
+        return dict(replies)
+
+    def _carried(self, messages: Mapping[str, Message], seconds: float) -> dict[str, ReceivedReply]:
+        packed = {id(m): m.to_bytes() for m in set(messages.values())}
+        data = {name: packed[id(message)] for name, message in messages.items()}
+        self.received.update({name: len(message) for name, message in data.items()})
+        replies: dict[str, ReceivedReply] = {}
+        arrived = self._asked(data, seconds)
+        for name in list(arrived):
+            # What was read is let go: many parties have many answers.
+            if (reply := self._read(name, arrived.pop(name))) is not None:
+                replies[name] = reply
         return replies
 
-    def _signed(self, message: Message) -> bytes:
-        signed = message.signed(self._identity)
-        data = signed.to_bytes()
-        if self.engine.simulated:  # parties of this process are handed what they would read
-            read_message.give(data, signed)
-        return data
-
-    def _read(self, name: str, reply: Reply) -> Said | None:
-        """What a party said, if it came and is its own."""
-        if reply.said is not None:  # by a party of this process: there was no way to travel
-            self.sent[name] += reply.said.size
-            return reply.said
+    def _read(self, name: str, reply: Reply) -> Message | None:
+        """What a party replied, if it came and is its own."""
         if reply.body is None:
             log.warning("no answer from %s: %s", name, reply.problem)
             return None
@@ -75,9 +85,9 @@ class Post:
             groups.setdefault(message, []).append(name)
         each = getattr(self.engine, "ask_each", None)
         if len(groups) > 1 and each is not None:
-            found: dict[str, Reply] = each(data, seconds)
-            return found
-        replies: dict[str, Reply] = {}
+            replies: dict[str, Reply] = each(data, seconds)
+            return replies
+        replies = {}
         for message, names in groups.items():
             replies |= self.engine.ask(names, message, seconds)
         return replies

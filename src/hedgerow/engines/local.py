@@ -1,7 +1,4 @@
-"""The local engine: parties in this process, asked one after another with the real messages.
-
-What they say is handed over as it is; sealing it would hide nothing from anybody.
-"""
+"""Local engines: parties in this process. One hands messages over, the other one packs them all."""
 
 from __future__ import annotations
 
@@ -20,14 +17,16 @@ from hedgerow.party.running_scores import Holding
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.noise.poisson_sampling import kept_key
 from hedgerow.protocol.identity import Identity, Roster, check_names
-from hedgerow.protocol.replies import finished
+from hedgerow.protocol.messages import Message
+from hedgerow.protocol.replies import PartyReply, collect_replies
 from hedgerow.protocol.roles import ProgramFactory, Shelf
 
 
-class LocalEngine:
-    """Carries messages by calling the parties.
+class PackedEngine:
+    """Carries messages to parties of this process as bytes: packed, sealed, signed and read.
 
-    What they compute over rows they compute at the same time; all else they do one after another.
+    What parties compute over rows they compute at the same time; all else they do one after
+    another.
     """
 
     simulated = True
@@ -41,13 +40,24 @@ class LocalEngine:
         return tuple(sorted(self.parties))
 
     def ask(self, names: Sequence[str], message: bytes, timeout_seconds: float) -> dict[str, Reply]:
+        replies = self._replies(dict.fromkeys(names, message))
+        return {name: Reply(reply.message.to_bytes()) for name, reply in replies.items()}
+
+    def _replies(self, messages: Mapping[str, bytes | Message]) -> dict[str, PartyReply]:
         # Parties that share one ledger file commit once a round, before any reply is seen.
         # A round holds all of its parties at once, always taken in the same order.
-        order = sorted(names)
+        order = sorted(messages)
         with nullcontext() if self._ledger is None else self._ledger.transaction():
-            said = finished([self.parties[name].hear(message) for name in order])
-        replies = {name: Reply(None, said=one) for name, one in zip(order, said, strict=True)}
-        return {name: replies[name] for name in names}
+            replies = collect_replies([self.parties[name].hear(messages[name]) for name in order])
+        by_name = dict(zip(order, replies, strict=True))
+        return {name: by_name[name] for name in messages}
+
+
+class LocalEngine(PackedEngine):
+    """Hands messages and replies over as they are; sealing them would hide nothing from anybody."""
+
+    def hand_over(self, messages: Mapping[str, Message]) -> dict[str, PartyReply]:
+        return self._replies(messages)
 
 
 def local_federation(
@@ -60,6 +70,7 @@ def local_federation(
     limits: Limits | None = None,
     programs: Mapping[str, ProgramFactory] | None = None,
     shelves: Mapping[str, Shelf] | None = None,
+    packed: bool = False,
 ) -> Federation:
     """Parties of one process under real keys, masks and messages; trust is simulated.
 
@@ -71,6 +82,7 @@ def local_federation(
     limits : what each party allows, if anything is to be limited
     programs : what the parties can do together without an epsilon
     shelves : where each party's programs keep what outlives them
+    packed : whether every message is packed, sealed, signed and read, as between machines
     """
     check_names(list(tables))
     shared = ledger or Ledger.in_memory()
@@ -92,4 +104,5 @@ def local_federation(
     roster = Roster(keys, coordinator.public, colluding, minimum_parties, trust)
     for party in parties.values():
         party.pin(roster)
-    return Federation(LocalEngine(parties, shared), schema, roster, coordinator)
+    engine = PackedEngine if packed else LocalEngine
+    return Federation(engine(parties, shared), schema, roster, coordinator)

@@ -23,7 +23,7 @@ from hedgerow.data.tables import Rows
 from hedgerow.errors import BudgetExceeded, HedgerowError, LedgerWriteFailed, PlanError, TableError
 from hedgerow.failpoints import fail_point
 from hedgerow.party.limits import Approvals, Event, Limits
-from hedgerow.party.run import OpenedRun, check_agreed, read_plan
+from hedgerow.party.run import OpenedRun, check_agreed
 from hedgerow.party.running_scores import Holding, RunningScores
 from hedgerow.party.sessions import Talks
 from hedgerow.privacy.accounting.plan import Plan
@@ -37,7 +37,7 @@ from hedgerow.protocol.identity import Announcement, Identity, Roster, digest_of
 from hedgerow.protocol.mask_keys import Peers
 from hedgerow.protocol.masks import Context, MaskKeys
 from hedgerow.protocol.messages import Ask, Message, Refusal
-from hedgerow.protocol.replies import Answer, Replying, Spoken, Steps, finished
+from hedgerow.protocol.replies import Answer, PartyReply, Replying, Steps, collect_replies
 from hedgerow.protocol.roles import MemoryShelf, ProgramFactory, Shelf
 from hedgerow.queries.noise import priced_for
 
@@ -118,31 +118,31 @@ class Party:
 
     def handle(self, message: bytes) -> bytes:
         """Answer one message with what may travel: sealed and signed."""
-        return finished([self.hear(message)])[0].message.to_bytes()
+        return collect_replies([self.hear(message)])[0].message.to_bytes()
 
-    def hear(self, message: bytes) -> Steps:
+    def hear(self, message: bytes | Message) -> Steps:
         """Answer one message, step by step; see `Steps`.
 
-        A refusal uses a fixed vocabulary and says nothing about rows.
+        It came as bytes, or an engine of one process handed it over as its writer has it. A
+        refusal uses a fixed vocabulary and says nothing about rows.
         """
         with self._lock:
             reply: Message | Answer
             heard = asked = None  # what came, and what the pinned coordinator is known to have sent
             try:
-                heard = messages.read_message(message)
+                heard = message if isinstance(message, Message) else Message.from_bytes(message)
                 asked = self._checked(heard)
                 self._recover()
                 reply = yield from self._dispatch(asked)
             except Exception as error:  # whatever went wrong, nothing about it may leave
                 reply = self._refuse(error, asked)
             request = heard.hash if heard is not None else ""
-            return Spoken(reply, request, self.identity, partial(self._sealed, heard))
+            return PartyReply(reply, request, self.identity, partial(self._sealed, heard))
 
     def _sealed(self, asked: Message | None, answer: bytes) -> bytes:
         """An answer for nobody but the coordinator: under some trusts it is exact."""
         assert asked is not None
-        reply_to = messages.read_ask(asked.body).reply_to
-        return self._keys.seal(reply_to, asked.hash, self.name, answer)
+        return self._keys.seal(asked.ask.reply_to, asked.hash, self.name, answer)
 
     def _checked(self, message: Message) -> Message:
         if self._closed:
@@ -162,7 +162,7 @@ class Party:
         handlers |= {"agree": self._agree, "meet": self._meet}
         if message.type not in handlers:
             raise Refusal("bad-message")
-        return handlers[message.type](messages.values_of(message))
+        return handlers[message.type](message)
 
     def _recover(self) -> None:
         """After a line did not reach the disk: take part again only once one does.
@@ -195,16 +195,15 @@ class Party:
             with suppress(Exception):  # a screen that fails does not keep an answer back
                 self._watch(event)
 
-    def _ready(self, values: dict[str, Any]) -> Message:
+    def _ready(self, message: Message) -> Message:
         """The uncharged probe: is the party there, and does it still hold this run?"""
-        run = self._runs.get(str(values.get("run")))
+        run = self._runs.get(str(message.values.get("run")))
         joined = run is not None and bool(run.announcements)
         return messages.plain("ready", {"joined": joined, "boot": self._boot})
 
-    def _open(self, values: dict[str, Any]) -> Message:
+    def _open(self, message: Message) -> Message:
         """Check plan, schema, roster and budget, and announce this process's key."""
-        roster = self.roster
-        plan = read_plan(values.get("plan", {}))
+        roster, plan, values = self.roster, message.plan, message.values
         if roster is None or values.get("roster") != roster.hash:
             raise Refusal("other-roster")
         check_agreed(plan, roster, self.schema)
@@ -235,15 +234,15 @@ class Party:
         mine = self._announcement(run, roster).signed(self.identity)
         return messages.plain("opened", {"announcement": mine.to_dict()})
 
-    def _agree(self, values: dict[str, Any]) -> Message:
+    def _agree(self, message: Message) -> Message:
         assert self.roster is not None
-        return self._talks.agree(values, self.roster, self._boot)
+        return self._talks.agree(message.values, self.roster, self._boot)
 
-    def _meet(self, values: dict[str, Any]) -> Message:
+    def _meet(self, message: Message) -> Message:
         assert self.roster is not None
         if self._rows is None:  # programs need rows that lie here
             raise Refusal("not-allowed")
-        agreement, reply = self._talks.meet(values, self.roster, self._boot, self._rows)
+        agreement, reply = self._talks.meet(message.values, self.roster, self._boot, self._rows)
         self._tell(Event("agreed", agreement.run, kind=agreement.program))
         return reply
 
@@ -264,8 +263,9 @@ class Party:
         hashes = (run.plan.hash, self.schema.hash, roster.hash)
         return Announcement(self.name, self._boot, run.number, self._keys.public, *hashes)
 
-    def _join(self, values: dict[str, Any]) -> Message:
+    def _join(self, message: Message) -> Message:
         """Take the others' mask keys, each signed by its pinned key and never older; reserve."""
+        values = message.values
         run = self._run(values.get("run"))
         roster = self.roster
         assert roster is not None
@@ -292,7 +292,7 @@ class Party:
         return messages.plain("joined", {"run": run.plan.run})
 
     def _ask(self, message: Message) -> Replying:
-        ask = messages.read_ask(message.body)
+        ask = message.ask
         run = self._run(ask.run)
         if not run.announcements:  # opened and never joined: nothing is reserved yet
             raise Refusal("unknown-run")

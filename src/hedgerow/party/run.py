@@ -7,22 +7,15 @@ and the pinned roster, and every refusal comes before a charge.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from hedgerow.data.schema import Schema
 from hedgerow.errors import LedgerError, LedgerWriteFailed, PlanError, SlotSpent
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.protocol.identity import Announcement, Roster
-from hedgerow.protocol.messages import Ask, Once, Refusal
+from hedgerow.protocol.messages import Ask, Refusal
 from hedgerow.queries import size_of
 from hedgerow.queries.noise import priced_for
-
-
-@Once
-def read_plan(values: dict[str, Any]) -> Plan:
-    """The plan of an opening."""
-    return Plan.from_dict(values)
 
 
 def check_agreed(plan: Plan, roster: Roster, schema: Schema) -> None:

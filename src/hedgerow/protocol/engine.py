@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
-from hedgerow.protocol.replies import Spoken
+from hedgerow.protocol.messages import Message
+from hedgerow.protocol.replies import PartyReply
 
 
+@dataclass(frozen=True)
 class Reply:
-    """What an engine brings back from one party: bytes, or the reason there are none.
+    """What an engine brings back from one party: bytes, or the reason there are none."""
 
-    An engine inside one process hands over what was `said`, and bytes are made if somebody looks.
-    """
-
-    def __init__(self, body: bytes | None, problem: str = "", said: Spoken | None = None) -> None:
-        self._body, self.problem, self.said = body, problem, said
-
-    @property
-    def body(self) -> bytes | None:
-        return self._body if self.said is None else self.said.message.to_bytes()
+    body: bytes | None
+    problem: str = ""
 
 
 class Engine(Protocol):
@@ -40,3 +36,11 @@ class Engine(Protocol):
     def ask(
         self, names: Sequence[str], message: bytes, timeout_seconds: float
     ) -> dict[str, Reply]: ...
+
+
+@runtime_checkable
+class HandOver(Protocol):
+    """What the engine of one process may do besides, for speed: messages and replies are handed
+    over as objects, and nothing is packed, sealed or read."""
+
+    def hand_over(self, messages: Mapping[str, Message]) -> dict[str, PartyReply]: ...

@@ -7,10 +7,9 @@ Trees travel beside an ask's body, because the body already names them by hash.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.errors import FormatError, HedgerowError, LedgerWriteFailed
 from hedgerow.model.stacking import stack_trees, unstack_trees
 from hedgerow.model.tree import Tree
-from hedgerow.packing import digest, pack, unpack
+from hedgerow.packing import digest, pack, packed_size, unpack
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.protocol.identity import Identity, Roster, signed_by
 from hedgerow.queries import SumQuery, query_bytes, query_from_bytes
@@ -27,8 +26,6 @@ from hedgerow.queries.noise import Noise, noise_for
 
 VERSION = 5
 SIGNED = 128  # letters of a signature
-S = TypeVar("S")
-T = TypeVar("T")
 # Everything a party may say instead of answering. None of it depends on a row.
 REFUSALS = {
     "bad-message": "the message was not readable",
@@ -165,31 +162,55 @@ class Message:
     trees_from: int = 0
     trees: tuple[Tree, ...] = field(default=())
     request: str = ""  # of a reply: the hash of the message that it answers
+    # What the body says, from whoever wrote it in this process. A message that travelled has none.
+    written: Ask | Plan | None = field(default=None, repr=False)
 
     @cached_property
     def values(self) -> dict[str, Any]:
+        """A plain body; not to be written to."""
         return unpack(self.body)[0]
+
+    @cached_property
+    def ask(self) -> Ask:
+        """The question that the body holds."""
+        return self.written if isinstance(self.written, Ask) else Ask.from_body(self.body)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan of an opening."""
+        if isinstance(self.written, Plan):
+            return self.written
+        return Plan.from_dict(self.values.get("plan", {}))
 
     @cached_property
     def hash(self) -> str:
         return digest("hedgerow message 2", self.type, self.request, self.body)
 
     def signed(self, identity: Identity) -> Message:
-        signature = identity.sign(self.hash.encode())
-        return Message(self.type, self.body, signature, self.trees_from, self.trees, self.request)
+        return replace(self, signature=identity.sign(self.hash.encode()))
 
     def is_signed_by(self, public: str) -> bool:
         return signed_by(public, self.hash.encode(), self.signature)
 
     def to_bytes(self) -> bytes:
+        return pack(*self._packed())
+
+    @property
+    def size(self) -> int:
+        """The length of `to_bytes`, which is not made for that."""
+        values, arrays = self._packed()
+        shapes = {name: (array.dtype.name, array.shape) for name, array in arrays.items()}
+        return packed_size(values, shapes)
+
+    def _packed(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         values = {
             "version": VERSION, "type": self.type, "signature": self.signature,
             "trees_from": self.trees_from, "request": self.request,
         }  # fmt: skip
-        arrays = {"body": _bytes_array(self.body)}
+        arrays: dict[str, NDArray[Any]] = {"body": _bytes_array(self.body)}
         if self.trees:
             arrays.update(stack_trees(self.trees))
-        return pack(values, arrays)
+        return values, arrays
 
     @staticmethod
     def from_bytes(data: bytes) -> Message:
@@ -214,42 +235,15 @@ class Message:
             raise FormatError("a message is not readable") from error
 
 
-class Once(Generic[S, T]):
-    """What was read last. Parties of one process get the very same data, one after another."""
-
-    def __init__(self, read: Callable[[S], T]) -> None:
-        self._read = read
-        self._last: tuple[S, T] | None = None
-
-    def __call__(self, data: S) -> T:
-        last = self._last
-        if last is None or last[0] is not data:  # the same object, so that nothing is compared
-            last = self._last = (data, self._read(data))
-        return last[1]
-
-    def give(self, data: S, value: T) -> None:
-        """What the data say, from whoever has just written them in this process."""
-        self._last = (data, value)
-
-
-read_message = Once(Message.from_bytes)
-read_ask = Once(Ask.from_body)
-
-
-def plain(type_: str, values: dict[str, Any]) -> Message:
+def plain(type_: str, values: dict[str, Any], written: Plan | None = None) -> Message:
     """A message whose body is a plain table."""
-    return Message(type_, pack(values))
-
-
-def values_of(message: Message) -> dict[str, Any]:
-    """A plain body; not to be written to."""
-    return message.values
+    return Message(type_, pack(values), written=written)
 
 
 def about(message: Message) -> tuple[str, int]:
     """The run and slot that a message names, for the record; "" and -1 where it names none."""
     try:
-        values = values_of(message)
+        values = message.values
         plan = values.get("plan")
         run = values.get("run") or (plan.get("run") if isinstance(plan, dict) else "")
         slot = values.get("slot", -1)

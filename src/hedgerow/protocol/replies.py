@@ -1,4 +1,4 @@
-"""What a party says to a message: an answer or plain words, and how either is made to travel.
+"""A party's reply to a message: an answer or a plain message, and how either is made to travel.
 
 Sealing, signing and packing wait until somebody wants the bytes: inside one process nobody does.
 """
@@ -21,7 +21,7 @@ from hedgerow.protocol.masks import SEAL_BYTES
 from hedgerow.protocol.messages import SIGNED, VERSION, Message
 
 
-class Said(Protocol):
+class ReceivedReply(Protocol):
     """A reply as the coordinator reads it, whether it travelled or was handed over."""
 
     @property
@@ -85,7 +85,7 @@ class Answer:
 
 
 @dataclass(frozen=True, eq=False)
-class Spoken:
+class PartyReply:
     """A reply in the process of the party that gave it."""
 
     reply: Message | Answer
@@ -126,13 +126,13 @@ class Spoken:
 # A party's way to a reply. It yields what it computes over its rows and takes what came of that;
 # all else, its ledger too, it does itself. So parties of one process can compute at the same time.
 Work = Callable[[], Any]
-Steps = Generator[Work, Any, Spoken]
+Steps = Generator[Work, Any, PartyReply]
 Replying = Generator[Work, Any, Message | Answer]
 
 
-def finished(parties: Sequence[Steps]) -> list[Spoken]:
-    """What all parties say; each step of theirs is done by all of them before the next."""
-    found: dict[int, Spoken] = {}
+def collect_replies(parties: Sequence[Steps]) -> list[PartyReply]:
+    """The replies of all parties; each step of theirs is done by all of them before the next."""
+    replies: dict[int, PartyReply] = {}
     came: dict[int, _Outcome] = dict.fromkeys(range(len(parties)), (None, None))
     try:
         while came:
@@ -142,7 +142,7 @@ def finished(parties: Sequence[Steps]) -> list[Spoken]:
                     steps = parties[i]
                     wanted[i] = steps.send(value) if error is None else steps.throw(error)
                 except StopIteration as done:
-                    found[i] = done.value
+                    replies[i] = done.value
             # The first alone: others find what it has made ready of the question they share.
             works = list(wanted.values())
             outcomes = [*map(_outcome, works[:1]), *over_items(_outcome, works[1:])]
@@ -150,7 +150,7 @@ def finished(parties: Sequence[Steps]) -> list[Spoken]:
     finally:
         for steps in parties:
             steps.close()  # one that was interrupted lets go of its party
-    return [found[i] for i in range(len(parties))]
+    return [replies[i] for i in range(len(parties))]
 
 
 _Outcome = tuple[Any, Exception | None]

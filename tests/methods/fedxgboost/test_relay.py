@@ -28,7 +28,7 @@ def conversation(**further: Any) -> tuple[Conversation, list[bytes], Any]:
     programs = program_factories()
     ledger = Ledger.in_memory()
     federation = local_federation(
-        tables, schema_of(), ledger, trust="coordinator", programs=programs, **further
+        tables, schema_of(), ledger, trust="coordinator", programs=programs, packed=True, **further
     )
     carried: list[bytes] = []
     engine = federation.engine  # type: ignore[attr-defined]

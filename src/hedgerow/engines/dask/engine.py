@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
-from hedgerow.coordinator.federation import Federation, Reply
+from hedgerow.coordinator.federation import Federation
 from hedgerow.data.schema import Schema
 from hedgerow.engines.dask.rows import ClusterRows
 from hedgerow.engines.local import LocalEngine, local_federation
@@ -13,6 +13,8 @@ from hedgerow.model.trust import trust_named
 from hedgerow.party.party import Party
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
+from hedgerow.protocol.messages import Message
+from hedgerow.protocol.replies import PartyReply
 
 NAME = "all"
 
@@ -28,8 +30,8 @@ class DaskEngine(LocalEngine):
         super().__init__({party.name: party}, ledger)
         self.rows = rows
 
-    def ask(self, names: Sequence[str], message: bytes, timeout_seconds: float) -> dict[str, Reply]:
-        replies = super().ask(names, message, timeout_seconds)
+    def _replies(self, messages: Mapping[str, bytes | Message]) -> dict[str, PartyReply]:
+        replies = super()._replies(messages)
         problem, self.rows.problem = self.rows.problem, None
         if problem is not None:
             raise problem
