@@ -1,4 +1,7 @@
-"""Every engine gives the same exact sums; adding an engine adds its line here."""
+"""Every engine gives the same exact sums; adding an engine adds its line here.
+
+Dask and NVFlare need processes of their own: their folders beside this one run the same contract.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,12 @@ def local(parts: Sequence[Rows], trust: str) -> Federation:
     return local_federation({f"p{i}": part for i, part in enumerate(parts)}, MIXED, trust=trust)
 
 
-ENGINES: dict[str, Callable[[Sequence[Rows], str], Federation]] = {"local": local}
+def packed(parts: Sequence[Rows], trust: str) -> Federation:
+    tables = {f"p{i}": part for i, part in enumerate(parts)}
+    return local_federation(tables, MIXED, trust=trust, packed=True)
+
+
+ENGINES: dict[str, Callable[[Sequence[Rows], str], Federation]] = {"local": local, "packed": packed}
 
 
 @pytest.mark.parametrize("engine", ENGINES)
