@@ -40,6 +40,7 @@ def test_the_divergence_from_the_rounded_normal_is_the_accounted_one(sigma: floa
 
 
 def test_adding_wraps_and_does_not_saturate() -> None:
+    """All on one side of a quarter of a deviation: a chance of 2 x 0.6^2000."""
     top = np.full(2000, 2**63 - 1, np.int64).view(np.uint64)
     noisy = add_gaussian(top, [2000], [2.0**30])
     noise = (noisy - top).view(np.int64)
@@ -47,6 +48,8 @@ def test_adding_wraps_and_does_not_saturate() -> None:
 
 
 def test_blocks_get_their_own_width() -> None:
+    """A number is below 1/8 of its deviation with a chance of 0.1, half of 1,000 with one below
+    2^1000 0.1^500 = 1e-199; one of 2,000 beyond sixteen deviations with one of 1e-53."""
     noisy = add_gaussian(np.zeros(3000, np.uint64), [1000, 2000], [2.0**30, 2.0**10])
     noise = np.abs(noisy.view(np.int64))
     assert np.median(noise[:1000]) > 2.0**27

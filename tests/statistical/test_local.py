@@ -9,7 +9,6 @@ import mpmath
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import stats
 
 from hedgerow.errors import PlanError
 from hedgerow.privacy.noise import randomisers
@@ -25,9 +24,15 @@ from hedgerow.privacy.noise.randomisers import (
     power_below,
 )
 from hedgerow.testing import noise_off, seeded
-from tests.statistical.test_discrete_laplace import fits, laplace_pmf
+from tests.statistical.measures import (
+    UNNOTICED,
+    counts_fit,
+    counts_unnoticed,
+    hits_fit,
+    mean_within,
+)
+from tests.statistical.test_discrete_laplace import fits, laplace_pmf, with_tails
 
-ALPHA = 1e-7
 EPSILONS = (1e-4, 0.05, 0.5, 1.0, 3.0, 8.0, 20.0)
 mpmath.mp.dps = 90
 
@@ -161,25 +166,35 @@ def test_variances_are_those_of_the_papers(epsilon: float, value: float) -> None
         assert found == pytest.approx(expected[mechanism], rel=1e-4)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", [m for m in MECHANISMS if m != "laplace"])
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 def test_draws_have_the_stated_mean_and_variance(mechanism: str, epsilon: float) -> None:
-    n = 20_000
+    """Outputs are bounded by b, so squares around their mean v by b^2 and their variance by b^2 v.
+
+    At epsilon = 0.3 Duchi's b^2 is above v by 1, and squares hardly vary.
+    """
+    piecewise, duchi = Hybrid(epsilon).parts
+    reach = {"duchi": duchi.size, "piecewise": piecewise.slope * (piecewise.n_cells - 1) / 2}
     for value in (-1.0, 0.3):
-        found = perturb(np.full(n, value), epsilon, mechanism)
+        found = perturb(np.full(20_000, value), epsilon, mechanism)
         variance = noise_variance(mechanism, epsilon, value)
-        z = stats.norm.isf(ALPHA / 2)
-        assert abs(found.mean() - value) < z * math.sqrt(variance / n)
-        centred = (found - value) ** 2
-        assert abs(centred.mean() - variance) < 1.5 * z * centred.std() / math.sqrt(n) + 1e-9
+        bound = reach.get(mechanism, max(reach.values())) + abs(value)
+        assert mean_within(found, value, variance, bound)
+        assert mean_within((found - value) ** 2, variance, bound**2 * variance, bound**2)
         assert len(np.unique(found)) >= 2
 
 
-def chi_square(found: NDArray[np.int64], chances: NDArray[np.float64]) -> None:
-    expected = chances * found.sum()
-    assert float(((found - expected) ** 2 / expected).sum()) < stats.chi2.isf(
-        ALPHA, len(chances) - 1
-    )
+@pytest.mark.parametrize("epsilon", [0.3, 2.0])
+def test_laplace_draws_spread_as_stated(epsilon: float) -> None:
+    """Between multiples of half the scale: sums of a geometric series."""
+    rule = Laplace(epsilon)
+    noise = np.rint(perturb(np.full(20_000, 0.3), epsilon, "laplace") * rule.places)
+    noise -= rule.cells(np.array([0.3]))
+    steps = np.arange(1, 13) * (rule.scale // 2)
+    beyond = np.array([1.0, *(2 * np.exp(-steps / rule.scale) / (1 + np.exp(-1 / rule.scale)))])
+    seen = np.bincount(np.searchsorted(steps, np.abs(noise), side="right"), minlength=13)
+    assert counts_fit(seen, beyond - np.append(beyond[1:], 0.0))
+    assert hits_fit(int((noise > 0).sum()), int((noise != 0).sum()), 0.5)
 
 
 def test_piecewise_outputs_come_as_often_as_the_table_says() -> None:
@@ -190,7 +205,7 @@ def test_piecewise_outputs_come_as_often_as_the_table_says() -> None:
         assert np.array_equal(rule.cells(value), np.full(20_000, place))
         outputs = _perturbed(value, rule) / rule.slope + 11.5
         found = np.bincount(np.rint(outputs).astype(int), minlength=24)
-        chi_square(found, np.array(table[place] / rule.limit, np.float64))
+        assert counts_fit(found, np.array(table[place] / rule.limit, np.float64))
 
 
 @pytest.mark.parametrize("classes", [2, 5])
@@ -199,23 +214,25 @@ def test_reported_labels_come_as_often_as_the_table_says(classes: int) -> None:
     for label in (0, classes - 1):
         reports = randomised_labels(np.full(n, label), classes, 1.5)
         chances = np.array(label_table(rule)[label] / rule.limit, np.float64)
-        chi_square(np.bincount(reports, minlength=classes), chances)
+        assert counts_fit(np.bincount(reports, minlength=classes), chances)
         assert chances[label] == pytest.approx(math.exp(1.5) / (math.exp(1.5) + classes - 1))
 
 
 @pytest.mark.parametrize("scale", [1, 3])
 def test_many_laplaces_have_the_exact_probabilities(scale: int) -> None:
-    fits(SecureSource().many_laplace(20_000, scale), laplace_pmf(scale, 12))
-    with pytest.raises(AssertionError):
-        fits(SecureSource().many_laplace(20_000, 2 * scale), laplace_pmf(scale, 12))
+    right, wide = laplace_pmf(scale, 12), laplace_pmf(2 * scale, 12)
+    assert fits(SecureSource().many_laplace(20_000, scale), right)
+    assert counts_unnoticed(20_000, with_tails(right), with_tails(wide)) < UNNOTICED
+    assert not fits(SecureSource().many_laplace(20_000, 2 * scale), right)
 
 
 def test_the_hybrid_takes_the_piecewise_mechanism_as_often_as_stated() -> None:
+    """One of Duchi's two outputs is missing among 500 with a chance of 2^-499."""
     rule, n = Hybrid(2.0), 20_000
     found = perturb(np.zeros(n), 2.0, "hybrid")
     plain = np.abs(np.abs(found) - rule.parts[1].size) < 1e-12
     share = 1 - math.exp(-1.0)
-    assert stats.binomtest(int((~plain).sum()), n, share).pvalue > ALPHA
+    assert hits_fit(int((~plain).sum()), n, share)
     assert Hybrid(0.6).share == 0
     assert len(np.unique(perturb(np.zeros(500), 0.6, "hybrid"))) == 2
 
@@ -238,6 +255,8 @@ def test_without_noise_numbers_come_back_clamped(mechanism: str) -> None:
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_seeds_repeat_and_secure_draws_do_not(mechanism: str) -> None:
+    """Two of Duchi's outputs agree with a chance of 0.61 at most, 200 of them with one of 1e-42;
+    at 0 with one of 1/2, 50 of them with one of 1e-15. The other mechanisms have more outputs."""
     values = np.linspace(-1, 1, 200)
     with seeded(5):
         one, labels = perturb(values, 1.0, mechanism), randomised_labels(np.arange(200) % 3, 3, 1.0)

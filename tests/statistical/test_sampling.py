@@ -17,7 +17,16 @@ from scipy import stats
 
 from hedgerow.privacy.noise import discrete_gaussian, mechanisms
 from hedgerow.privacy.noise.mechanisms import SecureSource
-from tests.statistical.measures import FALSE_ALARM, mean_fits, variance_fits
+from tests.statistical.measures import (
+    UNNOTICED,
+    counts_fit,
+    counts_unnoticed,
+    follows_normal,
+    hits_fit,
+    mean_fits,
+    samples_agree,
+    variance_fits,
+)
 
 HAPPENS = 2**64 - 5  # a word that makes an event of chance exp(-1/2) at its first step
 Draw = Callable[[int, int], NDArray[np.int64]]
@@ -28,16 +37,14 @@ def draw(size: int, sigma: int) -> NDArray[np.int64]:
 
 
 def fits(draw: Draw, sigma: int, n: int = 60_000) -> bool:
-    """Chi-square of draws against the exact probabilities of a small sigma."""
-    draws, most = draw(n, sigma), 4 * sigma
-    k = np.arange(-12 * sigma, 12 * sigma + 1)
+    """Draws against the exact probabilities of a small sigma."""
+    most, k = 4 * sigma, np.arange(-12 * sigma, 12 * sigma + 1)
     p = np.exp(-(k**2) / (2.0 * sigma**2))
     inside = np.abs(k) <= most
-    share = np.append((p / p.sum())[inside], (p / p.sum())[~inside].sum())
+    chances = np.append(p[inside], p[~inside].sum()) / p.sum()
+    draws = draw(n, sigma)
     seen = np.bincount(draws[np.abs(draws) <= most] + most, minlength=2 * most + 1)
-    observed = np.append(seen, np.sum(np.abs(draws) > most))
-    square = float(np.sum((observed - n * share) ** 2 / (n * share)))
-    return square < stats.chi2.isf(FALSE_ALARM, len(share) - 1)
+    return counts_fit(np.append(seen, np.sum(np.abs(draws) > most)), chances)
 
 
 def some_words(n: int) -> NDArray[np.uint64]:
@@ -62,15 +69,15 @@ def test_large_widths_have_the_moments_and_tails_of_a_normal(log2_sigma: int) ->
     draws = draw(n, sigma) / sigma
     assert mean_fits(draws, 1.0)
     assert variance_fits(draws, 1.0)
-    assert stats.kstest(draws, "norm").pvalue > FALSE_ALARM
+    assert follows_normal(draws)
     for bound in (0.5, 1.0, 2.0, 3.0, 3.9):  # around whole multiples the pieces meet
         tail = int(np.sum(np.abs(draws) > bound))
-        assert stats.binomtest(tail, n, 2 * stats.norm.sf(bound)).pvalue > FALSE_ALARM
+        assert hits_fit(tail, n, 2 * stats.norm.sf(bound))
 
 
 def test_the_last_digits_are_even() -> None:
     digits = np.bincount(draw(100_000, 2**40) % 256, minlength=256)
-    assert stats.chisquare(digits).pvalue > FALSE_ALARM
+    assert counts_fit(digits, np.full(256, 1 / 256))
 
 
 def test_draws_look_like_those_of_another_exact_sampler() -> None:
@@ -85,7 +92,7 @@ def test_draws_look_like_those_of_another_exact_sampler() -> None:
     one, two = np.array(theirs([0] * 30_000)), draw(30_000, 40)
     edges = np.arange(-120, 121, 10)
     table = [np.bincount(np.searchsorted(edges, d), minlength=len(edges) + 1) for d in (one, two)]
-    assert stats.chi2_contingency(np.array(table)).pvalue > FALSE_ALARM
+    assert samples_agree(*table)
 
 
 def test_a_width_between_two_steps_is_rounded_up() -> None:
@@ -132,6 +139,8 @@ def test_numbers_of_different_widths_are_what_each_would_be_alone() -> None:
 
 
 def test_every_batch_has_a_key_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of pairs of 6,000 numbers 0.076 are expected to share one (0.28 / 2^26 a pair), and twenty do
+    with a chance below 0.076^20 / 20! = 2e-41."""
     keys: list[bytes] = []
 
     def noted(size: int) -> bytes:
@@ -211,12 +220,18 @@ def test_a_broken_sampler_is_found(
 
 
 def test_fresh_words_for_unfinished_numbers_are_found() -> None:
-    """Dropping words with the number that needed more favours numbers that need few."""
+    """Dropping words with the number that needed more favours numbers that need few.
+
+    Of 60,000 numbers from pieces of eight words 0.247 were zero, where 0.199 should be; 30,000 of
+    which only 0.24 are would pass with a chance far below that of a false alarm.
+    """
+    rest = np.array([0.1995, 0.8005]), np.array([0.24, 0.76])
+    assert counts_unnoticed(30_000, *rest) < UNNOTICED
 
     def careless(size: int, sigma: int) -> NDArray[np.int64]:
         found = np.zeros(0, np.int64)
         while len(found) < size:
-            found = np.append(found, read(some_words(40), sigma, 8)[0])
+            found = np.append(found, read(some_words(8), sigma, 8)[0])
         return found[:size]
 
     assert not fits(careless, 2, 30_000)

@@ -56,7 +56,7 @@ MAKERS: dict[str, Callable[[np.random.Generator], tuple[list[Column], Floats, Fl
 }
 
 
-# One fit's loss is at least ten of its deviations below the line, so few are enough.
+# Losses of fits were at least ten of their deviations below the line, so few are enough.
 CASES = [(name, 1.0, 5) for name in MAKERS if name != "500 indicators"]
 CASES += [("500 indicators", 1.0, 1), ("duplicated columns", 20.0, 2)]
 
