@@ -66,9 +66,9 @@ def test_a_step_that_is_not_clamped_to_one_is_found(
     attack_all(queries, task)
     right = kernels.step_sums
 
-    def twice(scores: Any, before: Any, scale: float, *others: Any) -> NDArray[np.int64]:
+    def twice(gradients: kernels.Gradients, before: Any, scale: float) -> NDArray[np.int64]:
         # steps up to 2 get through
-        return right(scores, before, 2 * scale, *others) * np.array([2, 4])
+        return right(gradients, before, 2 * scale) * np.array([2, 4])
 
     monkeypatch.setattr(kernels, "step_sums", twice)
     for query in queries:

@@ -239,7 +239,9 @@ from hedgerow.kernels import loops
 out = np.zeros((1, 2), np.int64)
 for clip in (2**63 + 1, 2**62):
     try:
-        loops.row_numbers(0, kernels.SLOPE, clip, np.zeros((1, 1)), np.ones(1), 17, 1, 0, 1, out)
+        scores, target = np.zeros((1, 1)), np.ones(1)
+        gradients = kernels.Gradients(scores, target, 17, 0, kernels.SLOPE, clip, 1)
+        loops.row_statistics(gradients, 0, 1, out)
     except OverflowError:
         continue
     assert abs(out[0, 0]) <= 2**17, (clip, out)

@@ -133,13 +133,21 @@ def test_a_kept_translation_is_not_taken_for_that_of_another_grid() -> None:
     assert len(second) != len(first)
 
 
+def newton(target: NDArray[np.float64]) -> kernels.Gradients:
+    """Gradients and Hessians of the logistic loss at scores of 0."""
+    scores = np.zeros((len(target), 1))
+    return kernels.Gradients(
+        scores, target, 20, kernels.LOGISTIC, kernels.NEWTON, kernels.NO_CLIP, 2
+    )
+
+
 def test_scores_by_kept_leaves_equal_those_by_walking() -> None:
     rng = np.random.default_rng(11)
     one, other = random_tree(range(5), 4, rng), random_tree(range(5), 4, rng)
     codes, target = random_codes(500, rng), rng.integers(0, 2, 500).astype(float)
-    kernel = (20, kernels.LOGISTIC, kernels.NEWTON, kernels.NO_CLIP, 2)
+    gradients = newton(target)
     for asked, added in ((one, one), (one, other), (other, other)):
-        routes_of([asked], GRID).leaf_sums(codes, np.zeros((500, 1)), target, *kernel)
+        routes_of([asked], GRID).leaf_sums(codes, gradients)
         for times in (1, 2):  # what was kept is used once
             assert bool(routing._KEPT[codes][0]) == (times == 1)
             expected = [leaf_by_rules(added, codes, row) for row in range(500)]
@@ -212,14 +220,14 @@ def test_small_tables_lead_where_rules_do_also_by_kept_leaves(
     columns = rng.permutation(len(grid))[:n_columns]
     trees = [random_tree(columns, 4, rng) for _ in range(3)]
     codes = random_codes(1500, rng)  # more than a block of rows
-    routes, kernel = routes_of(trees, grid), (20, kernels.LOGISTIC, kernels.NEWTON, 1 << 62, 2)
+    routes = routes_of(trees, grid)
     assert set(routes.trees[:, 1].tolist()) <= set(range(1, n_columns + 1))
     expected = [
         sum(leaf_by_rules(tree, codes, row) * 1000**i for i, tree in enumerate(trees))
         for row in range(1500)
     ]
     assert leaves(trees, codes).tolist() == expected
-    routes.leaf_sums(codes, np.zeros((1500, 1)), np.ones(1500), *kernel)
+    routes.leaf_sums(codes, newton(np.ones(1500)))
     assert routing._KEPT[codes][0] == routes.key
     assert leaves(trees, codes).tolist() == expected
     assert routing._KEPT[codes][0] == b""
@@ -231,22 +239,21 @@ def test_memory_for_leaves_is_used_again_and_never_by_two_at_once(
     """Two federations may be made from the same rows: nobody writes where another still reads."""
     rng = np.random.default_rng(4)
     one, other = (routes_of([random_tree(range(5), 4, rng)], GRID) for _ in range(2))
-    codes, target = random_codes(500, rng), np.ones(500)
-    scores = np.zeros((500, 1))
-    kernel = (20, kernels.LOGISTIC, kernels.NEWTON, kernels.NO_CLIP, 2)
+    codes, gradients = random_codes(500, rng), newton(np.ones(500))
+    scores = gradients.scores
     values = np.zeros((one.n_leaves, 1), np.float32)
     right, seen = kernels.add_kept, list[int]()
 
     def meanwhile(scores: NDArray[np.float64], kept: NDArray[np.uint16], *rest: Any) -> None:
         before = kept.copy()
-        other.leaf_sums(codes, scores, target, *kernel)
+        other.leaf_sums(codes, gradients._replace(scores=scores))
         assert np.array_equal(kept, before)
         seen.append(kept.ctypes.data)
         right(scores, kept, *rest)
 
     monkeypatch.setattr(kernels, "add_kept", meanwhile)
     for _ in range(2):
-        one.leaf_sums(codes, scores, target, *kernel)
+        one.leaf_sums(codes, gradients)
         kept = routing._KEPT[codes][1].ctypes.data
         one.add_scores(codes, scores, values)
         assert seen.pop() == kept == routing._KEPT[codes][1].ctypes.data
@@ -277,11 +284,13 @@ def test_sums_by_bin_are_those_of_one_row_after_another(n_rows: int, update: int
     bins = np.empty((3, max(grid.n_codes for grid in GRID)), np.int32)
     for j in range(3):
         bins[j] = 7 * j + rng.integers(0, 7, bins.shape[1])
-    kernel = (20, kernels.LOGISTIC, update, kernels.NO_CLIP, width)
-    found = kernels.column_sums(
-        codes.narrow, codes.wide, scores, target, *kernel, codes.place[columns], bins, 21
+    gradients = kernels.Gradients(
+        scores, target, 20, kernels.LOGISTIC, update, kernels.NO_CLIP, width
     )
-    numbers = kernels.row_numbers(kernels.LOGISTIC, scores, target, 20)
+    found = kernels.column_sums(
+        codes.arrays, gradients, kernels.ColumnBins(codes.place[columns], bins, 21)
+    )
+    numbers = kernels.row_statistics(kernels.LOGISTIC, scores, target, 20)
     if update == kernels.AVERAGING:
         numbers = np.eye(2, dtype=np.int64)[target.astype(int)] << 20
     expected = np.zeros((21, width), np.int64)
@@ -294,11 +303,11 @@ def test_sums_of_one_question_are_not_touched_by_the_next() -> None:
     """Both are added up in the same memory, and neither is left there."""
     rng = np.random.default_rng(9)
     codes, target = random_codes(300, rng), rng.integers(0, 2, 300).astype(float)
-    kernel = (20, kernels.LOGISTIC, kernels.NEWTON, kernels.NO_CLIP, 2)
+    gradients = newton(target)
     routes = [routes_of([random_tree((0, 1, 2), depth, rng)], GRID) for depth in (5, 2, 5)]
-    found = [one.leaf_sums(codes, np.zeros((300, 1)), target, *kernel, room=1) for one in routes]
+    found = [one.leaf_sums(codes, gradients, room=1) for one in routes]
     kept = [one.copy() for one in found]
-    again = [one.leaf_sums(codes, np.zeros((300, 1)), target, *kernel, room=1) for one in routes]
+    again = [one.leaf_sums(codes, gradients, room=1) for one in routes]
     for one, before, other in zip(found, kept, again, strict=True):
         assert np.array_equal(one[:-1], before[:-1])
         assert np.array_equal(one[:-1], other[:-1])
@@ -315,16 +324,15 @@ def test_many_tables_together_keep_no_more_than_is_allowed(monkeypatch: pytest.M
     monkeypatch.setattr(routing, "MAX_KEPT_IN_ALL", 2_500)
     trees = [random_tree((0, 1), 3, rng) for _ in range(2)]
     routes, alone = routes_of(trees, GRID), routes_of(trees[:1], GRID)
-    tables, target = [random_codes(500, rng) for _ in range(4)], np.ones(500)
-    kernel = (20, kernels.LOGISTIC, kernels.NEWTON, kernels.NO_CLIP, 2)
+    tables, gradients = [random_codes(500, rng) for _ in range(4)], newton(np.ones(500))
     for _ in range(2):  # those who keep theirs go on with it
         for codes in tables:
-            routes.leaf_sums(codes, np.zeros((500, 1)), target, *kernel)
+            routes.leaf_sums(codes, gradients)
             expected = [
                 leaf_by_rules(trees[0], codes, row) + 1000 * leaf_by_rules(trees[1], codes, row)
                 for row in range(500)
             ]
             assert leaves(trees, codes).tolist() == expected
         assert [codes in routing._KEPT for codes in tables] == [True, True, False, False]
-    alone.leaf_sums(tables[3], np.zeros((500, 1)), target, *kernel)  # of one tree it is little
+    alone.leaf_sums(tables[3], gradients)  # of one tree it is little
     assert tables[3] in routing._KEPT

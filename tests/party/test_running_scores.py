@@ -149,8 +149,8 @@ def test_scores_that_were_added_in_part_are_not_added_to_again(
 ) -> None:
     scores, whole = kept(3), kernels.add_scores
 
-    def fails(narrow: object, wide: object, running: NDArray[np.float64], *further: object) -> None:
-        whole(narrow, wide, running, *further)
+    def fails(codes: object, running: NDArray[np.float64], *further: object) -> None:
+        whole(codes, running, *further)
         raise MemoryError
 
     monkeypatch.setattr(kernels, "add_scores", fails)

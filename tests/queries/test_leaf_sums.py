@@ -19,8 +19,11 @@ def step_of_a_row(
     scores: Floats, step: Floats, own: int, bits: int = 26, scale: float = 1.0
 ) -> tuple[float, float]:
     now = np.ascontiguousarray(scores[None, :])
-    kernel = (bits, kernels.SOFTMAX, kernels.NEWTON, kernels.NO_CLIP)
-    found = kernels.step_sums(now, now - scale * step, scale, np.array([float(own)]), *kernel)
+    gradients = kernels.Gradients(
+        now, np.array([float(own)]), bits, kernels.SOFTMAX, kernels.NEWTON, kernels.NO_CLIP,
+        2 * now.shape[1],
+    )  # fmt: skip
+    found = kernels.step_sums(gradients, now - scale * step, scale)
     slope, curve = (found / 2.0**bits).tolist()
     return slope, curve
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.data.schema import Categorical, Column, Numeric, Schema, Value, text_of
+
+if TYPE_CHECKING:
+    from hedgerow.kernels import CodeArrays
 
 UNIFORM_CELLS = 128
 OCTAVES = 17
@@ -97,6 +100,13 @@ class Codes:
     narrow: NDArray[np.uint8]  # (narrow column, row)
     wide: NDArray[np.uint16]  # (wide column, row): columns with more than 256 codes
     place: NDArray[np.int32]  # (column,): k >= 0 is narrow[k], k < 0 is wide[-1 - k]
+
+    @cached_property
+    def arrays(self) -> CodeArrays:
+        """The codes as compiled loops take them."""
+        from hedgerow.kernels import CodeArrays  # compiled loops load slowly
+
+        return CodeArrays(self.narrow, self.wide, self.place)
 
     @property
     def n_rows(self) -> int:

@@ -20,12 +20,14 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.kernels import coding, hashes, levels, loops, shapes, structures, trees
+from hedgerow.kernels.arrays import CodeArrays, Floats, Ints, TreeArrays
 from hedgerow.kernels.hashes import PER_WORD
 from hedgerow.kernels.loops import (
     AVERAGING,
@@ -38,18 +40,20 @@ from hedgerow.kernels.loops import (
     SLOPE,
     SOFTMAX,
     SQUARED,
-    Floats,
-    Ints,
+    ColumnBins,
+    Gradients,
+    RouteArrays,
 )
 from hedgerow.kernels.threads import BLOCK, over_items, over_rows, ranges_of, use_threads
 
 __all__ = [
     "AVERAGING", "BLOCK", "COUNT", "GRADIENT", "LOGISTIC", "MAX_BLENDED", "NEWTON", "NO_CLIP",
-    "PER_WORD", "SLOPE", "SOFTMAX", "SQUARED", "add_kept", "add_scores", "as_table", "as_walk",
-    "band_keys", "best_splits", "column_hessians", "column_sums", "encode", "go_right",
-    "grow_tree", "hash_rows", "leaf_counts", "leaf_sums", "level_histograms", "node_histograms",
-    "objection", "row_numbers", "search_all", "search_window", "spread", "step_sums",
-    "sums_by_place", "table_tree", "take_above", "use_threads",
+    "PER_WORD", "SLOPE", "SOFTMAX", "SQUARED", "CodeArrays", "ColumnBins", "Gradients",
+    "RouteArrays", "TreeArrays", "add_kept", "add_scores", "as_table", "as_walk", "band_keys",
+    "best_splits", "column_hessians", "column_sums", "encode", "go_right", "grow_tree",
+    "hash_rows", "leaf_counts", "leaf_sums", "level_histograms", "node_histograms", "objection",
+    "row_statistics", "search_all", "search_window", "spread", "step_sums", "sums_by_place",
+    "table_tree", "take_above", "use_threads",
 ]  # fmt: skip
 
 _STRETCHES = 1024  # of a column's range, for the guess where a value lies
@@ -57,29 +61,30 @@ _FEW = 256
 _CHUNK = 1 << 15  # values that are made float32 at once
 
 
-def leaf_sums(*arguments: Any, n_leaves: int, room: int = 0) -> Ints:
-    """Integer sums of every row's numbers in every leaf of every tree: those of (number, leaf).
+def leaf_sums(
+    codes: CodeArrays, gradients: Gradients, routes: RouteArrays, kept: NDArray[np.uint16],
+    n_leaves: int, room: int = 0,
+) -> Ints:  # fmt: skip
+    """Add every row's statistics in every leaf of every tree: (statistic, leaf).
 
-    As one row of numbers, with room behind them for some more.
+    They lie in one row, with room behind them for some more. See `loops.leaf_sums` on `kept`.
     """
-    loop: Any = loops.leaf_sums
-    n_rows, width, n_trees = len(arguments[3]), arguments[8], len(arguments[9])
-    ranges = ranges_of(n_rows, n_trees)
+    n_rows, width = len(gradients.target), gradients.width
+    ranges = ranges_of(n_rows, len(routes.trees))
     if len(ranges) == 1:
         total = _scratch.zeros(n_leaves, width)
-        loop(*arguments, 0, n_rows, total)
+        loops.leaf_sums(codes, gradients, routes, kept, 0, n_rows, total)
     else:
 
         def work(rows: tuple[int, int]) -> Ints:
             part = np.zeros((n_leaves, width), np.int64)
-            loop(*arguments, *rows, part)
+            loops.leaf_sums(codes, gradients, routes, kept, *rows, part)
             return part
 
-        parts = over_items(work, ranges)
-        total = np.asarray(sum(parts[1:], parts[0]))
-    found = np.empty(total.size + room, np.int64)
-    found[: total.size].reshape(width, n_leaves)[...] = total.T
-    return found
+        total = _added(over_items(work, ranges))
+    sums = np.empty(total.size + room, np.int64)
+    sums[: total.size].reshape(width, n_leaves)[...] = total.T
+    return sums
 
 
 class _Scratch(threading.local):
@@ -93,63 +98,82 @@ class _Scratch(threading.local):
         if self._flat.size < size:
             self._flat = np.zeros(size, np.int64)
             return self._flat.reshape(shape)
-        found = self._flat[:size].reshape(shape)
-        found[...] = 0
-        return found
+        memory = self._flat[:size].reshape(shape)
+        memory[...] = 0
+        return memory
 
 
 _scratch = _Scratch()
 
 
-def node_histograms(*arguments: Any) -> Ints:
-    """Sums of every row's numbers by leaf of a tree and bin of all columns: (number, leaf, bin)."""
-    n_leaves, n_bins = arguments[-5], arguments[-2]
-    total = _summed(loops.node_histograms, arguments[3], *arguments)  # (leaf and bin, number)
-    return np.ascontiguousarray(total.T).reshape(-1, n_leaves, n_bins)
+def node_histograms(
+    codes: CodeArrays, gradients: Gradients, routes: RouteArrays, columns: ColumnBins, wanted: Ints
+) -> Ints:
+    """Add every row's statistics by leaf of a tree and bin of all columns: (statistic, leaf, bin).
 
-
-def leaf_counts(narrow: Any, wide: Any, *tree: Any) -> Ints:
-    """How many rows lie in every leaf of one tree: (leaf,)."""
-    return _summed(loops.leaf_counts, narrow[0] if len(narrow) else wide[0], narrow, wide, *tree)
-
-
-def column_sums(*arguments: Any) -> Ints:
-    """Sums of every row's numbers by bin of every column: (number, bin of all columns)."""
-    loop, target, n_columns = loops.column_sums, arguments[3], len(arguments[9])
-    return np.ascontiguousarray(_summed(loop, target, *arguments, each=n_columns).T)
-
-
-def column_hessians(*arguments: Any) -> Ints:
-    """Hessians of every row, added over its outputs, by bin of every column: (bin,)."""
-    return np.ascontiguousarray(_summed(loops.column_hessians, arguments[3], *arguments)[:, 0])
-
-
-def step_sums(scores: Floats, before: Floats, scale: float, target: Any, *kernel: int) -> Ints:
-    """How good a step was: its slope and curvature, u the step in units of `scale`: (2,).
-
-    The sums of g u and h u^2; of several outputs, those of `loops.softmax_step_sums`. `kernel` are
-    bits, loss, update and clip.
+    `wanted` (leaf,) is 1 or 0: rows in leaves that are not wanted are left out.
     """
-    if kernel[1] == SOFTMAX:
+    loop, arguments = loops.node_histograms, (codes, gradients, routes, columns, wanted)
+    total = _summed(lambda *rows: loop(*arguments, *rows), gradients)  # (leaf and bin, statistic)
+    return np.ascontiguousarray(total.T).reshape(-1, len(wanted), columns.n_bins)
+
+
+def leaf_counts(codes: CodeArrays, routes: RouteArrays, n_leaves: int) -> Ints:
+    """Count the rows in every leaf of one tree: (leaf,)."""
+    n_rows = (codes.narrow if len(codes.narrow) else codes.wide).shape[1]
+    return _added(
+        over_rows(lambda *rows: loops.leaf_counts(codes, routes, n_leaves, *rows), n_rows)
+    )
+
+
+def column_sums(codes: CodeArrays, gradients: Gradients, columns: ColumnBins) -> Ints:
+    """Add every row's statistics by bin of every column: (statistic, bin of all columns)."""
+    loop, each = loops.column_sums, len(columns.place)
+    total = _summed(lambda *rows: loop(codes, gradients, columns, *rows), gradients, each)
+    return np.ascontiguousarray(total.T)
+
+
+def column_hessians(codes: CodeArrays, gradients: Gradients, columns: ColumnBins) -> Ints:
+    """Add every row's Hessians, those of all outputs together, by bin of every column: (bin,)."""
+    loop = loops.column_hessians
+    total = _summed(lambda *rows: loop(codes, gradients, columns, *rows), gradients)
+    return np.ascontiguousarray(total[:, 0])
+
+
+def step_sums(gradients: Gradients, before: Floats, scale: float) -> Ints:
+    """Say how good a step was: its slope and curvature, u the step in units of `scale`: (2,).
+
+    They are the sums of g u and h u^2; of several outputs, those of `loops.softmax_step_sums`.
+    """
+    loop = loops.step_sums
+    if gradients.loss == SOFTMAX:  # probabilities, whatever else the sums are of
+        width = 2 * gradients.scores.shape[1]
+        gradients = gradients._replace(update=NEWTON, clip=NO_CLIP, width=width)
         loop = loops.softmax_step_sums
-        return _summed(loop, target, scores, before, float(scale), target, kernel[0])
-    return _summed(loops.step_sums, target, scores, before, float(scale), target, *kernel)
+    return _summed(lambda *rows: loop(gradients, before, float(scale), *rows), gradients)
 
 
-def row_numbers(loss: int, scores: Floats, target: Any, bits: int) -> Ints:
-    """Gradients, then Hessians, of every row and output on the grid 2**-bits: (row, number)."""
+def row_statistics(loss: int, scores: Floats, target: Floats, bits: int) -> Ints:
+    """Return gradients, then Hessians, of every row and output: (row, statistic)."""
     width = 2 * scores.shape[1]
     out = np.empty((len(target), width), np.int64)
+    gradients = Gradients(scores, target, bits, loss, NEWTON, NO_CLIP, width)
 
     def work(first: int, stop: int) -> None:
         for begin in range(first, stop, BLOCK):
-            size = min(BLOCK, stop - begin)
-            loops.row_numbers(
-                loss, NEWTON, NO_CLIP, scores, target, bits, width, begin, size, out[begin:]
-            )
+            loops.row_statistics(gradients, begin, min(BLOCK, stop - begin), out[begin:])
 
     over_rows(work, len(target))
     return out
+
+
+def _summed(loop: Callable[[int, int], Ints], gradients: Gradients, each: int = 1) -> Ints:
+    """Add what a loop gives for the ranges of all rows."""
+    return _added(over_rows(loop, len(gradients.target), each))
+
+
+def _added(parts: list[Ints]) -> Ints:
+    return parts[0] if len(parts) == 1 else np.asarray(sum(parts[1:], parts[0]))
 
 
 def grow_tree(*arguments: Any) -> int:
@@ -225,31 +249,27 @@ def sums_by_place(place: Any, numbers: Ints, n_places: int) -> Ints:
     return total
 
 
-def _summed(loop: Any, target: Any, *arguments: Any, each: int = 1) -> Ints:
-    ranges = ranges_of(len(target), each)
-    if len(ranges) == 1:  # of many small parties, every step counts
-        return np.asarray(loop(*arguments, 0, len(target)))
-    parts = over_items(lambda rows: loop(*arguments, *rows), ranges)
-    return np.asarray(sum(parts[1:], parts[0]))
-
-
-def add_scores(narrow: Any, wide: Any, scores: Floats, *trees: Any) -> None:
+def add_scores(
+    codes: CodeArrays, scores: Floats, routes: RouteArrays, values: NDArray[np.float32]
+) -> None:
     """Add each tree's leaf value to the running scores, in tree order, in float64."""
-    loop: Any = loops.add_scores
 
     def work(first: int, stop: int) -> None:
-        loop(narrow, wide, scores, *trees, first, stop)
+        loops.add_scores(codes, scores, routes, values, first, stop)
 
-    over_rows(work, scores.shape[0], len(trees[0]))
+    over_rows(work, scores.shape[0], len(routes.trees))
 
 
 def add_kept(
-    scores: Floats, kept: NDArray[np.uint16], values: NDArray[np.float32], first_leaf: Any
-) -> None:
+    scores: Floats, kept: NDArray[np.uint16], values: NDArray[np.float32],
+    first_leaf: NDArray[np.int32],
+) -> None:  # fmt: skip
     """Add trees' leaf values where every row's leaf in each of them is known: (tree, row)."""
-    loop: Any = loops.add_kept
-    arrays = (scores, kept, values, first_leaf)
-    over_rows(lambda first, stop: loop(*arrays, first, stop), scores.shape[0])
+
+    def work(first: int, stop: int) -> None:
+        loops.add_kept(scores, kept, values, first_leaf, first, stop)
+
+    over_rows(work, scores.shape[0])
 
 
 def spread(codes: NDArray[Any], of: NDArray[Any], sizes: Ints) -> list[NDArray[Any]]:

@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 
 def gradients(loss: Loss, scores: NDArray[np.float64], target: NDArray[np.float64]) -> Ints:
     """Gradients, then Hessians, of every row and output on the grid 2**-BITS: (row, number)."""
-    return kernels.row_numbers(loss.code, scores, target, BITS)
+    return kernels.row_statistics(loss.code, scores, target, BITS)
 
 
 def leaf_values(sums: Ints, learning_rate: float, reg_lambda: float) -> NDArray[np.float32]:

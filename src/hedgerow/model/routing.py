@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -51,25 +50,15 @@ class Routes:
     def leaf_sums(
         self,
         codes: Codes,
-        scores: NDArray[np.float64],
-        target: NDArray[np.float64],
-        bits: int,
-        loss: int,
-        update: int,
-        clip: int,
-        width: int,
+        gradients: kernels.Gradients,
         room: int = 0,
     ) -> NDArray[np.int64]:
-        """Sums of (number, leaf) on the grid 2**-bits, with room for some numbers behind them.
+        """Sums of (statistic, leaf), in one row, with room for some values behind them.
 
-        Codes of loss and update are those of `kernels`. Where each row lies is kept if that is not
-        much: mostly its scores are added next.
+        Where each row lies is kept if that is not much: mostly its scores are added next.
         """
         kept = self._room_for(codes)
-        total = kernels.leaf_sums(
-            codes.narrow, codes.wide, scores, target, bits, loss, update, clip, width, *self.arrays,
-            kept, n_leaves=self.n_leaves, room=room,
-        )  # fmt: skip
+        total = kernels.leaf_sums(codes.arrays, gradients, self.arrays, kept, self.n_leaves, room)
         if len(kept):
             _KEPT[codes] = (self.key, kept)
         return total
@@ -82,7 +71,7 @@ class Routes:
         if key == self.key:
             kernels.add_kept(scores, kept, values, self.trees[:, 3])
         else:
-            kernels.add_scores(codes.narrow, codes.wide, scores, *self.arrays, values)
+            kernels.add_scores(codes.arrays, scores, self.arrays, values)
         if len(kept):
             _KEPT[codes] = (b"", kept)  # used once; the memory serves the next trees
 
@@ -104,10 +93,10 @@ class Routes:
         ends = np.append(self.trees[1:, 3], self.n_leaves)
         return int((ends - self.trees[:, 3]).max(initial=0)) <= 1 << 16
 
-    @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """What the kernels take of it, in their order."""
-        return self.trees, self.place, self.start, self.after, self.nodes
+    @cached_property
+    def arrays(self) -> kernels.RouteArrays:
+        """The trees as compiled loops take them."""
+        return kernels.RouteArrays(self.trees, self.place, self.start, self.after, self.nodes)
 
 
 def routes_of(structures: Sequence[Structure], grid: Sequence[ColumnGrid]) -> Routes:

@@ -92,12 +92,12 @@ class ColumnCounts(QueryBase):
         ends = np.cumsum(self.n_codes)
         bins = np.arange(max(self.n_codes)) + (ends - self.n_codes)[:, None]
         update = kernels.AVERAGING if self.n_classes > 1 else kernels.COUNT
-        total = kernels.column_sums(
-            rows.codes.narrow, rows.codes.wide, scores, rows.target, bits, kernels.LOGISTIC,
-            update, kernels.NO_CLIP, self.n_classes,
-            code_places(base_grid(schema))[list(self.columns)], bins.astype(np.int32),
-            int(ends[-1]),
-        )  # fmt: skip
+        gradients = kernels.Gradients(
+            scores, rows.target, bits, kernels.LOGISTIC, update, kernels.NO_CLIP, self.n_classes
+        )
+        places = code_places(base_grid(schema))[list(self.columns)]
+        columns = kernels.ColumnBins(places, bins.astype(np.int32), int(ends[-1]))
+        total = kernels.column_sums(rows.codes.arrays, gradients, columns)
         return np.concatenate([part.ravel() for part in np.split(total, ends[:-1], axis=1)])
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

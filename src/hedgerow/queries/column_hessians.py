@@ -56,10 +56,12 @@ class ColumnHessians(QueryBase):
     ) -> NDArray[np.int64]:
         grid, loss = base_grid(schema), loss_named(self.loss)
         bins, ends = bin_of_codes(grid, self.columns, self.cuts)
-        total = kernels.column_hessians(
-            rows.codes.narrow, rows.codes.wide, scores, rows.target, bits, loss.code,
-            code_places(grid)[list(self.columns)], bins, int(ends[-1]),
+        gradients = kernels.Gradients(
+            scores, rows.target, bits, loss.code, kernels.NEWTON, kernels.NO_CLIP,
+            2 * scores.shape[1],
         )  # fmt: skip
+        columns = kernels.ColumnBins(code_places(grid)[list(self.columns)], bins, int(ends[-1]))
+        total = kernels.column_hessians(rows.codes.arrays, gradients, columns)
         return np.delete(total, ends - 1)  # without the bins of missing values
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

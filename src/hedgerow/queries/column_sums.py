@@ -111,11 +111,12 @@ class ColumnSums(QueryBase):
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
         places, bins, starts = self._bins(schema)
-        total = kernels.column_sums(
-            rows.codes.narrow, rows.codes.wide, scores, rows.target, bits,
-            loss_named(self.loss).code, UPDATES[self.update], clip_steps(self.clip, bits),
-            self.bound.width, places, bins, int(starts[-1]),
+        gradients = kernels.Gradients(
+            scores, rows.target, bits, loss_named(self.loss).code, UPDATES[self.update],
+            clip_steps(self.clip, bits), self.bound.width,
         )  # fmt: skip
+        columns = kernels.ColumnBins(places, bins, int(starts[-1]))
+        total = kernels.column_sums(rows.codes.arrays, gradients, columns)
         if len(total) == 1 and not self.mixes:  # one number a bin lies in this order already
             return total.ravel()
         out = np.empty(total.size, np.int64)

@@ -121,14 +121,17 @@ class LeafSums(QueryBase):
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
         routes = self.routes(schema)
-        clip = clip_steps(self.clip, bits)
-        kernel = (bits, loss_named(self.loss).code, UPDATES[self.update], clip, self.bound.width)
+        gradients = kernels.Gradients(
+            scores, rows.target, bits, loss_named(self.loss).code, UPDATES[self.update],
+            clip_steps(self.clip, bits), self.bound.width,
+        )  # fmt: skip
         if not self.step_trees:
-            return routes.leaf_sums(rows.codes, scores, rows.target, *kernel)
+            return routes.leaf_sums(rows.codes, gradients)
         half = scores.shape[1] // 2
         now, before = np.ascontiguousarray(scores[:, :half]), np.ascontiguousarray(scores[:, half:])
-        total = routes.leaf_sums(rows.codes, now, rows.target, *kernel, room=2)
-        total[-2:] = kernels.step_sums(now, before, self.step_scale, rows.target, *kernel[:4])
+        gradients = gradients._replace(scores=now)
+        total = routes.leaf_sums(rows.codes, gradients, room=2)
+        total[-2:] = kernels.step_sums(gradients, before, self.step_scale)
         return total
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

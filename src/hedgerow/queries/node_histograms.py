@@ -121,11 +121,12 @@ class NodeHistograms(QueryBase):
         bins, ends = bin_of_codes(grid, self.columns, self.cuts)
         routes = shared_routes([self.structure], grid)
         chosen = np.ones(routes.n_leaves, np.int64) if wanted is None else wanted.astype(np.int64)
-        return kernels.node_histograms(
-            rows.codes.narrow, rows.codes.wide, scores, rows.target, bits, loss.code,
-            UPDATES[self.update], clip_steps(self.clip, bits), self.bound.width, *routes.arrays,
-            routes.n_leaves, code_places(grid)[list(self.columns)], bins, int(ends[-1]), chosen,
+        gradients = kernels.Gradients(
+            scores, rows.target, bits, loss.code, UPDATES[self.update],
+            clip_steps(self.clip, bits), self.bound.width,
         )  # fmt: skip
+        columns = kernels.ColumnBins(code_places(grid)[list(self.columns)], bins, int(ends[-1]))
+        return kernels.node_histograms(rows.codes.arrays, gradients, routes.arrays, columns, chosen)
 
     def _sums_of_halves(
         self,
@@ -138,7 +139,7 @@ class NodeHistograms(QueryBase):
     ) -> NDArray[np.int64]:
         routes = shared_routes([self.structure], base_grid(schema))
         codes, before, sums = rows.codes, known.structure, known.sums
-        counts = kernels.leaf_counts(codes.narrow, codes.wide, *routes.arrays, routes.n_leaves)
+        counts = kernels.leaf_counts(codes.arrays, routes.arrays, routes.n_leaves)
         node, left, right = pairs.T
         left_is_larger = counts[left] > counts[right]
         more, fewer = np.where(left_is_larger, (left, right), (right, left))
