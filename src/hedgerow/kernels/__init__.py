@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.kernels import coding, hashes, levels, loops, shapes, structures, trees
-from hedgerow.kernels.arrays import CodeArrays, Floats, Ints, TreeArrays
+from hedgerow.kernels.arrays import Bools, CodeArrays, Floats, Ints, TreeArrays
 from hedgerow.kernels.hashes import PER_WORD
 from hedgerow.kernels.loops import (
     AVERAGING,
@@ -45,15 +45,55 @@ from hedgerow.kernels.loops import (
     RouteArrays,
 )
 from hedgerow.kernels.threads import BLOCK, over_items, over_rows, ranges_of, use_threads
+from hedgerow.kernels.trees import BinLayout, GrownTree, SplitRule, grow
 
 __all__ = [
-    "AVERAGING", "BLOCK", "COUNT", "GRADIENT", "LOGISTIC", "MAX_BLENDED", "NEWTON", "NO_CLIP",
-    "PER_WORD", "SLOPE", "SOFTMAX", "SQUARED", "CodeArrays", "ColumnBins", "Gradients",
-    "RouteArrays", "TreeArrays", "add_kept", "add_scores", "as_table", "as_walk", "band_keys",
-    "best_splits", "column_hessians", "column_sums", "encode", "go_right", "grow_tree",
-    "hash_rows", "leaf_counts", "leaf_sums", "level_histograms", "node_histograms", "objection",
-    "row_statistics", "search_all", "search_window", "spread", "step_sums", "sums_by_place",
-    "table_tree", "take_above", "use_threads",
+    "AVERAGING",
+    "BLOCK",
+    "COUNT",
+    "GRADIENT",
+    "LOGISTIC",
+    "MAX_BLENDED",
+    "NEWTON",
+    "NO_CLIP",
+    "PER_WORD",
+    "SLOPE",
+    "SOFTMAX",
+    "SQUARED",
+    "BinLayout",
+    "CodeArrays",
+    "ColumnBins",
+    "Gradients",
+    "GrownTree",
+    "RouteArrays",
+    "SplitRule",
+    "TreeArrays",
+    "add_kept",
+    "add_scores",
+    "as_table",
+    "as_walk",
+    "band_keys",
+    "best_splits",
+    "column_hessians",
+    "column_sums",
+    "encode",
+    "go_right",
+    "grow",
+    "hash_rows",
+    "leaf_counts",
+    "leaf_sums",
+    "level_histograms",
+    "node_histograms",
+    "objection",
+    "row_statistics",
+    "search_all",
+    "search_window",
+    "spread",
+    "step_sums",
+    "sums_by_place",
+    "table_tree",
+    "take_above",
+    "use_threads",
 ]  # fmt: skip
 
 _STRETCHES = 1024  # of a column's range, for the guess where a value lies
@@ -176,39 +216,37 @@ def _added(parts: list[Ints]) -> Ints:
     return parts[0] if len(parts) == 1 else np.asarray(sum(parts[1:], parts[0]))
 
 
-def grow_tree(*arguments: Any) -> int:
-    """One tree from the numbers of rows; see `trees.grow`."""
-    return int(trees.grow(*arguments))
-
-
 def best_splits(
-    histograms: Ints, starts: Ints, categorical: Any, totals: Ints, bits: int, lam: float,
-    least: float,
-) -> tuple[Floats, Ints, NDArray[np.bool_]]:  # fmt: skip
-    """The best split of every node: scores, columns, and codes that go right (node, code)."""
-    n, most = len(totals), int(np.diff(starts).max(initial=1))
+    histograms: Ints, layout: BinLayout, totals: Ints, rule: SplitRule
+) -> tuple[Floats, Ints, Bools]:
+    """Find the best split of every node: scores, columns, and codes that go right (node, code)."""
+    n, most = len(totals), int(np.diff(layout.starts).max(initial=1))
     scores, columns = np.empty(n), np.full(n, -1, np.int64)
     rights = np.zeros((n, most), np.bool_)
-    trees.best_splits(
-        histograms, starts, categorical, totals, bits, lam, least, scores, columns, rights
-    )
+    trees.best_splits(histograms, layout, totals, rule, scores, columns, rights)
     return scores, columns, rights
 
 
 def level_histograms(
-    codes: Any, starts: Ints, node: Any, slot: Ints, numbers: Ints, n_slots: int
-) -> Ints:
-    """Sums of rows' numbers by slot of their node and bin: (slot, bin, number)."""
-    arrays = (codes.narrow, codes.wide, codes.place, starts, node, slot, numbers, n_slots)
-    parts = over_rows(lambda first, stop: levels.level_sums(*arrays, first, stop), len(node))
-    total = np.asarray(sum(parts[1:], parts[0]))
-    return total.reshape(n_slots, int(starts[-1]), numbers.shape[1])
+    codes: CodeArrays, starts: Ints, node: NDArray[np.uint16], slot: Ints, gradients: Ints,
+    n_slots: int,
+) -> Ints:  # fmt: skip
+    """Add rows' statistics by slot of their node and bin: (slot, bin, statistic)."""
+    arguments = (codes, starts, node, slot, gradients, n_slots)
+    total = _added(over_rows(lambda *rows: levels.level_sums(*arguments, *rows), len(node)))
+    return total.reshape(n_slots, int(starts[-1]), gradients.shape[1])
 
 
-def go_right(codes: Any, node: Any, columns: Ints, rights: Any, out: NDArray[np.uint8]) -> None:
+def go_right(
+    codes: CodeArrays, node: NDArray[np.uint16], columns: Ints, rights: Bools,
+    out: NDArray[np.uint8],
+) -> None:  # fmt: skip
     """Write whether each row goes right at its node, where the node is split by these columns."""
-    arrays = (codes.narrow, codes.wide, codes.place, node, columns, rights)
-    over_rows(lambda first, stop: levels.go_right(*arrays, first, stop, out), len(node))
+
+    def work(first: int, stop: int) -> None:
+        levels.go_right(codes, node, columns, rights, first, stop, out)
+
+    over_rows(work, len(node))
 
 
 def hash_rows(*arguments: Any) -> None:

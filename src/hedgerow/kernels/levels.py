@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
+from hedgerow.kernels.arrays import Bools, CodeArrays, Ints
+from hedgerow.kernels.compiling import compiled
 from hedgerow.kernels.threads import BLOCK
 
+Nodes = NDArray[np.uint16]  # (row,)
 
-@njit(cache=True, nogil=True)
+
+@compiled()
 def level_sums(
-    narrow: Any, wide: Any, place: Any, starts: Any, node: Any, slot: Any, numbers: Any,
-    n_slots: int, first: int, stop: int,
-) -> Any:  # fmt: skip
-    """Sums of rows' numbers by slot of their node and bin of every column: (slot and bin, number).
+    codes: CodeArrays, starts: Ints, node: Nodes, slot: Ints, gradients: Ints, n_slots: int,
+    first: int, stop: int,
+) -> Ints:  # fmt: skip
+    """Add rows' statistics by slot of their node and bin: (slot and bin of all columns, statistic).
 
-    `node` (row,): the node of each row; `slot` (node,): where its sums go, -1 for nowhere.
+    `node` (row,): the node of each row; `slot` (node,): where its sums go, -1 for nowhere. `starts`
+    (column + 1,): where the bins of each column begin. `gradients` are (row, statistic).
     """
-    width, n_bins = numbers.shape[1], starts[starts.shape[0] - 1]
+    narrow, wide, place = codes.narrow, codes.wide, codes.place
+    width, n_bins = gradients.shape[1], starts[starts.shape[0] - 1]
     total = np.zeros((n_slots * n_bins, width), np.int64)
+    # Rows that count, and their statistics, are put together once and not for every column.
     rows, base = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
-    held = np.empty((BLOCK, width), np.int64)
+    fetched = np.empty((BLOCK, width), np.int64)
     for begin in range(first, stop, BLOCK):
         size = 0
         for i in range(begin, min(stop, begin + BLOCK)):
@@ -30,35 +35,37 @@ def level_sums(
             if at >= 0:
                 rows[size], base[size] = i, at * n_bins
                 for w in range(width):
-                    held[size, w] = numbers[i, w]
+                    fetched[size, w] = gradients[i, w]
                 size += 1
         for j in range(place.shape[0]):
             start = starts[j]
-            if width == 2 and place[j] >= 0:
-                codes = narrow[place[j]]
+            if width == 2 and place[j] >= 0:  # by far the most frequent, and without a loop inside
+                line = narrow[place[j]]
                 for i in range(size):
-                    at = np.uint64(base[i] + start + codes[np.uint64(rows[i])])
-                    total[at, 0] += held[i, 0]
-                    total[at, 1] += held[i, 1]
+                    at = np.uint64(base[i] + start + line[np.uint64(rows[i])])
+                    total[at, 0] += fetched[i, 0]
+                    total[at, 1] += fetched[i, 1]
                 continue
             for i in range(size):
                 row = np.uint64(rows[i])
                 code = narrow[place[j], row] if place[j] >= 0 else wide[-1 - place[j], row]
                 at = np.uint64(base[i] + start + code)
                 for w in range(width):
-                    total[at, w] += held[i, w]
+                    total[at, w] += fetched[i, w]
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def go_right(
-    narrow: Any, wide: Any, place: Any, node: Any, columns: Any, rights: Any, first: int,
-    stop: int, out: Any,
+    codes: CodeArrays, node: Nodes, columns: Ints, rights: Bools, first: int, stop: int,
+    out: NDArray[np.uint8],
 ) -> None:  # fmt: skip
-    """Whether each row goes right at its node: 1 or 0; rows of nodes without a column are left.
+    """Write 1 for rows that go right at their node, else 0; rows of other nodes are left alone.
 
-    `columns` (node,): -1 where a node is not split here.
+    `columns` (node,): the column of the split, -1 where a node is not split here. `rights` (node,
+    code): which codes go right.
     """
+    narrow, wide, place = codes.narrow, codes.wide, codes.place
     for i in range(first, stop):
         j = columns[node[i]]
         if j >= 0:

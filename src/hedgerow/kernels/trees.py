@@ -1,33 +1,71 @@
-"""Compiled loops of the exact grower: one tree from integer numbers of rows, depth first.
+"""Compiled loops of the exact grower: one tree from integer gradients of rows, depth first.
 
-Numbers are (row, number): K gradients and K Hessians on the grid 2**-bits. Sums of integers do not
-depend on their order, and a child's histogram is its parent's minus its sibling's without rounding.
-The loops here call none of another file, because Numba's cache on disk notices changes of a
-function's own file only.
+Statistics of a row are K gradients and K Hessians on the grid 2**-bits: (row, statistic). Sums of
+integers do not depend on their order, and a child's histogram is its parent's minus its sibling's
+without rounding. Only scores of splits are floats.
+
+The loops here call none of another file, and stand in one file longer than others, because Numba's
+cache on disk notices changes of a function's own file only. `loops.py` says how such loops are
+written, and why.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
+from hedgerow.kernels.arrays import Bools, CodeArrays, Floats, Int32s, Ints
+from hedgerow.kernels.compiling import compiled
 from hedgerow.kernels.threads import BLOCK
 
 SPLIT_COLUMN, SPLIT_CODE, SPLIT_MISSING_LEFT = 0, 1, 2  # whole numbers of the best split
+NODE_LEFT, NODE_RIGHT = 3, 4  # of a node, behind the three of its split
+Histogram = Ints  # (bin of all columns, statistic)
 
 
-@njit(cache=True, nogil=True)
-def _copy(source: Any, target: Any, n: int) -> None:
+class BinLayout(NamedTuple):
+    """Where the bins of columns lie in a histogram: a bin is a code, missing values are last."""
+
+    starts: Ints  # (column + 1,): where the bins of each column begin
+    categorical: Bools  # (column,)
+
+
+class SplitRule(NamedTuple):
+    """How splits are scored: by G^2 / (H + lambda) of both sides."""
+
+    step: float  # of the grid: 2**-bits
+    n_outputs: int
+    reg_lambda: float
+    min_weight: float  # Hessians, over all outputs, that each side must reach
+
+    @classmethod
+    def of(cls, bits: int, width: int, reg_lambda: float, min_weight: float) -> SplitRule:
+        """The rule for so many statistics a row; Numba compiles it for floats alone."""
+        return cls(2.0**-bits, width // 2, float(reg_lambda), float(min_weight))
+
+
+class GrownTree(NamedTuple):
+    """The memory that `grow` writes a tree to; nodes are numbered depth first, left ones first."""
+
+    nodes: Ints  # (node, 5): column (-1 at leaves), last code left, missing goes left, left, right
+    rights: Bools  # (node, code): categories that go right
+    sums: Ints  # (node, statistic)
+    leaf: Int32s  # (row,): the node in which each row ends
+
+
+@compiled()
+def _copy(source: NDArray[np.generic], target: NDArray[np.generic], n: int) -> None:
     """Copy n values; a slice assignment would compile for seconds, for the text of its error."""
     for i in range(n):
         target[i] = source[i]
 
 
-@njit(cache=True, nogil=True)
-def _side(sums: Any, n_outputs: int, reg_lambda: float) -> float:
-    """G^2 / (H + lambda) of one side, over its outputs."""
+@compiled()
+def _side(sums: Floats, rule: SplitRule) -> float:
+    """Return G^2 / (H + lambda) of one side, added over its outputs."""
+    n_outputs, reg_lambda = rule.n_outputs, rule.reg_lambda
     score = 0.0
     for k in range(n_outputs):
         below = sums[n_outputs + k] + reg_lambda
@@ -36,39 +74,41 @@ def _side(sums: Any, n_outputs: int, reg_lambda: float) -> float:
     return score
 
 
-@njit(cache=True, nogil=True)
-def _heavy(sums: Any, n_outputs: int, least: float) -> bool:
-    """Whether the Hessians of one side, over its outputs, reach the least."""
+@compiled()
+def _heavy(sums: Floats, rule: SplitRule) -> bool:
+    """Say whether the Hessians of one side, added over its outputs, reach the least."""
+    n_outputs = rule.n_outputs
     weight = 0.0
     for k in range(n_outputs):
         weight += sums[n_outputs + k]
-    return weight >= least
+    return weight >= rule.min_weight
 
 
-@njit(cache=True, nogil=True)
-def _two_sides(left: Any, total: Any, right: Any, n_outputs: int, lam: float, least: float) -> Any:
-    """The score of a cut, or -1 where a side is too light; `right` is overwritten."""
-    for w in range(2 * n_outputs):
+@compiled()
+def _two_sides(left: Floats, total: Floats, right: Floats, rule: SplitRule) -> float:
+    """Return the score of a cut, -1 where a side is too light; `right` is overwritten."""
+    for w in range(2 * rule.n_outputs):
         right[w] = total[w] - left[w]
-    if not (_heavy(left, n_outputs, least) and _heavy(right, n_outputs, least)):
+    if not (_heavy(left, rule) and _heavy(right, rule)):
         return -1.0
-    return _side(left, n_outputs, lam) + _side(right, n_outputs, lam)
+    return _side(left, rule) + _side(right, rule)
 
 
-@njit(cache=True, nogil=True)
-def _is_empty(histogram: Any, at: int) -> bool:
+@compiled()
+def _is_empty(histogram: Histogram, at: int) -> bool:
+    """Say whether a bin has no statistics: then it has no rows, or they change no score."""
     empty = True
     for w in range(histogram.shape[1]):
         empty = empty and histogram[at, w] == 0
     return empty
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _best_ordered_one(
-    histogram: Any, start: int, n_cells: int, step: float, total: Any, lam: float, least: float,
-    best: float,
-) -> Any:  # fmt: skip
-    """`_best_ordered` for one output: (score, code, missing goes left); score is `best` if none."""
+    histogram: Histogram, start: int, n_cells: int, total: Floats, rule: SplitRule, best: float
+) -> tuple[float, int, bool]:
+    """Do as `_best_ordered` for one output, without its small arrays: by far the most frequent."""
+    step, lam, least = rule.step, rule.reg_lambda, rule.min_weight
     missing_g = histogram[start + n_cells, 0] * step
     missing_h = histogram[start + n_cells, 1] * step
     has_missing = missing_g != 0.0 or missing_h != 0.0
@@ -103,17 +143,17 @@ def _best_ordered_one(
     return best, code, goes_left
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _best_ordered(
-    histogram: Any, start: int, n_cells: int, step: float, total: Any, n_outputs: int,
-    lam: float, least: float, best: float,
-) -> Any:  # fmt: skip
-    """The best cut of an ordered column that beats `best`: (score, code, missing goes left).
+    histogram: Histogram, start: int, n_cells: int, total: Floats, rule: SplitRule, best: float
+) -> tuple[float, int, bool]:
+    """Find the best cut of an ordered column that beats `best`: (score, code, missing goes left).
 
-    Codes up to `code` go left. Between two cells with rows the cut lies in the middle of the empty
-    ones. Missing values are tried on both sides, and on their own.
+    Codes up to `code` go left; the score stays `best` where no cut beats it. Between two cells with
+    rows the cut lies in the middle of the empty ones. Missing values are tried on both sides, and
+    on their own.
     """
-    width = 2 * n_outputs
+    step, width = rule.step, 2 * rule.n_outputs
     left, with_missing, right = np.zeros(width), np.zeros(width), np.zeros(width)
     missing = start + n_cells
     has_missing = not _is_empty(histogram, missing)
@@ -122,28 +162,31 @@ def _best_ordered(
         if _is_empty(histogram, start + b):
             continue
         if last >= 0:
-            score = _two_sides(left, total, right, n_outputs, lam, least)
+            score = _two_sides(left, total, right, rule)
             if score > best:
                 best, code, goes_left = score, (last + b - 1) // 2, not has_missing
             if has_missing:
                 for w in range(width):
                     with_missing[w] = left[w] + histogram[missing, w] * step
-                score = _two_sides(with_missing, total, right, n_outputs, lam, least)
+                score = _two_sides(with_missing, total, right, rule)
                 if score > best:
                     best, code, goes_left = score, (last + b - 1) // 2, True
         for w in range(width):
             left[w] += histogram[start + b, w] * step
         last = b
     if has_missing and 0 <= last < n_cells - 1:
-        score = _two_sides(left, total, right, n_outputs, lam, least)
+        score = _two_sides(left, total, right, rule)
         if score > best:
             best, code, goes_left = score, last, False
     return best, code, goes_left
 
 
-@njit(cache=True, nogil=True)
-def _sort(rank: Any, cells: Any, n: int) -> None:
-    """Sort cells by rank, equal ones by number (Shell's way: quick to compile, few cells)."""
+@compiled()
+def _sort(rank: Floats, cells: Ints, n: int) -> None:
+    """Sort cells by rank, equal ones by number.
+
+    This is Shell's sort: cells are few, and NumPy's sort would compile for seconds.
+    """
     gap = n // 2
     while gap > 0:
         for i in range(gap, n):
@@ -155,18 +198,18 @@ def _sort(rank: Any, cells: Any, n: int) -> None:
         gap //= 2
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _best_categories(
-    histogram: Any, start: int, n_codes: int, step: float, total: Any, n_outputs: int,
-    lam: float, least: float, best: float, members: Any,
-) -> Any:  # fmt: skip
-    """The best set of categories that beats `best`: its score; the set is left in `members`.
+    histogram: Histogram, start: int, n_codes: int, total: Floats, rule: SplitRule, best: float,
+    members: Bools,
+) -> float:  # fmt: skip
+    """Return the score of the best set of categories, `best` if none beats it.
 
-    Cells with rows, missing values among them, are ordered by G / (H + lambda) of the first output
-    and cut in that order: for one output the best of all sets (Fisher 1958). Cells without rows go
-    with the heavier side.
+    The set is left in `members`: (code,). Cells with rows, missing values among them, are ordered
+    by G / (H + lambda) of the first output and cut in that order: for one output the best of all
+    sets (Fisher 1958). Cells without rows go with the heavier side.
     """
-    width = 2 * n_outputs
+    step, lam, n_outputs, width = rule.step, rule.reg_lambda, rule.n_outputs, 2 * rule.n_outputs
     cells, rank = np.empty(n_codes, np.int64), np.empty(n_codes)
     n = 0
     for b in range(n_codes):
@@ -181,7 +224,7 @@ def _best_categories(
     for i in range(n - 1):
         for w in range(width):
             left[w] += histogram[start + cells[i], w] * step
-        score = _two_sides(left, total, right, n_outputs, lam, least)
+        score = _two_sides(left, total, right, rule)
         if score > best:
             best, found = score, i
             weight = 0.0
@@ -196,34 +239,34 @@ def _best_categories(
     return best
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _best_split(
-    histogram: Any, starts: Any, categorical: Any, step: float, total: Any, n_outputs: int,
-    lam: float, least: float, split: Any, members: Any, trial: Any,
+    histogram: Histogram, layout: BinLayout, total: Floats, rule: SplitRule, split: Ints,
+    members: Bools, trial: Bools,
 ) -> float:  # fmt: skip
-    """The best split of one node into `split` and `members`: its score, -1 if none is better."""
-    node = _side(total, n_outputs, lam)
-    best = node * (1.0 + 1e-9) + 1e-9
+    """Write the best split of one node to `split` and `members`; return its score, -1 if none.
+
+    `members` (code,) is written for categories only; `_finish` does the rest.
+    """
+    starts, categorical = layout.starts, layout.categorical
+    # A split counts if it is better by more than rounding could make it.
+    best = _side(total, rule) * (1.0 + 1e-9) + 1e-9
     split[SPLIT_COLUMN] = -1
     for j in range(categorical.shape[0]):
         start, n_codes = starts[j], starts[j + 1] - starts[j]
         if categorical[j]:
-            score = _best_categories(
-                histogram, start, n_codes, step, total, n_outputs, lam, least, best, trial
-            )
+            score = _best_categories(histogram, start, n_codes, total, rule, best, trial)
             if score > best:
                 best = score
                 split[SPLIT_COLUMN] = j
                 _copy(trial, members, n_codes)
             continue
-        if n_outputs == 1:
+        if rule.n_outputs == 1:
             score, code, goes_left = _best_ordered_one(
-                histogram, start, n_codes - 1, step, total, lam, least, best
+                histogram, start, n_codes - 1, total, rule, best
             )
         else:
-            score, code, goes_left = _best_ordered(
-                histogram, start, n_codes - 1, step, total, n_outputs, lam, least, best
-            )
+            score, code, goes_left = _best_ordered(histogram, start, n_codes - 1, total, rule, best)
         if score > best:
             best = score
             split[SPLIT_COLUMN], split[SPLIT_CODE] = j, code
@@ -231,15 +274,16 @@ def _best_split(
     return best if split[SPLIT_COLUMN] >= 0 else -1.0
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _finish(
-    histogram: Any, starts: Any, categorical: Any, split: Any, members: Any, n_outputs: int,
-    sides: Any,
+    histogram: Histogram, layout: BinLayout, split: Ints, members: Bools, n_outputs: int,
+    sides: Ints,
 ) -> None:  # fmt: skip
-    """Which codes go right, into `members`, and the sums of both sides (side, number).
+    """Write which codes go right to `members`, and the sums of both sides: (side, statistic).
 
     Where no missing value decided its side, missing values go with the heavier one.
     """
+    starts, categorical = layout.starts, layout.categorical
     j = split[SPLIT_COLUMN]
     start, n_codes = starts[j], starts[j + 1] - starts[j]
     if not categorical[j]:
@@ -260,40 +304,43 @@ def _finish(
     split[SPLIT_MISSING_LEFT] = not members[n_codes - 1]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _fill(
-    narrow: Any, wide: Any, place: Any, starts: Any, rows: Any, numbers: Any, histogram: Any
+    codes: CodeArrays, starts: Ints, rows: Ints, gradients: Ints, histogram: Histogram
 ) -> None:
-    """The histogram of some rows, of all columns: (bin, number)."""
+    """Write the histogram of some rows over all columns: (bin, statistic)."""
+    narrow, wide, place = codes.narrow, codes.wide, codes.place
     histogram[:] = 0
-    width = numbers.shape[1]
-    held = np.empty((BLOCK, width), np.int64)
+    width = gradients.shape[1]
+    # Rows of a node lie anywhere: their statistics are fetched once, and not for every column.
+    fetched = np.empty((BLOCK, width), np.int64)
     for begin in range(0, rows.shape[0], BLOCK):
         size = min(BLOCK, rows.shape[0] - begin)
         here = rows[begin : begin + size]
         for i in range(size):
             for w in range(width):
-                held[i, w] = numbers[here[i], w]
+                fetched[i, w] = gradients[here[i], w]
         for j in range(place.shape[0]):
             start = np.uint64(starts[j])
-            if width == 2 and place[j] >= 0:
-                codes = narrow[place[j]]
+            if width == 2 and place[j] >= 0:  # by far the most frequent, and without a loop inside
+                line = narrow[place[j]]
                 for i in range(size):
-                    at = start + np.uint64(codes[np.uint64(here[i])])
-                    histogram[at, 0] += held[i, 0]
-                    histogram[at, 1] += held[i, 1]
+                    at = start + np.uint64(line[np.uint64(here[i])])
+                    histogram[at, 0] += fetched[i, 0]
+                    histogram[at, 1] += fetched[i, 1]
                 continue
             for i in range(size):
                 row = np.uint64(here[i])
                 code = narrow[place[j], row] if place[j] >= 0 else wide[-1 - place[j], row]
                 at = start + np.uint64(code)
                 for w in range(width):
-                    histogram[at, w] += held[i, w]
+                    histogram[at, w] += fetched[i, w]
 
 
-@njit(cache=True, nogil=True)
-def _part(narrow: Any, wide: Any, place: int, members: Any, rows: Any, spare: Any) -> int:
-    """Rows that go left first, each side in its order; returns how many go left."""
+@compiled()
+def _part(codes: CodeArrays, column: int, members: Bools, rows: Ints, spare: Ints) -> int:
+    """Move rows that go left to the front, each side in its order; return how many go left."""
+    narrow, wide, place = codes.narrow, codes.wide, codes.place[column]
     n_left, n_right = 0, 0
     for i in range(rows.shape[0]):
         row = rows[i]
@@ -308,57 +355,78 @@ def _part(narrow: Any, wide: Any, place: int, members: Any, rows: Any, spare: An
     return n_left
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _halve(
-    narrow: Any, wide: Any, place: Any, starts: Any, rows: Any, n_left: int, numbers: Any,
-    whole: Any, small: Any,
+    codes: CodeArrays, starts: Ints, rows: Ints, n_left: int, gradients: Ints, whole: Histogram,
+    small: Histogram,
 ) -> bool:  # fmt: skip
-    """The histograms of two children: the smaller one's into `small`, the other's into `whole`.
+    """Write histograms of two children: the smaller one's to `small`, the other's to `whole`.
 
+    `whole` has the parent's before, and loses the smaller one's: only that one's rows are read.
     Returns whether the smaller one is the left.
     """
     small_left = 2 * n_left <= rows.shape[0]
     part = rows[:n_left] if small_left else rows[n_left:]
-    _fill(narrow, wide, place, starts, part, numbers, small)
+    _fill(codes, starts, part, gradients, small)
     large, less = whole.reshape(-1), small.reshape(-1)
     for i in range(large.shape[0]):
         large[i] -= less[i]
     return bool(small_left)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _wait(
-    waiting: Any, begin: int, end: int, depth: int, histogram: int, parent: int, side: int
+    waiting: Ints, begin: int, end: int, depth: int, histogram: int, parent: int, side: int
 ) -> None:
-    """Note a node that is to be looked at."""
+    """Note a node that is to be looked at: its rows begin .. end, and where it belongs."""
     waiting[0], waiting[1], waiting[2] = begin, end, depth
     waiting[3], waiting[4], waiting[5] = histogram, parent, side
 
 
-@njit(cache=True, nogil=True)
-def _most_codes(starts: Any) -> Any:
+@compiled()
+def _most_codes(starts: Ints) -> int:
+    """Return how many codes the column with the most has."""
     most = 0
     for j in range(starts.shape[0] - 1):
         most = max(most, starts[j + 1] - starts[j])
     return most
 
 
-@njit(cache=True, nogil=True)
-def grow(
-    narrow: Any, wide: Any, place: Any, starts: Any, categorical: Any, numbers: Any, bits: int,
-    max_depth: int, lam: float, least: float, nodes: Any, rights: Any, sums: Any, leaf: Any,
-) -> int:  # fmt: skip
-    """One tree; returns how many nodes it has, numbered depth first, left before right.
+@compiled()
+def _add_rows(gradients: Ints, sums: Ints) -> None:
+    """Write the sums of all rows: (statistic,)."""
+    for w in range(sums.shape[0]):
+        sums[w] = 0
+    for i in range(gradients.shape[0]):
+        for w in range(sums.shape[0]):
+            sums[w] += gradients[i, w]
 
-    `nodes` (node, 5): column (-1 at leaves), last code that goes left, missing goes left, left,
-    right. `rights` (node, code): categories that go right. `sums` (node, number). `leaf` (row,):
-    the node in which each row ends. A node holds one histogram from when it is met until it is
-    split or done, so there are never more than the depth and one.
+
+@compiled()
+def _write_node(tree: GrownTree, node: int, parent: int, side: int, sums: Ints) -> None:
+    """Write a node as a leaf, which it stays unless it is split, and its number to its parent."""
+    nodes = tree.nodes
+    if parent >= 0:
+        nodes[parent, NODE_LEFT + side] = node
+    nodes[node, 0], nodes[node, 1], nodes[node, 2] = -1, 0, 0
+    nodes[node, NODE_LEFT], nodes[node, NODE_RIGHT] = -1, -1
+    _copy(sums, tree.sums[node], sums.shape[0])
+
+
+@compiled()
+def grow(
+    codes: CodeArrays, layout: BinLayout, gradients: Ints, rule: SplitRule, max_depth: int,
+    tree: GrownTree,
+) -> int:  # fmt: skip
+    """Grow one tree; return how many nodes it has.
+
+    A node holds one histogram from when it is met until it is split or done, so there are never
+    more than the depth and one.
     """
-    n_rows, width = numbers.shape
-    n_outputs, step, room = width // 2, 2.0**-bits, max_depth + 2
+    starts, categorical, n_rows = layout.starts, layout.categorical, gradients.shape[0]
+    width, room = gradients.shape[1], max_depth + 2
     histograms = np.empty((room, starts[starts.shape[0] - 1], width), np.int64)
-    free, n_free = np.arange(room), room - 1
+    free, n_free = np.arange(room), room - 1  # numbers of histograms that nobody holds
     rows, spare = np.arange(n_rows), np.empty(n_rows, np.int64)
     stack = np.empty((room, 6), np.int64)  # begin, end, depth, histogram, parent, side
     stack_sums = np.empty((room, width), np.int64)
@@ -366,57 +434,38 @@ def grow(
     members = np.zeros(_most_codes(starts), np.bool_)
     trial = members.copy()
     _wait(stack[0], 0, n_rows, 0, free[n_free], -1, 0)
-    for w in range(width):
-        stack_sums[0, w] = 0
-    for i in range(n_rows):
-        for w in range(width):
-            stack_sums[0, w] += numbers[i, w]
-    _fill(narrow, wide, place, starts, rows, numbers, histograms[free[n_free]])
+    _add_rows(gradients, stack_sums[0])
+    _fill(codes, starts, rows, gradients, histograms[free[n_free]])
     n_nodes, height = 0, 1
     while height > 0:
         height -= 1
         begin, end, depth = stack[height, 0], stack[height, 1], stack[height, 2]
         own, parent, side = stack[height, 3], stack[height, 4], stack[height, 5]
         node, n_nodes = n_nodes, n_nodes + 1
-        if parent >= 0:
-            nodes[parent, 3 + side] = node
-        nodes[node, 0], nodes[node, 1], nodes[node, 2] = -1, 0, 0
-        nodes[node, 3], nodes[node, 4] = -1, -1
-        for w in range(width):
-            sums[node, w] = stack_sums[height, w]
-            total[w] = stack_sums[height, w] * step
+        _write_node(tree, node, parent, side, stack_sums[height])
         is_split = depth < max_depth and end - begin > 1
         if is_split:
-            score = _best_split(
-                histograms[own], starts, categorical, step, total, n_outputs, lam, least, split,
-                members, trial,
-            )  # fmt: skip
+            for w in range(width):
+                total[w] = stack_sums[height, w] * rule.step
+            score = _best_split(histograms[own], layout, total, rule, split, members, trial)
             is_split = score >= 0.0
         if not is_split:
             for i in range(begin, end):
-                leaf[rows[i]] = node
+                tree.leaf[rows[i]] = node
         else:
-            _finish(histograms[own], starts, categorical, split, members, n_outputs, sides)
-            _copy(split, nodes[node], 3)
-            if categorical[split[0]]:
-                _copy(members, rights[node], starts[split[0] + 1] - starts[split[0]])
+            _finish(histograms[own], layout, split, members, rule.n_outputs, sides)
+            column = split[SPLIT_COLUMN]
+            _copy(split, tree.nodes[node], 3)
+            if categorical[column]:
+                _copy(members, tree.rights[node], starts[column + 1] - starts[column])
             here = rows[begin:end]
-            n_left = _part(narrow, wide, place[split[0]], members, here, spare)
+            n_left = _part(codes, column, members, here, spare)
             left = right = -1
             if depth + 1 < max_depth:
                 n_free -= 1
                 left, right, small = own, own, free[n_free]
-                if _halve(
-                    narrow,
-                    wide,
-                    place,
-                    starts,
-                    here,
-                    n_left,
-                    numbers,
-                    histograms[own],
-                    histograms[small],
-                ):
+                whole = histograms[own]
+                if _halve(codes, starts, here, n_left, gradients, whole, histograms[small]):
                     left = small
                 else:
                     right = small
@@ -432,27 +481,25 @@ def grow(
     return n_nodes
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def best_splits(
-    histograms: Any, starts: Any, categorical: Any, totals: Any, bits: int, lam: float,
-    least: float, scores: Any, columns: Any, rights: Any,
+    histograms: Ints, layout: BinLayout, totals: Ints, rule: SplitRule, scores: Floats,
+    columns: Ints, rights: Bools,
 ) -> None:  # fmt: skip
-    """The best split of every node, from its histogram (node, bin, number) and total.
+    """Find the best split of every node, from its histogram (node, bin, statistic) and total.
 
     `scores` (node,): of both sides together, -1 where no split is better than none. `columns`
     (node,): the column. `rights` (node, code): which of its codes go right, missing values last.
     """
     width = totals.shape[1]
-    n_outputs, step = width // 2, 2.0**-bits
     split, sides, total = np.zeros(3, np.int64), np.zeros((2, width), np.int64), np.empty(width)
-    trial = np.zeros(_most_codes(starts), np.bool_)
+    trial = np.zeros(_most_codes(layout.starts), np.bool_)
     for node in range(totals.shape[0]):
         for w in range(width):
-            total[w] = totals[node, w] * step
+            total[w] = totals[node, w] * rule.step
         scores[node] = _best_split(
-            histograms[node], starts, categorical, step, total, n_outputs, lam, least, split,
-            rights[node], trial,
-        )  # fmt: skip
+            histograms[node], layout, total, rule, split, rights[node], trial
+        )
         columns[node] = split[SPLIT_COLUMN]
         if split[SPLIT_COLUMN] >= 0:
-            _finish(histograms[node], starts, categorical, split, rights[node], n_outputs, sides)
+            _finish(histograms[node], layout, split, rights[node], rule.n_outputs, sides)

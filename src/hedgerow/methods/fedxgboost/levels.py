@@ -99,7 +99,7 @@ class Histograms:
         into[direct] = np.arange(len(direct))
         found = np.empty((n, self._bins.n_bins, width), np.int64)
         found[direct] = kernels.level_histograms(
-            self._bins.codes, self._bins.starts, level.node, into, numbers, len(direct)
+            self._bins.codes.arrays, self._bins.starts, level.node, into, numbers, len(direct)
         )
         for node in np.flatnonzero(slot < 0).tolist():
             found[node] = self._last[level.parent[node]] - found[twin[node]]
@@ -140,7 +140,9 @@ def search(
     histograms: Ints, starts: Ints, categorical: Bools, totals: Ints, lam: float, least: float
 ) -> Found:
     """The best splits from histograms (node, bin, number) and totals (node, number)."""
-    return Found(*kernels.best_splits(histograms, starts, categorical, totals, BITS, lam, least))
+    rule = kernels.SplitRule.of(BITS, totals.shape[1], lam, least)
+    layout = kernels.BinLayout(starts, categorical)
+    return Found(*kernels.best_splits(histograms, layout, totals, rule))
 
 
 def totals_of(level: Level, numbers: Ints) -> Ints:
@@ -156,5 +158,5 @@ def sides(bins: Bins, level: Level, found: Found, nodes: Sequence[int]) -> NDArr
     columns[list(nodes)] = found.columns[list(nodes)]
     out = np.zeros(len(level.node), np.uint8)
     rights = np.concatenate([found.rights, np.zeros((1, found.rights.shape[1]), np.bool_)])
-    kernels.go_right(bins.codes, level.node, columns, rights, out)
+    kernels.go_right(bins.codes.arrays, level.node, columns, rights, out)
     return out[(columns >= 0)[level.node]]

@@ -53,19 +53,18 @@ class Grower:
         """The tree that lowers the second-order loss of these numbers, and every row's leaf."""
         n_rows, width = numbers.shape
         most = min(2 ** (rule.max_depth + 1), 2 * max(n_rows, 1)) + 1
-        nodes = np.empty((most, 5), np.int64)
-        rights = np.zeros((most, self._n_members), np.bool_)
-        sums, end = np.empty((most, width), np.int64), np.empty(n_rows, np.int32)
-        codes = self._codes
-        n = kernels.grow_tree(
-            codes.narrow, codes.wide, codes.place, self._starts, self._categorical, numbers, BITS,
-            rule.max_depth, rule.reg_lambda, rule.min_child_weight, nodes, rights, sums, end,
+        grown = kernels.GrownTree(
+            np.empty((most, 5), np.int64), np.zeros((most, self._n_members), np.bool_),
+            np.empty((most, width), np.int64), np.empty(n_rows, np.int32),
         )  # fmt: skip
-        structure = self._structure(nodes[:n], rights[:n])
+        layout = kernels.BinLayout(self._starts, self._categorical)
+        split = kernels.SplitRule.of(BITS, width, rule.reg_lambda, rule.min_child_weight)
+        n = kernels.grow(self._codes.arrays, layout, numbers, split, rule.max_depth, grown)
+        structure = self._structure(grown.nodes[:n], grown.rights[:n])
         is_leaf = structure.feature < 0
         return Tree(
-            structure, leaf_values(sums[:n][is_leaf], rule.learning_rate, rule.reg_lambda)
-        ), structure.leaf[end]
+            structure, leaf_values(grown.sums[:n][is_leaf], rule.learning_rate, rule.reg_lambda)
+        ), structure.leaf[grown.leaf]
 
     def _structure(self, nodes: Ints, rights: NDArray[np.bool_]) -> Structure:
         feature = nodes[:, 0].astype(np.int32)
