@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.kernels import coding, hashes, levels, loops, shapes, structures, trees
-from hedgerow.kernels.arrays import Bools, CodeArrays, Floats, Ints, TreeArrays
-from hedgerow.kernels.hashes import PER_WORD
+from hedgerow.kernels.arrays import Bools, CodeArrays, Floats, Int32s, Ints, TreeArrays, Words
+from hedgerow.kernels.hashes import PER_WORD, Draws, OtherRows, Projection, band_keys, search_window
 from hedgerow.kernels.loops import (
     AVERAGING,
     COUNT,
@@ -63,8 +63,11 @@ __all__ = [
     "BinLayout",
     "CodeArrays",
     "ColumnBins",
+    "Draws",
     "Gradients",
     "GrownTree",
+    "OtherRows",
+    "Projection",
     "RouteArrays",
     "SplitRule",
     "TreeArrays",
@@ -249,41 +252,35 @@ def go_right(
     over_rows(work, len(node))
 
 
-def hash_rows(*arguments: Any) -> None:
-    """Hashes of every row, sixteen a word; see `hashes.hash_rows`."""
-    words = arguments[-1]
-    loop: Any = hashes.hash_rows
-    over_rows(lambda first, stop: loop(*arguments[:-1], first, stop, words), len(words))
+def hash_rows(codes: CodeArrays, projection: Projection, words: Words) -> None:
+    """Write hashes of every row, sixteen a word; see `hashes.hash_rows`."""
+
+    def work(first: int, stop: int) -> None:
+        hashes.hash_rows(codes, projection, first, stop, words)
+
+    over_rows(work, len(words))
 
 
-def search_all(own: Any, *arguments: Any) -> None:
+def search_all(own: Words, others: OtherRows, draws: Draws, found: Words) -> None:
     """Compare every row with every row of another party; see `hashes.search_all`."""
-    loop: Any = hashes.search_all
-    *others, found = arguments
-    over_rows(lambda first, stop: loop(own, *others, first, stop, found), len(own))
+
+    def work(first: int, stop: int) -> None:
+        hashes.search_all(own, others, draws, first, stop, found)
+
+    over_rows(work, len(own))
 
 
-def band_keys(*arguments: Any) -> None:
-    """Keys by which rows are sorted; see `hashes.band_keys`."""
-    hashes.band_keys(*arguments)
-
-
-def in_order(words: Any, keys: Any, shift: int) -> Any:
-    """The rows in the order of their sorted keys: (word, row)."""
+def in_order(words: Words, keys: Words, shift: int) -> Words:
+    """Return the rows in the order of their sorted keys: (word, row)."""
     columns = np.empty((words.shape[1], len(keys)), np.uint64)
     hashes.in_order(words, keys, shift, columns)
     return columns
 
 
-def search_window(*arguments: Any) -> None:
-    """Compare rows with those around their place in an order; see `hashes.search_window`."""
-    hashes.search_window(*arguments)
-
-
-def sums_by_place(place: Any, numbers: Ints, n_places: int) -> Ints:
-    """The numbers of all rows added up by place: (place, number)."""
-    total = np.zeros((n_places, numbers.shape[1]), np.int64)
-    hashes.sums_by_place(place, numbers, total)
+def sums_by_place(place: Ints | Int32s, statistics: Ints, n_places: int) -> Ints:
+    """Add the statistics of all rows up by place: (place, statistic)."""
+    total = np.zeros((n_places, statistics.shape[1]), np.int64)
+    hashes.sums_by_place(place, statistics, total)
     return total
 
 

@@ -6,15 +6,51 @@ They see released values only, no row.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
+
+from hedgerow.kernels.arrays import Floats, Int32s, Ints
+from hedgerow.kernels.compiling import compiled
 
 
-@njit(cache=True, nogil=True)
-def _drawn(uniform: Any, used: int, chance: Any, size: int, found: Any) -> Any:
-    """Columns of one table, none twice, as `Generator.choice` draws them: what is used then.
+class BinPlaces(NamedTuple):
+    """Where bins of columns lie between 0 and 1, one column after another."""
+
+    first: Ints  # (column + 1,): where the bins of each column begin
+    place: Floats  # (bin of all columns,): by column, in the order of `order`, not falling
+    order: Ints  # (bin of all columns,): bins, counted in their column
+    edges: NDArray[np.float32]  # (bin of all columns,): the edge behind it
+
+
+class CellSums(NamedTuple):
+    """Noisy sums of the cells of several tables, one table after another."""
+
+    g: Floats  # (output, cell of all tables): sums of -gradients
+    h: Floats  # (output, cell of all tables): sums of Hessians
+    ends: Ints  # (table,): where its cells end
+
+
+class EffectPrior(NamedTuple):
+    """What the effects of cells are taken for: normal, of one of several deviations tau."""
+
+    taus: Floats  # (tau,)
+    log_weights: Floats  # (output, tau)
+    floor: float  # Hessians count as at least so much
+
+
+class CellWeights(NamedTuple):
+    """What `weigh` writes of the cells of several tables."""
+
+    weights: Floats  # (output, cell of all tables)
+    deviations: Floats  # (output, cell of all tables): of the weights, by the noise in g
+    likely: Floats  # (output, table, tau): how likely each tau is
+
+
+@compiled()
+def _drawn(uniform: Floats, used: int, chance: Floats, size: int, found: Int32s) -> int:
+    """Draw columns of one table, none twice, as `Generator.choice` does; return what is used.
 
     Where some came twice, the rest is drawn of the other columns. Each time one is new at least, so
     that takes no more than size (size + 1) / 2 numbers.
@@ -36,17 +72,18 @@ def _drawn(uniform: Any, used: int, chance: Any, size: int, found: Any) -> Any:
     return used
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def draw_tables(
-    uniform: Any, chance: Any, sizes: Any, n_parts: Any, first: Any, place: Any, order: Any,
-    edges: Any,
-) -> Any:  # fmt: skip
-    """Tables of so many columns, each cut into so many parts at places of its own: (table,).
+    uniform: Floats, chance: Floats, sizes: Ints, n_parts: Ints, bins: BinPlaces
+) -> tuple[Int32s, Ints, Ints, NDArray[np.float32]]:
+    """Draw tables of so many columns, each cut into so many parts at places of its own: (table,).
 
-    Columns; where their bins begin, counted in each table; the part and the edge of every bin:
-    all of them one table after another. `first` says where a column's bins begin in the last three
-    arguments. A table of s columns takes at most s (s + 3) / 2 numbers of `uniform`.
+    Returned are columns; where their bins begin, counted in each table; the part and the edge of
+    every bin: all of them one table after another. Column j has the chance[j] to be drawn. A table
+    of s columns takes at most s (s + 3) / 2 numbers of `uniform`, in the order in which columns
+    and then shifts are drawn: the same seed gives the same tables.
     """
+    first, place, order, edges = bins.first, bins.place, bins.order, bins.edges
     n_tables, total, n_bins = sizes.size, np.int64(0), np.int64(0)
     for table in range(n_tables):
         total += sizes[table]
@@ -72,9 +109,9 @@ def draw_tables(
     return columns, starts, part, after
 
 
-@njit(cache=True, nogil=True)
-def cut_by_place(place: Any, order: Any, n_parts: int, shift: float, out: Any) -> None:
-    """The part of each bin, numbered without gaps, from places that do not fall (bin in order,).
+@compiled()
+def cut_by_place(place: Floats, order: Ints, n_parts: int, shift: float, out: Ints) -> None:
+    """Write the part of each bin, numbered without gaps, by places that do not fall: (bin,).
 
     `shift` (in parts, between -1/2 and 1/2) moves all cuts: tables that cut a column at different
     places add up to a finer function of it.
@@ -87,35 +124,40 @@ def cut_by_place(place: Any, order: Any, n_parts: int, shift: float, out: Any) -
         out[order[i]] = part
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _likely(
-    g: Any, h: Any, noise: float, taus: Any, log_tau: Any, floor: float, likely: Any
-) -> None:
-    """How likely each tau is by the cells of one table: (tau,)."""
+    g: Floats, h: Floats, noise: float, taus: Floats, log_weights: Floats, floor: float,
+    likely: Floats,
+) -> None:  # fmt: skip
+    """Write how likely each tau is by the cells of one table: (tau,)."""
     for t in range(taus.size):
         evidence, square = 0.0, taus[t] ** 2
         for i in range(g.size):
             held = max(h[i], floor)
             full = noise**2 + held + square * held**2
             evidence += math.log(full) + g[i] ** 2 / full
-        likely[t] = log_tau[t] - 0.5 * evidence
-    top = likely.max()
+        likely[t] = log_weights[t] - 0.5 * evidence
+    top = likely.max()  # taken off, so that no exponential overflows
     for t in range(taus.size):
         likely[t] = math.exp(likely[t] - top)
     likely /= likely.sum()
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def weigh(
-    g: Any, h: Any, ends: Any, noise: float, share: float, taus: Any, log_tau: Any, floor: float,
-    weights: Any, deviations: Any, likely: Any,
-) -> None:  # fmt: skip
-    """Weights of the cells of several tables and their noise; see `growing.auto.tables`."""
+@compiled(error_model="numpy")
+def weigh(sums: CellSums, noise: float, share: float, prior: EffectPrior, out: CellWeights) -> None:
+    """Write weights of the cells of several tables, and their noise.
+
+    `methods.auto.interaction_tables` has the formula. Noise has the deviation `noise` in g.
+    """
+    g, h, ends = sums.g, sums.h, sums.ends
+    taus, floor = prior.taus, prior.floor
+    weights, deviations, likely = out.weights, out.deviations, out.likely
     for k in range(g.shape[0]):
         first = 0
         for table in range(ends.size):
             stop, chance = ends[table], likely[k, table]
-            _likely(g[k, first:stop], h[k, first:stop], noise, taus, log_tau[k], floor, chance)
+            logs = prior.log_weights[k]
+            _likely(g[k, first:stop], h[k, first:stop], noise, taus, logs, floor, chance)
             for i in range(first, stop):
                 held, trust = max(h[k, i], floor), 0.0
                 for t in range(taus.size):
@@ -125,13 +167,17 @@ def weigh(
             first = stop
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def recalibrate(
-    ones: Any, zeros: Any, noise: float, centres: Any, prior_shift: float, prior_slope: float
-) -> tuple[float, float]:
-    """Shift and slope of scores, most likely given noisy counts by class; see `calibration`."""
+    ones: Floats, zeros: Floats, noise: float, centres: Floats, prior_shift: float,
+    prior_slope: float,
+) -> tuple[float, float]:  # fmt: skip
+    """Find shift and slope of scores, most likely given noisy counts by class: (score bin,).
+
+    `methods.auto.calibration` says more. `centres` are the scores of the bins' middles.
+    """
     shift, slope = 0.0, 1.0
-    for _ in range(30):
+    for _ in range(30):  # Newton's steps, each held to a length at which they cannot run away
         by_shift, by_slope = -shift / prior_shift**2, (1 - slope) / prior_slope**2
         first, mixed, second = 1 / prior_shift**2, 0.0, 1 / prior_slope**2  # of the Hessian
         for i in range(ones.size):

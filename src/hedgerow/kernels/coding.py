@@ -6,15 +6,17 @@ file only.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hedgerow.kernels.arrays import Int32s, Ints
+from hedgerow.kernels.compiling import compiled
 
-@njit(cache=True, nogil=True)
-def spread(codes: Any, of: Any, begin: Any, out: Any) -> None:
+Codes = NDArray[np.integer]  # of any width: uint8 or uint16
+
+
+@compiled()
+def spread(codes: Codes, of: Codes, begin: Ints, out: Codes) -> None:
     """Write every row's code to where the codes of its set begin, one after another.
 
     Rows are read in their order, and there are as many places to write to as sets.
@@ -27,17 +29,20 @@ def spread(codes: Any, of: Any, begin: Any, out: Any) -> None:
         at[own] = place + 1
 
 
-@njit(cache=True, nogil=True)
-def take_above(values: Any, lowest: int, table: Any, first: int, stop: int, out: Any) -> None:
-    """What the table has at each whole number less the lowest; none lies outside of it."""
+@compiled()
+def take_above(
+    values: NDArray[np.number], lowest: int, table: NDArray[np.generic], first: int, stop: int,
+    out: NDArray[np.generic],
+) -> None:  # fmt: skip
+    """Write what the table has at each whole number less the lowest; none lies outside of it."""
     for i in range(first, stop):
         out[i] = table[np.uint64(np.int64(values[i]) - lowest)]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def encode(
-    values: NDArray[np.float32], edges: NDArray[np.float32], lead: Any, scale: float,
-    missing: int, out: Any,
+    values: NDArray[np.float32], edges: NDArray[np.float32], lead: Int32s, scale: float,
+    missing: int, out: Codes,
 ) -> None:  # fmt: skip
     """Count the edges <= x for every value; NaN becomes `missing`.
 
@@ -55,6 +60,7 @@ def encode(
         elif x >= edges[n - 1]:
             out[i] = n
         else:
+            # A difference of two float32 may overflow; that of the same two float64 does not.
             stretch = min(np.int64((np.float64(x) - np.float64(edges[0])) * scale), last)
             low, high = np.int64(lead[stretch]), np.int64(lead[stretch + 1])
             while high - low > 4:

@@ -7,25 +7,51 @@ disk notices changes of a function's own file only.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from hedgerow.kernels.arrays import CodeArrays, Floats, Int32s, Ints, Words
+from hedgerow.kernels.compiling import compiled
 
 PER_WORD = 16  # hashes of four bits
-CHUNK = 512  # rows that are compared at once: their numbers stay in the nearest cache
+CHUNK = 512  # rows that are compared at once: what is known of them stays in the nearest cache
 
 
-@njit(cache=True, nogil=True)
+class Projection(NamedTuple):
+    """The functions floor((a v + b) / r), all of them, over the codes of a table."""
+
+    starts: Ints  # (column + 1,): where the codes of each column begin in `table`
+    table: Floats  # (code of all columns, hash): what a code adds to a v
+    offsets: Floats  # (hash,): b
+    width: float  # r
+
+
+class OtherRows(NamedTuple):
+    """Another party's rows to compare with, in some order: rows lie beside each other."""
+
+    columns: Words  # (word, row): a word of all rows before the next, to compare several at once
+    numbers: Words  # (row,): each row's number in its party; to be sorted by key: key and number
+    offset: int  # what its party's rows are numbered from
+
+
+class Draws(NamedTuple):
+    """How ties are broken: by draws that follow from a seed and the numbers of both rows."""
+
+    seed: np.uint64
+    first_row: int  # what one's own rows are numbered from
+
+
+@compiled()
 def hash_rows(
-    narrow: Any, wide: Any, place: Any, starts: Any, table: Any, offsets: Any, width: float,
-    first: int, stop: int, words: Any,
-) -> None:  # fmt: skip
-    """floor((a v + b) / r) mod 16 of rows first .. stop, for every hash: (row, word).
+    codes: CodeArrays, projection: Projection, first: int, stop: int, words: Words
+) -> None:
+    """Write floor((a v + b) / r) mod 16 of rows first .. stop, for every hash: (row, word).
 
-    `table` has what every code of every column adds to the projections: (bin, hash). Projections
-    are plain sums in the order of the columns, so that every machine gets the same.
+    Projections are plain sums in the order of the columns, so that every machine gets the same.
     """
+    narrow, wide, place = codes.narrow, codes.wide, codes.place
+    starts, table, offsets = projection.starts, projection.table, projection.offsets
     n_hashes = offsets.shape[0]
     sums = np.empty(n_hashes)
     for row in range(first, stop):
@@ -39,13 +65,16 @@ def hash_rows(
         for w in range(words.shape[1]):
             words[row, w] = 0
         for k in range(n_hashes):
-            value = np.uint64(np.int64(math.floor(sums[k] / width)) & 15)
+            value = np.uint64(np.int64(math.floor(sums[k] / projection.width)) & 15)
             words[row, k // PER_WORD] |= value << np.uint64(4 * (k % PER_WORD))
 
 
-@njit(cache=True, nogil=True)
-def band_keys(words: Any, order: Any, shift: int, keys: Any) -> None:
-    """Some hashes of every row, the first one highest, above `shift` bits with the row's number."""
+@compiled()
+def band_keys(words: Words, order: Ints, shift: int, keys: Words) -> None:
+    """Write keys by which rows are sorted: some hashes, the first one highest, then the row.
+
+    `order` names the hashes; the row's number stands in the lowest `shift` bits: (row,).
+    """
     for row in range(words.shape[0]):
         key = np.uint64(0)
         for k in order:
@@ -55,17 +84,19 @@ def band_keys(words: Any, order: Any, shift: int, keys: Any) -> None:
         keys[row] = (key << np.uint64(shift)) | np.uint64(row)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _mixed(x: Any) -> Any:
-    """A number that looks random (the finaliser of SplitMix64)."""
+@compiled(inline="always")
+def _mixed(x: np.uint64) -> np.uint64:
+    """Return a number that looks random (the finaliser of SplitMix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
-def _compare(own: Any, row: int, columns: Any, first: int, size: int, unequal: Any) -> Any:
-    """How many hashes differ from those of `size` other rows; returns the fewest.
+@compiled()
+def _compare(
+    own: Words, row: int, columns: Words, first: int, size: int, unequal: Words
+) -> np.uint64:
+    """Write how many hashes differ from those of `size` other rows; return the fewest.
 
     `columns` are (word, row). A hash that differs leaves a bit in its four; the bits of all words
     are added four by four (at most 15 words), then byte by byte.
@@ -90,10 +121,10 @@ def _compare(own: Any, row: int, columns: Any, first: int, size: int, unequal: A
     return fewest
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _take_best(
-    fewest: Any, unequal: Any, size: int, numbers: Any, first: int, offset: int, salt: Any,
-    row: int, found: Any,
+    fewest: np.uint64, unequal: Words, size: int, numbers: Words, first: int, offset: int,
+    salt: np.uint64, row: int, found: Words,
 ) -> None:  # fmt: skip
     """Keep the best of the rows just compared; of equals the one whose draw is highest.
 
@@ -112,25 +143,25 @@ def _take_best(
                 found[row, 1], found[row, 2] = draw, other
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def search_all(
-    own: Any, columns: Any, numbers: Any, offset: int, seed: Any, first_row: int, first: int,
-    stop: int, found: Any,
-) -> None:  # fmt: skip
-    """Compare rows first .. stop with every row of another party."""
+    own: Words, others: OtherRows, draws: Draws, first: int, stop: int, found: Words
+) -> None:
+    """Compare rows first .. stop with every row of another party; see `_take_best` on `found`."""
+    columns, numbers, offset = others.columns, others.numbers, others.offset
     unequal = np.empty(CHUNK, np.uint64)
     n_others = columns.shape[1]
     for begin in range(0, n_others, CHUNK):
         size = min(CHUNK, n_others - begin)
         for row in range(first, stop):
             fewest = _compare(own, row, columns, begin, size, unequal)
-            salt = _mixed(seed + np.uint64(first_row + row))
+            salt = _mixed(draws.seed + np.uint64(draws.first_row + row))
             _take_best(fewest, unequal, size, numbers, begin, offset, salt, row, found)
 
 
-@njit(cache=True, nogil=True)
-def in_order(words: Any, keys: Any, shift: int, columns: Any) -> None:
-    """The rows in the order of their sorted keys, word by word: (word, row)."""
+@compiled()
+def in_order(words: Words, keys: Words, shift: int, columns: Words) -> None:
+    """Write the rows in the order of their sorted keys, word by word: (word, row)."""
     mask = (np.uint64(1) << np.uint64(shift)) - np.uint64(1)
     for place in range(keys.shape[0]):
         row = int(keys[place] & mask)
@@ -138,18 +169,20 @@ def in_order(words: Any, keys: Any, shift: int, columns: Any) -> None:
             columns[w, place] = words[row, w]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def search_window(
-    own: Any, own_keys: Any, columns: Any, keys: Any, shift: int, window: int, offset: int,
-    seed: Any, first_row: int, found: Any,
+    own: Words, own_keys: Words, others: OtherRows, shift: int, window: int, draws: Draws,
+    found: Words,
 ) -> None:  # fmt: skip
     """Compare every row with those around its place among another party's sorted rows.
 
-    Both lists of keys are sorted. Where more rows than the window have the same key, the window
-    lies at a drawn place among them. Own rows stand anywhere in memory: some hundred are fetched at
-    once, because the processor waits for such reads together, and one by one for those that lie
-    between comparisons. So the time of a row does not depend on how many there are.
+    Both lists of keys are sorted; the others' stand in place of their numbers. Where more rows
+    than the window have the same key, the window lies at a drawn place among them. Own rows stand
+    anywhere in memory: some hundred are fetched at once, because the processor waits for such reads
+    together, and one by one for those that lie between comparisons. So the time of a row does not
+    depend on how many there are.
     """
+    columns, keys, offset = others.columns, others.numbers, others.offset
     unequal = np.empty(window, np.uint64)
     mine, best = np.empty((CHUNK, own.shape[1]), np.uint64), np.empty((CHUNK, 3), np.uint64)
     n_own, n_others = own_keys.shape[0], keys.shape[0]
@@ -172,7 +205,7 @@ def search_window(
             high = max(high, low)
             while high < n_others and (keys[high] >> np.uint64(shift)) == key:
                 high += 1
-            salt = _mixed(seed + np.uint64(first_row) + (own_keys[begin + i] & mask))
+            salt = _mixed(draws.seed + np.uint64(draws.first_row) + (own_keys[begin + i] & mask))
             if high - low > size:
                 drawn = _mixed(salt + np.uint64(shift)) % np.uint64(high - low - size + 1)
                 first = low + int(drawn)
@@ -187,9 +220,9 @@ def search_window(
                 found[row, k] = best[i, k]
 
 
-@njit(cache=True, nogil=True)
-def sums_by_place(place: Any, numbers: Any, total: Any) -> None:
-    """Add the numbers of every row to its place: (place, number)."""
+@compiled()
+def sums_by_place(place: Ints | Int32s, statistics: Ints, total: Ints) -> None:
+    """Add the statistics of every row to its place: (place, statistic)."""
     for i in range(place.shape[0]):
-        for w in range(numbers.shape[1]):
-            total[place[i], w] += numbers[i, w]
+        for w in range(statistics.shape[1]):
+            total[place[i], w] += statistics[i, w]

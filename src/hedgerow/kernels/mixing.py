@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
+
+from hedgerow.kernels.arrays import Ints
+from hedgerow.kernels.compiling import compiled
 
 
-@njit(cache=True, nogil=True)
-def mix(sums: Any, starts: Any, mixes: Any, begins: Any, out: Any) -> None:
-    """Sums (number, bin of all columns), column by column, each times its mix, into `out`.
+@compiled()
+def mix(sums: Ints, starts: Ints, mixes: NDArray[np.int8], begins: Ints, out: Ints) -> None:
+    """Write sums (number, bin of all columns), column by column, each times its mix.
 
     Column j has the bins from starts[j] to starts[j + 1], and its mix, (number, bin), begins at
     begins[j] of `mixes`; a negative one leaves it as it is. Whole numbers wrap around, as all sums

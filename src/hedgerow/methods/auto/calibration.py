@@ -15,7 +15,4 @@ PRIOR_SLOPE, PRIOR_SHIFT = 0.15, 1.0  # how far a slope from 1 and a shift from 
 
 def recalibrate(ones: Floats, zeros: Floats, noise: float) -> tuple[float, float]:
     """Shift and slope, most likely given noisy counts (score bin,) of the two classes."""
-    found: tuple[float, float] = cells.recalibrate(
-        ones, zeros, noise, _CENTRES, PRIOR_SHIFT, PRIOR_SLOPE
-    )
-    return found
+    return cells.recalibrate(ones, zeros, noise, _CENTRES, PRIOR_SHIFT, PRIOR_SLOPE)

@@ -91,8 +91,9 @@ class Tables:
         sizes, n_parts = np.array([(min(size, some), n) for size, n in shapes], np.int64).T
         cut, most = self.cut, int((sizes * (sizes + 3) // 2).sum())
         uniform = stream(seed, "tables", number).random(most)
+        places = cells.BinPlaces(cut.first, self.place, self.order, cut.edges)
         columns, starts, part, edges = cells.draw_tables(
-            uniform, self.chance, sizes, n_parts, cut.first, self.place, self.order, cut.edges
+            uniform, self.chance, sizes, n_parts, places
         )
         drawn, found, first, at = cut.take(columns), list[Structure](), 0, 0
         for table, size in enumerate(sizes.tolist()):
@@ -134,8 +135,8 @@ def weigh(
     with g the sums of -gradients of the cells, (output, cell of all tables), which end at `ends`;
     deviations are those by the noise in g. The last is (output, table, tau).
     """
-    weights, deviations = np.empty_like(g), np.empty_like(g)
     likely = np.empty((len(g), len(ends), TAUS.size))
-    found = (weights, deviations, likely)
-    cells.weigh(g, h, ends, noise, share, TAUS, log_tau, floor, *found)
-    return found
+    out = cells.CellWeights(np.empty_like(g), np.empty_like(g), likely)
+    prior = cells.EffectPrior(TAUS, log_tau, floor)
+    cells.weigh(cells.CellSums(g, h, ends), noise, share, prior, out)
+    return out

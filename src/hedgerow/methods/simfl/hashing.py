@@ -52,10 +52,8 @@ class HashFamily:
     def hashes(self, rows: Rows) -> Words:
         """The hashes of every row, sixteen a word: (row, word)."""
         codes, words = rows.codes, np.empty((rows.n_rows, self.n_words), np.uint64)
-        kernels.hash_rows(
-            codes.narrow, codes.wide, codes.place, self.starts, self.table, self.offsets,
-            self.width, words,
-        )  # fmt: skip
+        projection = kernels.Projection(self.starts, self.table, self.offsets, self.width)
+        kernels.hash_rows(codes.arrays, projection, words)
         return words
 
     def projections(self, rows: Rows) -> Floats:

@@ -109,10 +109,11 @@ def _search(
     own_sorted: Sorted | None = None,
 ) -> None:
     """Fill `found` with what is better among `others`, which are numbered from `offset` on."""
+    draws = kernels.Draws(pair.salt, first_row)
     if len(others) <= EXACT:
         columns = np.ascontiguousarray(others.T)
         numbers = np.arange(len(others), dtype=np.uint64)
-        kernels.search_all(own, columns, numbers, offset, pair.salt, first_row, found)
+        kernels.search_all(own, kernels.OtherRows(columns, numbers, offset), draws, found)
         return
     own_sorted = own_sorted or Sorted(own)
     shift = max(len(own), len(others)).bit_length()
@@ -120,10 +121,8 @@ def _search(
         order = stream(pair.seed, "similarity", "band", band).permutation(n_hashes)
         order = order[: (64 - shift) // 4].astype(np.int64)
         keys, own_keys = _sorted_keys(others, order, shift), own_sorted.keys(band, order, shift)
-        columns = kernels.in_order(others, keys, shift)
-        kernels.search_window(
-            own, own_keys, columns, keys, shift, AROUND, offset, pair.salt, first_row, found
-        )
+        sorted_rows = kernels.OtherRows(kernels.in_order(others, keys, shift), keys, offset)
+        kernels.search_window(own, own_keys, sorted_rows, shift, AROUND, draws, found)
 
 
 def _sorted_keys(words: Words, order: NDArray[np.int64], shift: int) -> Words:
