@@ -1,8 +1,9 @@
 """The hot path: compiled loops over ranges of rows, on all cores.
 
-`narrow` and `wide` are codes (column, row); `trees`, `place`, `start`, `after` and `nodes` are
-trees in code space, as `model.routing` makes them.
+Loops take NamedTuples of arrays that travel together; the comment of a field has its shape.
 
+arrays.py      groups of arrays that loops of several files take
+compiling.py   the decorator of compiled loops
 loops.py       route rows, add integer gradients, update scores
 coding.py      values to codes; codes to the rows of several sets
 trees.py       the exact grower
