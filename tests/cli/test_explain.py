@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -16,7 +17,7 @@ def test_from_a_model_to_shapes(call: Call, train: Call, folder: Path) -> None:
     shown = call("explain", "m.hedge").stdout
     assert "What moves the log-odds of sick = yes" in shown
     assert "age" in shown
-    assert "Bands hold 95 %" in shown
+    assert "Bands cover 95 %" in shown
     of_site = call("explain", "m.hedge", "--column", "site")
     assert of_site.exit_code == 0
     assert "95 % band" in of_site.stdout
@@ -32,9 +33,9 @@ def test_from_a_model_to_shapes(call: Call, train: Call, folder: Path) -> None:
     ]
     one = json.loads(call("explain", "m.hedge", "--column", "age", "--json").stdout)
     assert one == found["shapes"][0]
-    drawn = call("explain", "m.hedge", "--column", "age", "--png", "age.png")
+    drawn = call("explain", "m.hedge", "--column", "age", "--svg", "age.svg")
     assert drawn.exit_code == 0
-    assert (folder / "age.png").read_bytes().startswith(b"\x89PNG")
+    assert "Effect of age" in "".join(ElementTree.parse(folder / "age.svg").getroot().itertext())
 
 
 def test_pairs_and_what_is_not_there(call: Call, train: Call) -> None:
@@ -46,7 +47,7 @@ def test_pairs_and_what_is_not_there(call: Call, train: Call) -> None:
     assert json.loads(call("explain", "m.hedge", *named, "--json").stdout) == pair
     absent = call("explain", "m.hedge", "--column", "height")
     assert "no column 'height'; it has age, dose" in str(absent.exception)
-    unnamed = call("explain", "m.hedge", "--png", "x.png")
+    unnamed = call("explain", "m.hedge", "--svg", "x.svg")
     assert "name one --column" in str(unnamed.exception)
 
 

@@ -28,7 +28,7 @@ def test_the_command_writes_the_page(call: Call, train: Call, folder: Path) -> N
     assert facts["account"]["budget"] == 10.0  # of the ledger beside the model
     assert facts["received"] > facts["sent"] > 0
     page = (folder / "r.html").read_text("utf-8")
-    assert "of a budget of 10" in page
+    assert "out of a privacy budget of 10" in page
     assert "AUC" in page
 
 

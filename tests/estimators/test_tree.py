@@ -18,9 +18,10 @@ from hedgerow.data.rng import stream
 from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal
 from hedgerow.errors import SchemaError, SettingsError
 from hedgerow.estimators.boosting import PrivateBoostingClassifier
-from hedgerow.inspection.tree_view import TreeView, export_rules, tree_svg
+from hedgerow.inspection.tree_view import TreeView, export_rules
 from hedgerow.inspection.tree_view.conditions import Side, merged, number
-from hedgerow.inspection.tree_view.layout import HEIGHT, WIDTH, layout_of
+from hedgerow.inspection.tree_view.layout import layout_of
+from hedgerow.inspection.tree_view.plot import READABLE
 from hedgerow.methods.private_tree.nodes import Measured, settle
 from hedgerow.privacy.accounting.paths import path_costs
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
@@ -103,7 +104,7 @@ def test_it_is_an_estimator_like_the_others(fitted: PrivateTreeClassifier) -> No
 def test_a_saved_tree_draws_the_same(fitted: PrivateTreeClassifier, tmp_path: Path) -> None:
     fitted.model_.save(tmp_path / "m.hedge")
     again = Ensemble.load(tmp_path / "m.hedge")
-    assert tree_svg(again) == fitted.to_svg()
+    assert plot_tree(again) == fitted.plot()
     assert export_text(again) == fitted.export_text()
     assert export_rules(again) == fitted.export_rules()
 
@@ -152,27 +153,33 @@ def test_intervals_are_those_of_the_noise(fitted: PrivateTreeClassifier) -> None
 
 
 def test_the_svg_is_well_formed_and_no_box_covers_another(fitted: PrivateTreeClassifier) -> None:
-    root = ElementTree.fromstring(fitted.to_svg())
+    root = ElementTree.fromstring(fitted.plot().svg)
     texts = "".join(root.itertext())
     assert "all rows" in texts
     assert "west <1>" in texts or "yes & more" in texts  # escaped and read back
     view = fitted.view_
-    layout = layout_of(view)
-    boxes = list(layout.boxes.values())
+    left, right = ([getattr(node, side) for node in view.nodes] for side in ("left", "right"))
+    layout = layout_of(left, right, READABLE)
+    boxes = layout.boxes
     for i, a in enumerate(boxes):
-        assert 0 <= a.x <= layout.width - WIDTH
-        assert 0 <= a.y <= layout.height - HEIGHT
+        assert 0 <= a.x <= layout.width - READABLE.width
+        assert 0 <= a.y <= layout.height - READABLE.height
         for b in boxes[i + 1 :]:
-            assert abs(a.x - b.x) >= WIDTH or abs(a.y - b.y) >= HEIGHT
+            assert abs(a.x - b.x) >= READABLE.width or abs(a.y - b.y) >= READABLE.height
 
 
-def test_matplotlib_draws_a_box_a_node(fitted: PrivateTreeClassifier) -> None:
-    pytest.importorskip("matplotlib")
-    ax = plot_tree(fitted.model_)
-    said = [text.get_text() for text in ax.texts]
-    assert "all rows" in said
-    assert sum("rows (" in text for text in said) == len(fitted.view_.nodes)
-    assert fitted.plot(ax=ax) is ax
+def test_the_picture_has_a_box_a_node_and_can_be_saved(
+    fitted: PrivateTreeClassifier, tmp_path: Path
+) -> None:
+    plot_tree(fitted.model_).save(tmp_path / "tree.svg")
+    root = ElementTree.parse(tmp_path / "tree.svg").getroot()
+    words = [text.text or "" for text in root.iterfind(".//{*}text")]
+    assert "all rows" in words
+    assert sum("rows (" in text for text in words) == len(fitted.view_.nodes)
+    assert len(root.findall("{*}path")) == len(fitted.view_.nodes) - 1
+    assert fitted.plot()._repr_svg_() == (tmp_path / "tree.svg").read_text("utf-8")
+    with pytest.raises(SettingsError, match=r"ends in \.svg"):
+        fitted.plot().save(tmp_path / "tree.png")
 
 
 def test_a_boosted_model_is_not_drawn_as_one_tree() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 from itertools import combinations
 from xml.etree import ElementTree
@@ -24,7 +23,7 @@ from hedgerow.inspection.advice import (
     expected_error,
     simulate,
 )
-from hedgerow.inspection.advice.picture import HEIGHT, Dot, Picture
+from hedgerow.inspection.advice.chart import REGION, Dot, EpsilonChart
 from hedgerow.inspection.advice.simulation import measured, metric_for, scaled
 from hedgerow.methods.maddock import boosting
 from hedgerow.privacy.ledger.ledger import Ledger
@@ -204,23 +203,25 @@ def test_a_curve_is_read_where_it_is_monotone() -> None:
 
 def test_words_of_a_picture_do_not_lie_on_each_other() -> None:
     dots = (Dot(0.3, 0.799, 0.799, 0.799), Dot(3.0, 0.797, 0.797, 0.797))
-    drawn = Picture("t", "auc", dots, "", 0.796, 0.75, 0.3, "needs epsilon 0.3").svg()
-    found = re.findall(r'x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)" class="h', drawn)
-    places = [float(y) for _, y, _ in found]
+    drawn = EpsilonChart("t", "auc", dots, "", 0.796, 0.75, 0.3, "needs epsilon 0.3").picture().svg
+    texts = ElementTree.fromstring(drawn).findall("{*}text")
+    places = [float(text.attrib["y"]) for text in texts if "halo" in text.get("class", "")]
     assert len(places) == 3
     assert min(abs(a - b) for a, b in combinations(places, 2)) > 14
-    assert max(places) < HEIGHT - 78  # within the frame
+    assert max(places) < REGION.bottom  # within the frame
 
 
 def test_a_picture_is_sound_and_holds_its_lines() -> None:
     dots = tuple(Dot(e, v, v - 0.02, v + 0.02) for e, v in ((0.1, 0.6), (1.0, 0.8), (8.0, 0.85)))
-    drawn = Picture("A & B", "auc", dots, "note", 0.86, 0.8, 1.0, "needs <1>").svg()
+    drawn = EpsilonChart("A & B", "auc", dots, "note", 0.86, 0.8, 1.0, "needs <1>").picture().svg
     tree = ElementTree.fromstring(drawn)
     assert len(tree.findall("{*}circle")) == 3
     text = " ".join(t.text or "" for t in tree.findall("{*}text"))
     assert "without noise 0.86" in text
     assert "target 0.8" in text
     assert "needs <1>" in text
-    one = Picture("one", "error", (Dot(1.0, 0.1, 0.1, 0.1),), "", logarithmic=True).svg()
+    one = (
+        EpsilonChart("one", "error", (Dot(1.0, 0.1, 0.1, 0.1),), "", logarithmic=True).picture().svg
+    )
     assert "nan" not in one
     ElementTree.fromstring(one)

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from hedgerow.errors import FormatError, SettingsError
 from hedgerow.inspection.explain import BAND, Explanation, edit, explain, rows
 from hedgerow.inspection.explain.cells import boxes_of, cells_of
 from hedgerow.inspection.explain.effects import effects_of
+from hedgerow.inspection.explain.shape_chart import MOST_LISTED
 from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table, train
@@ -180,7 +182,7 @@ def test_weights_are_released_counts_or_the_schema() -> None:
     unknown = explain(replace(found.model, trees=tuple(bare)))
     assert not unknown.shape("age").released
     assert np.isnan(unknown.shape("age").deviation).all()
-    assert any("holds no counts" in note for note in unknown.notes)
+    assert any("holds no row counts" in note for note in unknown.notes)
     assert any("no bands" in note for note in unknown.notes)
 
 
@@ -281,11 +283,18 @@ def test_estimators_explain_themselves() -> None:
 
 
 def test_pictures_can_be_drawn() -> None:
-    pytest.importorskip("matplotlib")
     found = explain(model_of("random-trees", 2))
     for column in MIXED.names:
-        assert found.plot(column).get_xlabel() == column
-    assert found.plot(*found.pairs[0].columns).get_ylabel() == found.pairs[0].columns[0]
+        root = ElementTree.fromstring(found.plot(column).svg)
+        assert f"Effect of {column}" in [text.text for text in root.iterfind(".//{*}text")]
+        dots = len(root.findall("{*}circle"))
+        if found.shape(column).cells.kind == "numeric":
+            assert dots == int(found.shape(column).cells.possible[-1])
+        else:
+            assert dots == min(len(found.shape(column).shown), MOST_LISTED)
+    root = ElementTree.fromstring(found.plot(*found.pairs[0].columns).svg)
+    words = " ".join(text.text or "" for text in root.iterfind(".//{*}text"))
+    assert all(column in words for column in found.pairs[0].columns)
 
 
 def test_notes_say_how_wide_bands_of_the_default_method_are() -> None:
@@ -296,12 +305,15 @@ def test_notes_say_how_wide_bands_of_the_default_method_are() -> None:
     assert "later rounds is not counted" in others
 
 
-def test_pictures_of_several_classes_say_which_one_they_show() -> None:
-    pytest.importorskip("matplotlib")
+def test_pictures_of_several_classes_show_all_of_them() -> None:
     schema = schema_of("softmax-3")
     rows = {"all": rows_of(table_of(300, seed=2), schema)}
     settings = {"n_trees": 4, "max_depth": 2}
     found = explain(train(rows, schema, Privacy(8.0, 1e-3), settings)[0])
-    name = found.shapes[0].column
-    told = {found.plot(name, output=k).get_ylabel() for k in range(len(found.outputs))}
-    assert told == {f"score of {output}" for output in found.outputs}
+    root = ElementTree.fromstring(found.plot(found.shapes[0].column).svg)
+    words = {text.text for text in root.iterfind(".//{*}text")}
+    assert set(found.outputs) <= words
+    assert len(root.findall("{*}path[@class='line c3']")) == 1
+    root = ElementTree.fromstring(found.plot(*found.pairs[0].columns).svg)
+    named = [t.text or "" for t in root.iterfind(".//{*}text") if "upward" in (t.text or "")]
+    assert [text.rpartition(", ")[2] for text in named] == list(found.outputs)

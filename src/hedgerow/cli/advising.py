@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hedgerow.inspection.advice import Curve, Facts
-    from hedgerow.inspection.advice.picture import Picture
+    from hedgerow.inspection.advice.chart import EpsilonChart
     from hedgerow.privacy.settings import Privacy
 
 PUBLIC_ONLY = (
@@ -177,9 +177,11 @@ def show_curve(curve: Curve) -> None:
     show(PUBLIC_ONLY, style="yellow")
 
 
-def curve_picture(curve: Curve, target: float | None, mark: float | None, words: str) -> Picture:
+def curve_picture(
+    curve: Curve, target: float | None, mark: float | None, words: str
+) -> EpsilonChart:
     """Simulated values against epsilon."""
-    from hedgerow.inspection.advice.picture import Dot, Picture
+    from hedgerow.inspection.advice.chart import Dot, EpsilonChart
 
     dots = tuple(
         Dot(p.epsilon, p.mean, p.mean - p.deviation, p.mean + p.deviation) for p in curve.points
@@ -192,26 +194,26 @@ def curve_picture(curve: Curve, target: float | None, mark: float | None, words:
     )
     name = _NAMES.get(curve.metric, curve.metric)
     title = f"{name} against epsilon, {curve.n_rows:,} rows"
-    return Picture(title, name, dots, note, curve.without.mean, target, mark, words)
+    return EpsilonChart(title, name, dots, note, curve.without.mean, target, mark, words)
 
 
 def error_picture(
     lines: Sequence[dict[str, Any]], facts: Facts, target: float | None, mark: float | None,
     words: str,
-) -> Picture:  # fmt: skip
+) -> EpsilonChart:  # fmt: skip
     """Expected errors of leaf weights against epsilon."""
-    from hedgerow.inspection.advice.picture import Dot, Picture
+    from hedgerow.inspection.advice.chart import Dot, EpsilonChart
 
     dots = tuple(Dot(li["epsilon"], *(li["leaf_error"],) * 3) for li in lines)
     note = "From public facts alone: standard error of noise, before smoothing and shrinkage."
     title = f"Error of a leaf weight against epsilon, {facts.n_rows:,} rows"
     label = f"standard error, {lines[0]['unit']}"
-    return Picture(title, label, dots, note, None, target, mark, words, logarithmic=True)
+    return EpsilonChart(title, label, dots, note, None, target, mark, words, logarithmic=True)
 
 
-def write_picture(path: Path, picture: Picture) -> None:
+def write_picture(path: Path, chart: EpsilonChart) -> None:
     from hedgerow.cli.files import write_text
 
     if path.suffix.lower() != ".svg":
         raise SettingsError(f"{path} is no name of a picture; name a file that ends in .svg")
-    write_text(path, picture.svg())
+    write_text(path, chart.picture().svg)

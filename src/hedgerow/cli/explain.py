@@ -20,30 +20,30 @@ Column = Annotated[
     typer.Option("--column", help="Show the shape of this column; two times: of the pair."),
 ]
 Picture = Annotated[
-    Path | None,
-    typer.Option("--png", help="Draw the column or pair here (PNG or PDF; needs the extra plots)."),
+    Path | None, typer.Option("--svg", help="Write the picture of the column or pair here (SVG).")
 ]
 
 
 def explain(
     model: options.ModelFile,
     column: Column = None,
-    png: Picture = None,
+    svg: Picture = None,
     json: options.Json = False,
 ) -> None:
     """Show what each column does: importances, shapes with error bands, pairs. Costs no budget."""
+    from hedgerow.cli.files import write_text
     from hedgerow.errors import SettingsError
     from hedgerow.inspection.explain import explain as explained
     from hedgerow.model.ensemble import Ensemble
 
     found = explained(Ensemble.load(model))
     names = column or []
-    if len(names) > 2 or (png is not None and not names):
+    if len(names) > 2 or (svg is not None and not names):
         raise SettingsError("name one --column for its shape, or two for their pair")
     shapes = [found.shape(name) for name in names]
-    if png is not None:
-        _draw(found, names, png)
-        tell(f"Picture written to {png}.")
+    if svg is not None:
+        write_text(svg, found.plot(*names).svg)
+        tell(f"Picture written to {svg}.")
     if json:
         part = found.pair(*names) if len(names) == 2 else shapes[0] if shapes else found
         print_json(part.to_dict())
@@ -53,16 +53,6 @@ def explain(
         _shape(found, shapes[0])
     else:
         _overview(found)
-
-
-def _draw(found: Explanation, names: list[str], out: Path) -> None:
-    """A picture of a shape or a pair; with several classes one below the other."""
-    from hedgerow.inspection.explain.plots import panels
-
-    axes = panels(len(found.outputs))
-    for k, ax in enumerate(axes):
-        found.plot(names[0], "".join(names[1:]), k, ax)
-    axes[0].figure.savefig(out, dpi=150)
 
 
 def _overview(found: Explanation) -> None:
@@ -154,7 +144,7 @@ def _pair(found: Explanation, first: str, second: str) -> None:
             sizes = np.abs(pair.values[k][np.ix_(down, across)])
             most = np.argsort(-sizes, axis=None, kind="stable")[:MOST]
             places = [(int(down[i // len(across)]), int(across[i % len(across)])) for i in most]
-            title += f"; the {len(places)} largest of {sizes.size} (all: --json, --png)"
+            title += f"; the {len(places)} largest of {sizes.size} (all: --json, --svg)"
             shown = table(title, *pair.columns, "effect", right=("effect",))
             for i, j in places:
                 shown.add_row(pair.first.labels[i], pair.second.labels[j], told(i, j))

@@ -1,4 +1,4 @@
-"""`hedgerow tree`: one readable tree as text, rules, SVG, picture or JSON."""
+"""`hedgerow tree`: one readable tree as text, rules, picture or JSON."""
 
 from __future__ import annotations
 
@@ -12,10 +12,6 @@ from hedgerow.cli.screen import print_json, show, tell
 from hedgerow.errors import SettingsError
 
 Svg = Annotated[Path | None, typer.Option("--svg", help="Write the picture here (SVG).")]
-Picture = Annotated[
-    Path | None,
-    typer.Option("--png", help="Write the picture here (PNG or PDF; needs the extra plots)."),
-]
 Text = Annotated[bool, typer.Option("--text", help="Show the tree as indented text (default).")]
 Rules = Annotated[bool, typer.Option("--rules", help="Show every leaf as a plain sentence.")]
 
@@ -23,34 +19,24 @@ Rules = Annotated[bool, typer.Option("--rules", help="Show every leaf as a plain
 def tree(
     model: options.ModelFile,
     svg: Svg = None,
-    png: Picture = None,
     text: Text = False,
     rules: Rules = False,
     json: options.Json = False,
 ) -> None:
     """Show a model of method private-tree: splits, noisy counts with intervals, class shares."""
     from hedgerow.cli.files import write_text
-    from hedgerow.inspection.tree_view import (
-        TreeView,
-        export_rules,
-        export_text,
-        plot_tree,
-        tree_svg,
-    )
+    from hedgerow.inspection.tree_view import TreeView, export_rules, export_text, plot_tree
     from hedgerow.model.ensemble import Ensemble
 
     if json and (text or rules):
         raise SettingsError("--json shows all of the tree; leave out --text and --rules")
     view = TreeView.of(Ensemble.load(model))
     if svg is not None:
-        write_text(svg, tree_svg(view))
+        write_text(svg, plot_tree(view).svg)
         tell(f"Picture written to {svg}.")
-    if png is not None:
-        plot_tree(view).figure.savefig(png, dpi=150)
-        tell(f"Picture written to {png}.")
     if json:
         print_json({**view.to_dict(), "rules": export_rules(view)})
     elif rules:
         show("\n".join([*export_rules(view), "", view.note]))
-    elif text or (svg is None and png is None):
+    elif text or svg is None:
         show(export_text(view))

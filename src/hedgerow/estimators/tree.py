@@ -11,7 +11,8 @@ from hedgerow.data.schema import Schema, Value
 from hedgerow.data.tables import Rows
 from hedgerow.errors import SettingsError
 from hedgerow.estimators.boosting import PrivateBoostingClassifier, settings_given
-from hedgerow.inspection.tree_view import TreeView, export_rules, export_text, plot_tree, tree_svg
+from hedgerow.inspection.drawing import Picture
+from hedgerow.inspection.tree_view import TreeView, export_rules, export_text, plot_tree
 from hedgerow.methods.registry import check_party_count, plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
@@ -100,13 +101,9 @@ class PrivateTreeClassifier(PrivateBoostingClassifier):
         """Every leaf as a plain sentence: IF ... AND ... THEN ..."""
         return export_rules(self._fitted_model())
 
-    def to_svg(self) -> str:
-        """The tree as an SVG picture, as text."""
-        return tree_svg(self._fitted_model())
-
-    def plot(self, ax: Any = None) -> Any:
-        """The tree drawn with matplotlib."""
-        return plot_tree(self._fitted_model(), ax=ax)
+    def plot(self) -> Picture:
+        """The picture of the tree: a notebook shows it, `save("tree.svg")` writes it."""
+        return plot_tree(self._fitted_model())
 
     def _plan(
         self, schema: Schema, privacy: Privacy, tables: Mapping[str, Rows] | None = None

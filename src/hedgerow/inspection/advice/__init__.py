@@ -2,7 +2,7 @@
 
 expected.py    expected error of leaf weights, from public facts
 simulation.py  accuracy against epsilon, on a public sample with real noise
-picture.py     either as SVG
+chart.py       the picture of either
 """
 
 from __future__ import annotations

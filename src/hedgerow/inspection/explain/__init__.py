@@ -8,7 +8,8 @@ reference.py    weights of cells, from releases where there are some
 rows.py         what every column adds to the score of a row
 editing.py      shapes changed by hand, on record
 notes.py        what a reader must know, in sentences
-plots.py        shapes and maps drawn with matplotlib
+shape_chart.py  the picture of a shape
+pair_map.py     the picture of a pair
 """
 
 from hedgerow.inspection.explain.editing import edit

@@ -18,10 +18,13 @@ from hedgerow.data.rng import stream
 from hedgerow.data.schema import text_of
 from hedgerow.data.tables import encode_table
 from hedgerow.errors import FormatError, SettingsError
+from hedgerow.inspection.drawing.canvas import ALONE, Picture
 from hedgerow.inspection.explain.cells import Boxes, Cells, boxes_of, cells_of, check_size
 from hedgerow.inspection.explain.effects import Effects, effects_of
+from hedgerow.inspection.explain.pair_map import pair_picture
 from hedgerow.inspection.explain.reference import Reference, references
 from hedgerow.inspection.explain.rows import Contributions, add_tree
+from hedgerow.inspection.explain.shape_chart import shape_picture
 from hedgerow.inspection.explain.shapes import Pair, Shape
 from hedgerow.model.ensemble import Ensemble
 
@@ -97,14 +100,15 @@ class Explanation:
             tuple(shape.column for shape in self.shapes), self.intercept, self._parts(codes)
         )
 
-    def plot(self, column: str, second: str = "", output: int = 0, ax: Any = None) -> Any:
-        """Draw the shape of a column, or the map of two (extra `plots`); returns the axes."""
-        from hedgerow.inspection.explain.plots import plot_pair, plot_shape
+    def plot(self, column: str, second: str = "") -> Picture:
+        """The picture of a column's shape, or of the map of two; with several classes, of all.
 
-        unit = self.unit if len(self.outputs) == 1 else f"score of {self.outputs[output]}"
+        A notebook shows it; `save("age.svg")` writes it.
+        """
         if second:
-            return plot_pair(self.pair(column, second), unit, output, ax)
-        return plot_shape(self.shape(column), unit, output, ax)
+            pair = self.pair(column, second)
+            return pair_picture(pair, self.outputs, self.unit, range(len(self.outputs)), ALONE)
+        return shape_picture(self.shape(column), self.outputs, self.unit, form=ALONE)
 
     def _parts(self, codes: Sequence[Ints]) -> Floats:
         out = np.zeros((len(codes[0]), len(self.outputs), len(codes)))

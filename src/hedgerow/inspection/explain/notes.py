@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def notes_of(explanation: Explanation) -> list[str]:
-    """From the most important on."""
+    """Sentences, the most important first."""
     from hedgerow.inspection.explain.explanation import edits_of
 
     model = explanation.model
@@ -23,15 +23,14 @@ def notes_of(explanation: Explanation) -> list[str]:
     notes += [_bands(explanation), _weights(explanation)]
     if not explanation.additive:
         notes.append(
-            "Some trees have more than two columns. What three and more columns do together is in "
-            f"no shape and no map: {100 * explanation.remainder:.1f} % of the scores' variance. "
-            "Contributions of rows share it out."
+            "Some trees use more than two columns. Interactions of three and more columns are in "
+            f"no shape and no map; they make up {100 * explanation.remainder:.1f} % of the "
+            "variance of the scores. The contributions of a row include them."
         )
     if edits := edits_of(model):
         told = "; ".join(f"{edit['column']} ({edit['reason']})" for edit in edits)
         notes.append(
-            f"Changed by hand after training: {told}. What was set by hand has no noise and no "
-            "band."
+            f"Edited by hand after training: {told}. Cells set by hand have no noise and no band."
         )
     return notes
 
@@ -39,21 +38,21 @@ def notes_of(explanation: Explanation) -> list[str]:
 def _bands(explanation: Explanation) -> str:
     known = [np.isfinite(shape.deviation[:, shape.shown]).all() for shape in explanation.shapes]
     if not any(known):
-        return "How noisy the leaves are is not known, so there are no bands."
+        return "The noise of the leaves is not known, so there are no bands."
     text = (
-        "Bands hold 95 % of the noise that was added on purpose, point by point, from its known "
-        "size. They do not count the chance in the rows themselves, nor what shrinking and "
-        "clipping leave out."
+        "Bands cover 95 % of the added noise, point by point, from its known size. They cover "
+        "neither the sampling error of the rows nor the bias of shrinkage and clipping."
     )
     if explanation.model.record.get("method") == "auto":
         text += (
-            " Noise of one column reaches others in later rounds, by how much no release says; to "
-            "allow for it, bands are half as wide again as a column's own noise makes them."
+            " In later rounds the noise of one column reaches other columns too, by an amount that "
+            "no release tells; to allow for it, bands are half as wide again as the noise of the "
+            "column alone would make them."
         )
     elif explanation.model.statement.releases > 1:
         text += (
-            " Variances of trees are added; that earlier noise moves the questions and cuts of "
-            "later rounds is not counted."
+            " The variances of trees are added up; that earlier noise moves the queries and cuts "
+            "of later rounds is not counted."
         )
     return text
 
@@ -61,13 +60,16 @@ def _bands(explanation: Explanation) -> str:
 def _weights(explanation: Explanation) -> str:
     released = [shape.column for shape in explanation.shapes if shape.released]
     public = [shape.column for shape in explanation.shapes if not shape.released]
-    text = "Effects are around their mean, and importances their mean size, over "
+    text = "Effects are centred on their weighted mean; an importance is the weighted mean size. "
     if not public:
-        return text + "the noisy counts that the model holds, column by column."
+        return text + "The weights are the noisy row counts that the model holds for each column."
     if not released:
-        return text + "the ranges and lists of the schema, because the model holds no counts."
+        return (
+            text + "The weights follow from the ranges and categories of the schema, because the "
+            "model holds no row counts."
+        )
+    names = ", ".join(public[:6]) + (" and others" if len(public) > 6 else "")
     return (
-        text + "the noisy counts that the model holds; of "
-        f"{', '.join(public[:6])}{' and others' if len(public) > 6 else ''} it holds none, and the "
-        "range or list of the schema stands in."
+        text + "The weights are the noisy row counts that the model holds; it holds none for "
+        f"{names}, whose range or categories in the schema stand in."
     )

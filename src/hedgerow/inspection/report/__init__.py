@@ -1,29 +1,24 @@
-"""One self-contained page about a model: promise, budget, shapes, trees, and how good it is.
+"""One self-contained page about a model: guarantee, budget, quality, effects and trees.
 
-page.py          the sections, in order
+page.py          the templates, filled; they are the HTML files of the folder beside it
+overview.py      what the model is, its statement, its schema and settings
 facts.py         the numbers: from the model, its ledger and its plan
 budget.py        where the privacy budget went
-quality.py       a private evaluation
-effects.py       importances, shapes and maps
-trees.py         pictures of trees
-charts.py        bars, maps and curves as SVG
-shape_charts.py  shapes as SVG
-frame.py         axes of a chart
-marks.py         small pieces of HTML and SVG
-style.py         the style sheet
+quality.py       a private evaluation, with its curves
+effect_cards.py  importances, main effects, interactions and trees
 """
 
 from __future__ import annotations
 
 from hedgerow.evaluation.result import Evaluation
 from hedgerow.inspection.explain import explain
-from hedgerow.inspection.report.facts import Facts, check_evaluation, facts_of
+from hedgerow.inspection.report.facts import ReportFacts, check_evaluation, facts_of
 from hedgerow.inspection.report.page import page_of
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 
-__all__ = ["Facts", "facts_of", "report_html"]
+__all__ = ["ReportFacts", "facts_of", "report_html"]
 
 
 def report_html(

@@ -16,11 +16,11 @@ from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.ledger.spending import budget_of, spending
 
-_NAMES = {"batch of": "leaves", "level": "splits"}
+_NAMES = {"batch of": "leaves", "level": "splits", "tables": "interaction tables"}
 
 
 @dataclass(frozen=True)
-class Part:
+class BudgetPart:
     """A part of the budget: what was asked, how often, and its share of the whole."""
 
     name: str
@@ -43,7 +43,7 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Facts:
+class ReportFacts:
     """Everything beside the explanation."""
 
     model: str  # hash
@@ -54,7 +54,7 @@ class Facts:
     trees: int
     releases: int
     numbers: int
-    parts: tuple[Part, ...]
+    parts: tuple[BudgetPart, ...]
     account: Account | None
     sent: int | None  # bytes that a party sends, at most; None where the plan is not known
     received: int | None
@@ -64,7 +64,9 @@ class Facts:
         return asdict(self)
 
 
-def facts_of(model: Ensemble, ledger: Ledger | None = None, plan: Plan | None = None) -> Facts:
+def facts_of(
+    model: Ensemble, ledger: Ledger | None = None, plan: Plan | None = None
+) -> ReportFacts:
     """Facts of a model; its plan is read from the ledger unless it is given."""
     record = model.record
     asked = _asked(record)
@@ -75,7 +77,7 @@ def facts_of(model: Ensemble, ledger: Ledger | None = None, plan: Plan | None = 
     expected: Traffic | None = None
     if plan is not None and plan.schema_hash == model.schema.hash and plan.run == run:
         expected = traffic(plan, model.schema, model.statement.parties or parties)
-    return Facts(
+    return ReportFacts(
         model.hash,
         model.schema.label.name,
         model.schema.name,
@@ -118,7 +120,7 @@ def _asked(record: dict[str, Any]) -> list[dict[str, Any]]:
         raise FormatError("the model's record of what was asked is not readable") from error
 
 
-def _parts(asked: Sequence[dict[str, Any]], model: Ensemble) -> tuple[Part, ...]:
+def _parts(asked: Sequence[dict[str, Any]], model: Ensemble) -> tuple[BudgetPart, ...]:
     """Questions of one name together; what is left of the promise was reserved and not used."""
     pure = all(one["mu"] == 0 for one in asked)
     groups: dict[str, list[float]] = {}
@@ -130,16 +132,16 @@ def _parts(asked: Sequence[dict[str, Any]], model: Ensemble) -> tuple[Part, ...]
         group[1] += one["repeat"] * one["numbers"]
         group[2] += one["repeat"] * cost
     spent = sum(cost for _, _, cost in groups.values())
-    # Rows drawn by coins pay less than their questions say, so those are shares of each other.
+    # Poisson sampling costs less than its queries say, so those are shares of each other.
     whole = spent if pure else max(model.statement.mu**2, spent)
     if not whole > 0:
         return ()
     parts = [
-        Part(name, int(questions), int(numbers), cost / whole)
+        BudgetPart(name, int(questions), int(numbers), cost / whole)
         for name, (questions, numbers, cost) in groups.items()
     ]
     if 1 - spent / whole > 1e-3:
-        parts.append(Part("reserved, not used", 0, 0, 1 - spent / whole))
+        parts.append(BudgetPart("reserved, not used", 0, 0, 1 - spent / whole))
     return tuple(parts)
 
 

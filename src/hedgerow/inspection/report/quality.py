@@ -1,88 +1,122 @@
-"""How good the model is, where a private evaluation was paid for."""
+"""How well the model predicts, where a private evaluation was paid for."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from hedgerow.data.schema import text_of
-from hedgerow.evaluation.result import TITLES, Confusion, Evaluation
-from hedgerow.inspection.report.charts import calibration_svg, roc_svg
-from hedgerow.inspection.report.marks import number, table, tag, text
+from hedgerow.evaluation.result import (
+    TITLES,
+    CalibrationPoint,
+    Confusion,
+    Evaluation,
+    Measure,
+    RocPoint,
+)
+from hedgerow.inspection.drawing import Axes, Canvas, Picture, Region, Scale
+from hedgerow.inspection.drawing.canvas import LETTER
+from hedgerow.inspection.drawing.words import number
+from hedgerow.inspection.report.overview import Tile
 from hedgerow.model.ensemble import Ensemble
 
-MOST_CLASSES = 12  # of a shown table of counts
-_HINT = (
-    "Not measured. Looking at private rows costs budget: "
-    "<code>hedgerow evaluate MODEL --data FILE --epsilon E</code>, then "
-    "<code>hedgerow report MODEL</code> again."
-)
+MOST_CLASSES = 12  # of a confusion matrix that is shown
+CURVE_WIDTH, CURVE_HEIGHT = 296.0, 270.0
 
 
-def quality_section(evaluation: Evaluation | None, model: Ensemble) -> str:
-    """Measures with their intervals, calibration and ROC with bands."""
-    if evaluation is None:
-        return tag("section", tag("h2", "How good it is"), tag("p", _HINT, class_="lead"))
-    found = evaluation.findings
-    tiles = []
-    for measure in found.measures:
-        value = "unknown" if measure.value is None else number(measure.value)
-        between = ""
-        if measure.interval is not None:
-            low, high = measure.interval
-            between = f"95 %: {number(low)} to {number(high)}"
-        tiles.append(
-            tag(
-                "div", tag("span", text(TITLES.get(measure.name, measure.name))),
-                tag("b", text(value)), tag("small", text(between)), class_="card tile",
-            )
-        )  # fmt: skip
-    parts = [
-        tag("h2", "How good it is"),
-        tag("p", text(_lead(evaluation)), class_="lead"),
-        tag("div", "".join(tiles), class_="tiles"),
-        tag("div", _curves(evaluation, model), class_="grid", style="margin-top:1rem"),
-    ]
-    notes = [tag("li", text(note)) for note in found.notes]
-    if notes:
-        parts.append(tag("ul", *notes, class_="notes"))
-    words = "".join(tag("p", text(line)) for line in evaluation.words().split("\n"))
-    told = tag("summary", "What the evaluation promises, word for word")
-    return tag("section", *parts, tag("details", told, tag("div", words, class_="card promise")))
+@dataclass(frozen=True)
+class ConfusionTable:
+    """Noisy counts of rows by true and predicted class."""
+
+    classes: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]  # a class and its counts
+    note: str
+    size: str  # a rule of the style sheet: how wide the table is
 
 
-def _lead(evaluation: Evaluation) -> str:
-    says = evaluation.statement
-    return (
-        "Measured on the parties' rows by noisy sums, which cost "
-        f"epsilon = {says.epsilon:g} on top of training. Intervals and bands hold the noise and "
-        "the chance in the rows, 95 %."
+@dataclass(frozen=True)
+class Quality:
+    """Measures with their intervals, and curves with bands."""
+
+    lead: str
+    tiles: tuple[Tile, ...]
+    roc: Picture | None
+    calibration: Picture | None
+    confusion: ConfusionTable | None
+    notes: tuple[str, ...]
+    statement: tuple[str, ...]  # paragraphs
+
+
+def quality_of(evaluation: Evaluation, model: Ensemble) -> Quality:
+    findings, classes = evaluation.findings, model.schema.label.classes
+    calibration, confusion = findings.calibration, findings.confusion
+    small = confusion is not None and len(confusion.classes) <= MOST_CLASSES
+    return Quality(
+        "Measured on the parties' rows by noisy sums, at epsilon = "
+        f"{evaluation.statement.epsilon:g} on top of training. Intervals and bands are 95 %; they "
+        "cover the noise and the sampling error of the rows.",
+        tuple(_tile(measure) for measure in findings.measures),
+        roc_picture(findings.roc) if findings.roc else None,
+        calibration_picture(calibration, bool(classes)) if calibration else None,
+        _confusion(confusion) if confusion is not None and small else None,
+        tuple(findings.notes),
+        tuple(evaluation.words().split("\n")),
     )
 
 
-def _curves(evaluation: Evaluation, model: Ensemble) -> str:
-    found, drawn = evaluation.findings, []
-    if found.roc:
-        drawn.append(_figure("ROC", "true over false positive rate", roc_svg(found.roc)))
-    if found.calibration:
-        is_share = bool(model.schema.label.classes)
-        svg = calibration_svg(found.calibration, is_share)
-        drawn.append(_figure("Calibration", "seen over predicted", svg))
-    if found.confusion is not None and len(found.confusion.classes) <= MOST_CLASSES:
-        n_classes = len(found.confusion.classes)
-        size = "" if n_classes <= 3 else " wide" if n_classes <= 7 else " full"
-        counts = _counts(found.confusion)
-        drawn.append(_figure("Counts", "true class down, predicted across", counts, size))
-    return "".join(drawn)
+def _tile(measure: Measure) -> Tile:
+    value = "unknown" if measure.value is None else number(measure.value)
+    remark = ""
+    if measure.interval is not None:
+        low, high = measure.interval
+        remark = f"95 %: {number(low)} to {number(high)}"
+    return Tile(TITLES.get(measure.name, measure.name), value, remark)
 
 
-def _figure(name: str, more: str, inside: str, size: str = "") -> str:
-    caption = tag("figcaption", tag("span", name), tag("small", more))
-    return tag("figure", caption, inside, class_=f"card{size}")
+def _confusion(confusion: Confusion) -> ConfusionTable:
+    classes = tuple(text_of(value) for value in confusion.classes)
+    rows = tuple(
+        (name, *(f"{count:,.0f}" for count in counts))
+        for name, counts in zip(classes, confusion.counts, strict=True)
+    )
+    letters = sum(max(len(name), 6) for name in classes)
+    size = "" if letters <= 14 else "wide" if letters <= 46 else "full"
+    noise = f"Each count has noise with a standard deviation of {number(confusion.noise_error)}."
+    return ConfusionTable(classes, rows, noise, size)
 
 
-def _counts(confusion: Confusion) -> str:
-    names = [text(text_of(value)) for value in confusion.classes]
-    rows = [
-        (name, *(f"{n:,.0f}" for n in counts))
-        for name, counts in zip(names, confusion.counts, strict=True)
-    ]
-    noise = f"Each count has noise of deviation {number(confusion.noise_error)}."
-    return table(("", *names), rows, range(1, len(names) + 1)) + tag("p", noise, class_="hint")
+def roc_picture(points: Sequence[RocPoint]) -> Picture:
+    """The curve of true over false positive rates with its band."""
+    canvas = Canvas(CURVE_WIDTH, CURVE_HEIGHT, "ROC curve")
+    axes = _square(canvas, (0.0, 1.0))
+    ordered = sorted(points, key=lambda p: (p.false_positive_rate, p.true_positive_rate))
+    x = [p.false_positive_rate for p in ordered]
+    axes.band(x, [p.low for p in ordered], [p.high for p in ordered])
+    axes.curve(x, [p.true_positive_rate for p in ordered])
+    axes.names("false positive rate")
+    return canvas.picture()
+
+
+def calibration_picture(points: Sequence[CalibrationPoint], is_rate: bool) -> Picture:
+    """What was predicted and what was observed, with bands; on the diagonal both agree."""
+    values = [v for p in points for v in (p.predicted, p.observed, p.low, p.high)]
+    low, high = (0.0, 1.0) if is_rate else (min(values), max(values))
+    room = 0.0 if is_rate else 0.05 * (high - low)
+    canvas = Canvas(CURVE_WIDTH, CURVE_HEIGHT, "Calibration")
+    axes = _square(canvas, (low - room, high + room))
+    for p in points:
+        told = f"predicted {number(p.predicted)}, observed {number(p.observed)}"
+        axes.dot_upward(p.predicted, p.observed, (p.low, p.high), title=told)
+    axes.names("predicted")
+    return canvas.picture()
+
+
+def _square(canvas: Canvas, ends: tuple[float, float]) -> Axes:
+    """Axes with the same ends both ways, and their diagonal."""
+    left = 14 + LETTER * max(len(words) for _, words in Scale(*ends, 0, 1).ticks())
+    region = Region(left, 8.0, canvas.width - 14, canvas.height - 42)
+    axes = Axes.within(canvas, region, ends, ends)
+    axes.grid_across()
+    axes.diagonal()
+    axes.ticks_below(5, 16)
+    return axes

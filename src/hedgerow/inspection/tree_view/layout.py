@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from textwrap import wrap
 
-from hedgerow.inspection.tree_view.view import TreeView
 
-WIDTH, HEIGHT = 264.0, 74.0  # of a box
-ACROSS, DOWN = 46.0, 12.0  # between boxes
-MARGIN, HEAD, FOOT = 16.0, 52.0, 46.0
-LETTERS = 31  # that fit into a line of a box, whatever font stands in for Helvetica
-# Eight colours that people with colour-blindness tell apart (Okabe and Ito).
-COLOURS = (
-    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D1F", "#666666",
-)  # fmt: skip
+@dataclass(frozen=True)
+class BoxSize:
+    """How large boxes are, and how far apart."""
+
+    width: float
+    height: float
+    across: float
+    down: float
 
 
 @dataclass(frozen=True)
@@ -27,40 +26,45 @@ class Box:
 
 @dataclass(frozen=True)
 class Layout:
-    boxes: dict[int, Box]
+    """Boxes and parents by node, beginning at (0, 0)."""
+
+    size: BoxSize
+    boxes: tuple[Box, ...]
+    parents: tuple[int, ...]  # -1 for the root
     width: float
     height: float
 
 
-def layout_of(view: TreeView) -> Layout:
-    """Leaves one below the other; every other node in the middle of its children."""
-    rows = {leaf.number: float(i) for i, leaf in enumerate(view.leaves)}
-    for node in reversed(view.nodes):  # children come after their parent
-        if not node.is_leaf:
-            rows[node.number] = (rows[node.left] + rows[node.right]) / 2
-    boxes = {
-        node.number: Box(
-            MARGIN + node.depth * (WIDTH + ACROSS), HEAD + rows[node.number] * (HEIGHT + DOWN)
-        )
-        for node in view.nodes
-    }
-    deepest = max(node.depth for node in view.nodes)
-    width = 2 * MARGIN + (deepest + 1) * WIDTH + deepest * ACROSS
-    height = HEAD + len(view.leaves) * (HEIGHT + DOWN) - DOWN + FOOT
-    return Layout(boxes, max(width, 640.0), height)
+def layout_of(left: Sequence[int], right: Sequence[int], size: BoxSize) -> Layout:
+    """Leaves one below the other; every other node in the middle of its children.
+
+    Nodes are numbered so that children come after their parent; a leaf has children below 0.
+    """
+    n_nodes = len(left)
+    depths, parents = [0] * n_nodes, [-1] * n_nodes
+    for node in range(n_nodes):
+        for child in (int(left[node]), int(right[node])):
+            if child >= 0:
+                depths[child], parents[child] = depths[node] + 1, node
+    rows = [0.0] * n_nodes
+    for row, leaf in enumerate(_leaves(left, right)):
+        rows[leaf] = float(row)
+    for node in reversed(range(n_nodes)):
+        if left[node] >= 0:
+            rows[node] = (rows[int(left[node])] + rows[int(right[node])]) / 2
+    step = size.width + size.across, size.height + size.down
+    boxes = tuple(Box(d * step[0], r * step[1]) for d, r in zip(depths, rows, strict=True))
+    width = (max(depths) + 1) * step[0] - size.across
+    return Layout(size, boxes, tuple(parents), width, (max(rows) + 1) * step[1] - size.down)
 
 
-def colour_of(number: int) -> str:
-    return COLOURS[number % len(COLOURS)]
-
-
-def two_lines(text: str) -> list[str]:
-    """A condition in at most two lines of a box."""
-    lines = wrap(text, LETTERS, break_long_words=True) or [""]
-    if len(lines) > 2:
-        lines = [lines[0], short(" ".join(lines[1:]), LETTERS - 1)]
-    return lines
-
-
-def short(text: str, longest: int = LETTERS) -> str:
-    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+def _leaves(left: Sequence[int], right: Sequence[int]) -> list[int]:
+    """Leaves from top to bottom, that is from left to right in the tree."""
+    leaves, waiting = [], [0]
+    while waiting:
+        node = waiting.pop()
+        if left[node] < 0:
+            leaves.append(node)
+        else:
+            waiting += [int(right[node]), int(left[node])]
+    return leaves

@@ -1,96 +1,127 @@
-"""The tree drawn with matplotlib (extra `plots`); the same boxes as the SVG."""
+"""Pictures of trees: a readable tree with its noisy counts, or one tree of many."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from textwrap import wrap
-from typing import Any
 
-from hedgerow.errors import SettingsError
-from hedgerow.inspection.tree_view.layout import (
-    FOOT,
-    HEIGHT,
-    LETTERS,
-    MARGIN,
-    WIDTH,
-    Box,
-    colour_of,
-    layout_of,
-    short,
-    two_lines,
-)
-from hedgerow.inspection.tree_view.text import rows_in_words
+from hedgerow.data.schema import Schema
+from hedgerow.inspection.drawing import Canvas, Picture
+from hedgerow.inspection.drawing.words import short
+from hedgerow.inspection.tree_view.conditions import side_of
+from hedgerow.inspection.tree_view.layout import Box, BoxSize, Layout, layout_of
+from hedgerow.inspection.tree_view.text import outcome, rows_in_words
 from hedgerow.inspection.tree_view.view import TreeView, ViewNode
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.tree import Tree
 
-_INCH = 96.0  # units of the layout an inch
+READABLE = BoxSize(264.0, 74.0, 46.0, 12.0)
+ONE_OF_MANY = BoxSize(174.0, 42.0, 22.0, 6.0)
+MARGIN, HEAD, FOOT = 16.0, 56.0, 46.0
+LETTERS = 33  # that fit into a line of a readable tree's box, whatever font there is
 
 
-def plot_tree(model: Ensemble | TreeView, ax: Any = None) -> Any:
-    """Draw a readable tree and return the axes; a figure of the right size is made without `ax`."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise SettingsError(
-            "matplotlib is not installed; pip install 'hedgerow[plots]', or use the SVG picture"
-        ) from error
+@dataclass(frozen=True)
+class NodeBox:
+    """What stands in the box of a node."""
+
+    title: str  # shown by a browser above it
+    lines: tuple[str, ...]  # the condition
+    detail: str = ""
+    shares: tuple[float, ...] = ()  # by class, as a bar
+    outcome: str = ""  # beside the bar
+    series: int | None = None  # the class of a leaf
+    is_leaf: bool = False
+    part: float = 0.0  # of the rows
+
+
+def plot_tree(model: Ensemble | TreeView) -> Picture:
+    """The picture of a readable tree: a notebook shows it, `save("tree.svg")` writes it."""
     view = model if isinstance(model, TreeView) else TreeView.of(model)
-    layout = layout_of(view)
-    if ax is None:
-        figure = Figure(figsize=(layout.width / _INCH, layout.height / _INCH))
-        ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    ax.set_xlim(0, layout.width)
-    ax.set_ylim(layout.height, 0)
-    ax.set_axis_off()
-    _heading(ax, view)
-    for node in view.nodes:
-        if node.parent >= 0:
-            start, end = layout.boxes[node.parent], layout.boxes[node.number]
-            x = (start.x + WIDTH, end.x)
-            y = (start.y + HEIGHT / 2, end.y + HEIGHT / 2)
-            part = min(1.0, node.rows / max(view.nodes[0].rows, 1.0))
-            ax.plot(x, y, color="#999999", linewidth=0.8 + 4 * part, zorder=1)
-    for node in view.nodes:
-        _box(ax, view, node, layout.boxes[node.number])
-    for i, line in enumerate(wrap(view.note, max(60, int(layout.width / 6.0)))):
-        ax.text(MARGIN, layout.height - FOOT + 20 + 15 * i, line, fontsize=7.5, color="#333333")
-    return ax
+    left, right = ([getattr(node, side) for node in view.nodes] for side in ("left", "right"))
+    layout = layout_of(left, right, READABLE)
+    width = max(layout.width + 2 * MARGIN, 640.0)
+    canvas = Canvas(width, HEAD + layout.height + FOOT, f"Decision tree for {view.label}")
+    canvas.text(MARGIN, 26, short(f"Decision tree for {view.label}", 60), kind="heading")
+    canvas.legend(MARGIN, 45, [short(name, 24) for name in view.classes])
+    _draw(canvas, layout, [_readable_box(view, node) for node in view.nodes], (MARGIN, HEAD))
+    letters = max(60, int((width - 2 * MARGIN) / 6.0))
+    canvas.lines(MARGIN, canvas.height - FOOT + 22, view.note, letters)
+    return canvas.picture()
 
 
-def _heading(ax: Any, view: TreeView) -> None:
-    from matplotlib.patches import Rectangle
-
-    title = short(f"{view.label}: what the tree says", 60)
-    ax.text(MARGIN, 24, title, fontsize=11, weight="bold")
-    x = MARGIN
-    for number, name in enumerate(view.classes[:12]):
-        text = short(name, 24)
-        ax.add_patch(Rectangle((x, 33), 10, 10, color=colour_of(number)))
-        ax.text(x + 14, 42, text, fontsize=8)
-        x += 14 + 7 * len(text) + 22
+def plot_boosted_tree(tree: Tree, schema: Schema, scale: float) -> Picture:
+    """The picture of one tree of many: conditions, and what leaves add to the score."""
+    nodes = tree.structure
+    layout = layout_of(nodes.left.tolist(), nodes.right.tolist(), ONE_OF_MANY)
+    canvas = Canvas(layout.width + 4, layout.height + 4, "A tree")
+    boxes = [_boosted_box(tree, schema, scale, node, p) for node, p in enumerate(layout.parents)]
+    _draw(canvas, layout, boxes, (2.0, 2.0))
+    return canvas.picture()
 
 
-def _box(ax: Any, view: TreeView, node: ViewNode, box: Box) -> None:
-    from matplotlib.patches import Rectangle
-
+def _readable_box(view: TreeView, node: ViewNode) -> NodeBox:
     side = view.shown[node.number]
     words = node.condition if side is None else side.words(2 * LETTERS - len(side.column) - 30)
-    colour = colour_of(view.classes.index(node.label)) if node.is_leaf else "#888888"
-    frame = Rectangle(
-        (box.x, box.y), WIDTH, HEIGHT, facecolor="white", edgecolor=colour,
-        linewidth=1.8 if node.is_leaf else 0.8, zorder=2,
-    )  # fmt: skip
-    ax.add_patch(frame)
-    for i, line in enumerate(two_lines(words)):
-        ax.text(box.x + 8, box.y + 16 + 15 * i, line, fontsize=7.8, weight="bold", zorder=3)
-    ax.text(
-        box.x + 8, box.y + 47, short(rows_in_words(node), 42), fontsize=7.2, color="#333333",
-        zorder=3,
-    )  # fmt: skip
-    x, whole = box.x + 8, WIDTH - 16 - 92
+    return NodeBox(
+        f"{node.condition}: {outcome(node, view)}",
+        two_lines(words),
+        short(rows_in_words(node), 42),
+        node.shares,
+        short(f"{node.label}: {100 * max(node.shares):.0f} %", 15),
+        view.classes.index(node.label),
+        node.is_leaf,
+        min(1.0, node.rows / max(view.nodes[0].rows, 1.0)),
+    )
+
+
+def _boosted_box(tree: Tree, schema: Schema, scale: float, node: int, parent: int) -> NodeBox:
+    words, leaf = "all rows", int(tree.structure.leaf[node])
+    if parent >= 0:
+        goes_right = bool(tree.structure.right[parent] == node)
+        words = side_of(tree.structure, parent, schema, goes_right).words(24)
+    values = tree.values[leaf][:3].tolist() if leaf >= 0 else []
+    detail = " / ".join(f"{scale * value:+.3f}" for value in values)
+    brief = short(words.replace(" (or missing)", " *"), 24)
+    return NodeBox(words, (brief,), detail, is_leaf=leaf >= 0)
+
+
+def _draw(
+    canvas: Canvas, layout: Layout, nodes: Sequence[NodeBox], corner: tuple[float, float]
+) -> None:
+    """Boxes, and lines from parents to children as wide as their part of the rows."""
+    size = layout.size
+    boxes = [Box(corner[0] + box.x, corner[1] + box.y) for box in layout.boxes]
+    for box, node, parent in zip(boxes, nodes, layout.parents, strict=True):
+        if parent >= 0:
+            start = boxes[parent].x + size.width, boxes[parent].y + size.height / 2
+            canvas.link(start, (box.x, box.y + size.height / 2), 1 + 7 * node.part)
+    for box, node in zip(boxes, nodes, strict=True):
+        _draw_box(canvas.group(node.title), box, size, node)
+
+
+def _draw_box(canvas: Canvas, box: Box, size: BoxSize, node: NodeBox) -> None:
+    kind = "box leaf" if node.is_leaf else "box"
+    canvas.rect(box.x, box.y, size.width, size.height, kind, node.series, radius=6)
+    has_bar = bool(node.shares)
+    middle = 16 if has_bar else 18 if node.detail else 25
+    for i, line in enumerate(node.lines):
+        canvas.text(box.x + 9, box.y + middle + 15 * i, line, kind="bold" if has_bar else "strong")
+    canvas.text(box.x + 9, box.y + (47 if has_bar else 34), node.detail, kind="small")
+    if not has_bar:
+        return
+    x, whole = box.x + 9, size.width - 18 - 92
     for number, share in enumerate(node.shares):
         width = max(0.0, share) * whole
-        bar = Rectangle((x, box.y + 55), width, 11, color=colour_of(number), linewidth=0, zorder=3)
-        ax.add_patch(bar)
+        canvas.rect(x, box.y + 55, width, 11, "fill", number)
         x += width
-    says = short(f"{node.label}: {100 * max(node.shares):.0f} %", 15)
-    ax.text(box.x + WIDTH - 8, box.y + 65, says, fontsize=7.2, ha="right", zorder=3)
+    canvas.text(box.x + size.width - 9, box.y + 65, node.outcome, "end", "strong small")
+
+
+def two_lines(words: str) -> tuple[str, ...]:
+    """A condition in at most two lines of a box."""
+    lines = wrap(words, LETTERS, break_long_words=True) or [""]
+    if len(lines) > 2:
+        lines = [lines[0], short(" ".join(lines[1:]), LETTERS - 1)]
+    return tuple(lines)

@@ -1,0 +1,116 @@
+"""The picture of a pair: a map of what two columns do together, beyond their shapes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.inspection.drawing import Canvas, Picture, Region
+from hedgerow.inspection.drawing.canvas import CARD, LETTER, Format
+from hedgerow.inspection.drawing.words import compact, number, short
+from hedgerow.inspection.explain.cells import Cells
+from hedgerow.inspection.explain.shapes import Pair
+
+MOST_CELLS = 28  # of a side of a map
+MAP_HEIGHT = 240.0  # of a map with its names, in a card
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """One side of a map: names of its stretches, and how they are averages of cells."""
+
+    column: str
+    names: list[str]  # in few letters
+    full_names: list[str]
+    share: NDArray[np.float64]  # (stretch, cell)
+
+
+def pair_picture(
+    pair: Pair, outputs: Sequence[str], unit: str, which: Sequence[int], form: Format = CARD
+) -> Picture:
+    """Maps of the outputs in `which`, one below the other: one colour above 0, another below."""
+    height = MAP_HEIGHT if not form.headed else form.height - form.above - form.below
+    title = f"{pair.columns[0]} and {pair.columns[1]} together"
+    whole = form.above + len(which) * height + form.below
+    canvas = Canvas(form.width, whole, title)
+    most = float(np.abs(pair.values[list(which)]).max()) or 1.0
+    if form.headed:
+        canvas.heading(title, f"on the {unit}, beyond the effects of each")
+        told = f"Green is above 0, orange below; the full colour is {number(most)}."
+        canvas.text(16, whole - 10, told, kind="small")
+    sides = _side(pair.first, pair.weights[0]), _side(pair.second, pair.weights[1])
+    for i, k in enumerate(which):
+        top = form.above + i * height
+        name = outputs[k] if form.headed and len(outputs) > 1 else ""
+        _map(canvas, sides, pair.values[k], most, (top, top + height), name)
+    return canvas.picture()
+
+
+def strongest_output(pair: Pair) -> int:
+    """The output on which a pair has the largest effect."""
+    return int(np.abs(pair.values).max(axis=(1, 2)).argmax())
+
+
+def _map(
+    canvas: Canvas, sides: tuple[_Side, _Side], effects: NDArray[np.float64], most: float,
+    ends: tuple[float, float], output: str,
+) -> None:  # fmt: skip
+    down, across = sides
+    values = down.share @ effects @ across.share.T
+    names = [short(name, 12) for name in down.names]
+    left = 14 + LETTER * max(len(name) for name in names)
+    region = Region(left, ends[0] + 20, canvas.width - 8, ends[1] - 40)
+    of_output = f", {output}" if output else ""
+    canvas.text(left, ends[0] + 12, f"{short(down.column, 34)} upward{of_output}")
+    n_down, n_across = values.shape
+    width = (region.right - region.left) / n_across
+    height = (region.bottom - region.top) / n_down
+    wide, high = (size - 0.6 if size > 12 else size + 0.3 for size in (width, height))
+    for r, row in enumerate(values):
+        y = region.bottom - (r + 1) * height
+        for c, value in enumerate(row.tolist()):
+            told = f"{down.full_names[r]}, {across.full_names[c]}: {value:+.3f}"
+            kind, opacity = "fill" if value > 0 else "fill warm", 0.06 + 0.94 * abs(value) / most
+            canvas.rect(region.left + c * width, y, wide, high, kind, title=told, opacity=opacity)
+    for r in range(0, n_down, max(1, math.ceil(n_down / 9))):
+        canvas.text(left - 6, region.bottom - (r + 0.5) * height + 3.5, names[r], "end")
+    _names_below(canvas, region, across, width)
+
+
+def _names_below(canvas: Canvas, region: Region, side: _Side, width: float) -> None:
+    names = [short(name, 12) for name in side.names]
+    room = LETTER * max(len(name) for name in names) + 10
+    for c in range(0, len(names), max(1, math.ceil(room / width))):
+        x = min(region.left + (c + 0.5) * width, canvas.width - LETTER * len(names[c]) / 2)
+        canvas.text(x, region.bottom + 15, names[c], "middle")
+    middle = (region.left + region.right) / 2
+    canvas.text(middle, region.bottom + 33, short(side.column, 34), "middle")
+
+
+def _side(cells: Cells, weights: NDArray[np.float64]) -> _Side:
+    """Every cell that rows can be in; of many, neighbours together, or the heaviest of a list."""
+    shown, last = np.flatnonzero(cells.possible), len(cells.labels) - 1
+    if cells.kind == "categorical" and len(shown) > MOST_CELLS:
+        heavy = np.argsort(-weights[shown], kind="stable")[:MOST_CELLS]
+        shown = shown[np.sort(heavy)]
+    inner = shown[shown != last]
+    stretches = np.array_split(inner, min(len(inner), MOST_CELLS))
+    stretches += [np.array([last])] if last in shown else []
+    share = np.zeros((len(stretches), last + 1))
+    for row, stretch in zip(share, stretches, strict=True):
+        mass = weights[stretch] + 1e-12
+        row[stretch] = mass / mass.sum()
+    numeric = cells.kind == "numeric"
+    first = [int(stretch[0]) for stretch in stretches]
+    full_names = [
+        cells.labels[c] if len(stretch) == 1 else f"from {cells.labels[c]}"
+        for c, stretch in zip(first, stretches, strict=True)
+    ]
+    names = [
+        compact(float(cells.lower[c])) if numeric and c != last else cells.labels[c] for c in first
+    ]
+    return _Side(cells.name, names, full_names, share)
