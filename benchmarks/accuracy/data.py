@@ -22,9 +22,9 @@ from hedgerow.data.tables import Rows, rows_of
 
 BINARY = ("adult", "bank", "credit1", "credit2", "nomao6", "higgs", "a9a", "covtype")
 SIX = BINARY[:6]  # the tables of Maddock et al.
-NUMBERS = ("abalone", "california")
+REGRESSION = ("abalone", "california")
 SBDT = ("sbdt-adult", "sbdt-abalone")  # the setting of S-BDT: delta 5e-8, complete rows only
-DATASETS = (*BINARY, *NUMBERS, "covtype7", *SBDT)
+DATASETS = (*BINARY, *REGRESSION, "covtype7", *SBDT)
 PUBLISHED = Path(__file__).resolve().parents[1] / "published"
 
 
@@ -54,7 +54,7 @@ def file_of(dataset: str) -> str:
 
 
 def main_measure(dataset: str) -> str:
-    if file_of(dataset) in NUMBERS:
+    if file_of(dataset) in REGRESSION:
         return "rmse"
     return "accuracy" if dataset == "covtype7" else "auc"
 

@@ -18,7 +18,7 @@ CALIBRATION_BINS = 15
 # Fits of the default method a split, each with noise of its own, whose measures are averaged: at
 # small epsilons noise moves them more than the split does. Large tables have one.
 DRAWS, MOST_ROWS_DRAWN = 4, 100_000
-# Predictions for the test rows: (row, class) probabilities or (row,) numbers; and further facts.
+# Predictions for the test rows: (row, class) probabilities or (row,) values; and further facts.
 Fitted = tuple[np.ndarray, dict[str, Any]]
 
 

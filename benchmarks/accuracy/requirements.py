@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from accuracy.cells import half_of
-from accuracy.data import BINARY, NUMBERS, SBDT, SIX, maddock_best, main_measure, sbdt_line
+from accuracy.data import BINARY, REGRESSION, SBDT, SIX, maddock_best, main_measure, sbdt_line
 from accuracy.methods import AUTO, EBM, XGBOOST
 from accuracy.report import Figure, Results
 
@@ -91,7 +91,7 @@ def _level(lead: Figure | None) -> bool | None:
 
 def _ebm(results: Results) -> Iterator[Line]:
     group = f"above DP-EBM, by at least {EBM_LEAD:.2f} AUC at epsilon 0.1"
-    for dataset in (*BINARY, *NUMBERS):
+    for dataset in (*BINARY, *REGRESSION):
         if not results.epsilons(dataset):
             yield Line(group, dataset, None, "")
         for epsilon in results.epsilons(dataset):
@@ -103,7 +103,7 @@ def _ebm(results: Results) -> Iterator[Line]:
 
 def _traffic(results: Results) -> Iterator[Line]:
     group = f"at most {MOST_ROUNDS} rounds, and 1 MB sent per party (not asked of seven classes)"
-    for dataset in (*BINARY, *NUMBERS, "covtype7"):
+    for dataset in (*BINARY, *REGRESSION, "covtype7"):
         found = [t for e in results.epsilons(dataset) if (t := results.traffic(dataset, e))]
         if not found:
             yield Line(group, dataset, None, "")

@@ -79,7 +79,7 @@ def data_folder(*files: str) -> Path | None:
 
 
 def covtype(n_rows: int | None = None) -> Given | None:
-    """Covertype with two classes, or None where it is not at hand."""
+    """Covertype as a binary table, or None where it is not at hand."""
     folder = data_folder("covtype.parquet", "covtype.toml")
     if folder is None:
         return None

@@ -29,7 +29,7 @@ def test_a_plan_states_its_cost_and_can_be_read_back(call: Call, folder: Path) -
     told = json.loads(call(*words).stdout)
     plan = Plan.read(folder / "p.toml")
     assert told["plan"] == plan.to_dict()
-    assert (told["rounds"], told["numbers_per_round"]) == (4, 2 * 4)
+    assert (told["rounds"], told["coordinates_per_round"]) == (4, 2 * 4)
     assert told["epsilon"] == plan.epsilon == pytest.approx(2, rel=1e-6)
     assert told["trust"] == "parties"
 

@@ -159,7 +159,7 @@ def stepped(schema: Schema) -> list[LeafSums]:
 
 
 def score_counts(schema: Schema) -> list[ScoreCounts]:
-    """Few edges, none and many; questions that only two classes have."""
+    """Few edges, none and many; questions that only binary labels have."""
     if len(schema.label.classes) != 2:
         return []
     many = tuple(np.linspace(-9, 9, 300).tolist())
@@ -190,7 +190,7 @@ def class_histograms(schema: Schema) -> list[ClassHistograms]:
 
 
 def impurity_bounds(schema: Schema) -> list[ImpurityBounds]:
-    """The same leaves; sets of categories where there are two classes."""
+    """The same leaves; sets of categories where the label is binary."""
     k = len(schema.label.classes)
     if not k:
         return []
@@ -209,7 +209,7 @@ def impurity_bounds(schema: Schema) -> list[ImpurityBounds]:
 
 
 def gradients_of(schema: Schema) -> list[Gradients]:
-    """Clamped or left out; two classes as numbers too."""
+    """Clamped or left out; a binary label as a regression too."""
     own = loss_for(schema.label)
     found = [Gradients(own.name, NO_TREES, clip) for clip in (math.inf, 0.5)]
     if own.n_outputs == 1:

@@ -63,7 +63,7 @@ def test_no_cell_exceeds_the_stated_sensitivity(kind: str, task: str) -> None:
         (kind, task, bits)
         for kind, task in ALL
         for bits in (16, 17, 20, 26, 31)
-        # Several fineness where few rows say all; two for the long vectors of many classes.
+        # Several fineness where few rows say all; two for the long vectors of multiclass labels.
         if task in ("binary", "softmax-3", "number") or bits in (16, 31)
     ],
 )
@@ -211,7 +211,7 @@ def test_steps_that_a_question_cannot_try_are_refused(task: str, changes: dict[s
 
 @pytest.mark.parametrize("task", SCHEMAS)
 @pytest.mark.parametrize("edges", [(1.0, 1.0), (2.0, 1.0), (math.nan,), (0.0, math.inf), None])
-def test_scores_are_counted_between_rising_edges_of_two_classes(task: str, edges: Any) -> None:
+def test_scores_are_counted_between_rising_edges_of_binary_labels(task: str, edges: Any) -> None:
     schema = SCHEMAS[task]
     if edges is None and task == "binary":
         ScoreCounts(2, (0.0, 1.0), NO_TREES).check(schema)

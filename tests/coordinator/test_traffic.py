@@ -29,15 +29,15 @@ from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table, promis
 from tests.oracle.runs import LABELS, schema_of, table_of
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "methods.md"
-NUMBERS = Schema.from_bounds({"a": (0, 1), "b": (-5, 5), "c": (0, 3)}, classes=[0, 1])
+NUMERIC = Schema.from_bounds({"a": (0, 1), "b": (-5, 5), "c": (0, 3)}, classes=[0, 1])
 RANDOM = "totally-random"
 SMALL = {"n_trees": 12, "max_depth": 3, "n_bins": 8}
 
 
 def number_rows(n_rows: int) -> Rows:
     rng = np.random.default_rng(3)
-    table = {name: rng.normal(1, 2, n_rows) for name in NUMBERS.names}
-    return rows_of(table, NUMBERS, (table["a"] > 1).astype(int))
+    table = {name: rng.normal(1, 2, n_rows) for name in NUMERIC.names}
+    return rows_of(table, NUMERIC, (table["a"] > 1).astype(int))
 
 
 def run(
@@ -78,14 +78,14 @@ def test_no_method_sends_more_than_its_plan_says(method: str, loss: str) -> None
     schema = schema_of(loss)
     if method == "private-tree" and not schema.label.classes:
         pytest.skip("a tree of classes")
-    # Several classes are no number.
+    # Multiclass labels are no regression.
     changes = {"loss": "log"} if (method, loss) == ("dp-xgboost", "softmax-3") else {}
     check(*run(schema, rows_of(table_of(120, 4), schema), method, **changes))
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_without_category_sets_the_bound_on_questions_is_close_too(method: str) -> None:
-    plan, federation = run(NUMBERS, number_rows(120), method)
+    plan, federation = run(NUMERIC, number_rows(120), method)
     bound = check(plan, federation)
     if federation.rounds == bound.questions:
         assert bound.received <= 1.4 * max(federation.received.values())
@@ -115,33 +115,33 @@ def test_no_choice_of_settings_sends_more_than_its_plan_says(
     check(*run(MIXED, rows, "random-trees", trust, **changes))
 
 
-@pytest.mark.parametrize("schema", [NUMBERS, MIXED], ids=["numbers", "mixed"])
+@pytest.mark.parametrize("schema", [NUMERIC, MIXED], ids=["numeric", "mixed"])
 @pytest.mark.parametrize("method", [m for m in METHODS if "max_depth" in METHODS[m].uses])
 def test_deep_trees_that_grow_without_noise_send_no_more(method: str, schema: Schema) -> None:
-    rows = number_rows(600) if schema is NUMBERS else mixed_rows(mixed_table(600, seed=2))
+    rows = number_rows(600) if schema is NUMERIC else mixed_rows(mixed_table(600, seed=2))
     with noise_off():
         check(*run(schema, rows, method, max_depth=5), close=False)
 
 
 def test_trees_that_stop_early_send_less() -> None:
-    plan, federation = run(NUMBERS, number_rows(120), "dp-gbm", gain_penalty=1e6)
+    plan, federation = run(NUMERIC, number_rows(120), "dp-gbm", gain_penalty=1e6)
     expected = check(plan, federation)
     assert federation.rounds < expected.questions
     assert max(federation.sent.values()) < 0.5 * expected.sent
 
 
 def test_party_names_that_are_not_known_count_as_the_longest() -> None:
-    plan, _ = run(NUMBERS, number_rows(120), "dp-tr-newton")
-    by_number, by_name = traffic(plan, NUMBERS, 3), traffic(plan, NUMBERS, ["a", "b", "c"])
+    plan, _ = run(NUMERIC, number_rows(120), "dp-tr-newton")
+    by_number, by_name = traffic(plan, NUMERIC, 3), traffic(plan, NUMERIC, ["a", "b", "c"])
     answers = len(plan.slots) + 1  # and one announcement
     assert by_number.sent - by_name.sent == 39 * answers
-    assert traffic(plan, NUMBERS, [c * 40 for c in "abc"]) == by_number
+    assert traffic(plan, NUMERIC, [c * 40 for c in "abc"]) == by_number
     assert by_number.rounds == len(plan.slots) + OPENING_ROUNDS
 
 
 def test_one_party_more_costs_each_its_name_and_its_announcement() -> None:
-    plan, _ = run(NUMBERS, number_rows(120), "dp-tr-newton")
-    three, four = (traffic(plan, NUMBERS, list(names)) for names in ("abc", "abcd"))
+    plan, _ = run(NUMERIC, number_rows(120), "dp-tr-newton")
+    three, four = (traffic(plan, NUMERIC, list(names)) for names in ("abc", "abcd"))
     assert four.sent == three.sent
     assert 0 < four.received - three.received < 600 + 5 * len(plan.slots)
 
@@ -166,7 +166,7 @@ def test_every_kind_of_question_has_a_size(kind: str) -> None:
 
 
 def example(method: Method, n_trees: int = 100) -> tuple[Plan, Schema]:
-    """T trees of depth 4 over ten numeric columns of 32 bins, two classes."""
+    """T trees of depth 4 over ten numeric columns of 32 bins, binary."""
     schema = Schema.from_bounds({f"c{j}": (0, 1) for j in range(10)}, classes=[0, 1])
     trust = method.trust or "parties"
     own = method.settings({})

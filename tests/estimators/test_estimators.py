@@ -195,7 +195,7 @@ def regressor(**parameters: Any) -> PrivateBoostingRegressor:
     )
 
 
-def test_numbers_need_the_regressor_and_classes_the_classifier(two_numbers: Numbers) -> None:
+def test_regression_needs_the_regressor_and_classes_the_classifier(two_numbers: Numbers) -> None:
     X, y = two_numbers
     numbers = Schema.from_bounds({"a": (0, 1), "b": (0, 1)}, label_bounds=(0, 1))
     classes = Schema.from_bounds({"a": (0, 1), "b": (0, 1)}, classes=[0, 1])
@@ -226,7 +226,7 @@ def test_regression_predicts_within_the_bounds_and_follows_the_label(
 
 
 @pytest.mark.parametrize("update", TREE_UPDATES)
-def test_several_classes_have_one_probability_each(two_numbers: Numbers, update: str) -> None:
+def test_multiclass_models_have_one_probability_each(two_numbers: Numbers, update: str) -> None:
     X, _ = two_numbers
     labels = np.array(["low", "mid", "high"])[(3 * X[:, 0]).astype(int)]
     model = small(

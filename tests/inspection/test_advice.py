@@ -30,7 +30,7 @@ from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 
 SCHEMA = Schema.from_bounds({"a": (0, 1), "b": (0, 1)}, classes=[0, 1])
-NUMBERS = Schema.from_bounds({"a": (0, 1), "b": (0, 1)}, label_bounds=(0, 50))
+REGRESSION = Schema.from_bounds({"a": (0, 1), "b": (0, 1)}, label_bounds=(0, 50))
 PRIVACY = Privacy(1.0, 1e-6)
 TREES = {"n_trees": 1, "max_depth": 2, "shrinkage": "none", "floor_deviations": 0.0,
          "start_share": 0.0, "learning_rate": 1.0, "reg_lambda": 0.0}  # fmt: skip
@@ -40,7 +40,7 @@ def rows(n: int, seed: int = 0, schema: Schema = SCHEMA) -> object:
     rng = np.random.default_rng(seed)
     X = rng.uniform(0, 1, (n, 2))
     likely = 1 / (1 + np.exp(-15 * (X[:, 0] - 0.5)))
-    y = 20 + 10 * X[:, 0] if schema is NUMBERS else (rng.random(n) < likely).astype(int)
+    y = 20 + 10 * X[:, 0] if schema is REGRESSION else (rng.random(n) < likely).astype(int)
     return rows_of(X, schema, y)
 
 
@@ -147,8 +147,8 @@ def test_a_sample_gives_a_curve_that_rises_out_of_the_noise() -> None:
 
 
 def test_numbers_are_measured_in_units_of_the_label() -> None:
-    given = Facts(NUMBERS, 2000)
-    curve = simulate(given, rows(2000, schema=NUMBERS), PRIVACY, (20.0,), repeats=1)  # type: ignore[arg-type]
+    given = Facts(REGRESSION, 2000)
+    curve = simulate(given, rows(2000, schema=REGRESSION), PRIVACY, (20.0,), repeats=1)  # type: ignore[arg-type]
     assert (curve.metric, curve.rising) == ("rmse", False)
     assert curve.points[0].mean < 2.5  # of labels from 20 to 30, spread 2.9
     assert curve.epsilon_for(5.0) == 20.0

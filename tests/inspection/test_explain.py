@@ -305,7 +305,7 @@ def test_notes_say_how_wide_bands_of_the_default_method_are() -> None:
     assert "later rounds is not counted" in others
 
 
-def test_pictures_of_several_classes_show_all_of_them() -> None:
+def test_pictures_of_multiclass_models_show_all_of_them() -> None:
     schema = schema_of("softmax-3")
     rows = {"all": rows_of(table_of(300, seed=2), schema)}
     settings = {"n_trees": 4, "max_depth": 2}

@@ -70,7 +70,7 @@ def train(
     parts = {f"p{i}": rows.take(np.arange(i, rows.n_rows, n_parties)) for i in range(n_parties)}
     privacy = Privacy(epsilon, 1e-6, trust)  # type: ignore[arg-type]
     if (method, task) == ("dp-xgboost", "multiclass"):
-        chosen = {"loss": "log", **chosen}  # several classes are no number
+        chosen = {"loss": "log", **chosen}  # multiclass labels are no regression
     plan = plan_for(schema, privacy, method, {"n_trees": 2, "max_depth": 2, **chosen}, seed=seed)
     federation = local_federation(parts, schema, ledger, trust=trust)
     return method_named(method).grow(Gate(federation, plan, ledger or Ledger.in_memory()))

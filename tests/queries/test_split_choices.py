@@ -256,7 +256,7 @@ def test_leaves_that_make_no_sense_are_refused(changes: dict[str, Any]) -> None:
         replace(right, **changes).check(SCHEMA)
 
 
-def test_rows_of_several_classes_are_not_left_out_by_one_gradient() -> None:
+def test_rows_of_multiclass_labels_are_not_left_out_by_one_gradient() -> None:
     schema = SCHEMA.with_label(Label("y", (0, 1, 2)))
     with pytest.raises(FormatError, match="by one gradient"):
         Gradients("softmax-3", NO_TREES, 0.5, drop=True).check(schema, "they")

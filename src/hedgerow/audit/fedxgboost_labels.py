@@ -40,7 +40,7 @@ def most_accurate(epsilon: float, shares: Sequence[float]) -> float:
 
     Given an output, a label with prior p is true with a probability of at most
     e^epsilon p / (e^epsilon p + 1 - p), because no other label made the output less than
-    e^-epsilon times as likely. With two classes the rates of both errors satisfy a + e^epsilon b
+    e^-epsilon times as likely. For a binary label the rates of both errors satisfy a + e^epsilon b
     >= 1 and e^epsilon a + b >= 1, and the best corner is one of the two constant guesses or
     a = b = 1 / (1 + e^epsilon).
     """

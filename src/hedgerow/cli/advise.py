@@ -31,7 +31,9 @@ Target = Annotated[
 ]
 Rate = Annotated[
     float | None,
-    typer.Option("--rate", help="Share of the rarer of two classes, if public; else one half."),
+    typer.Option(
+        "--rate", help="Share of the rarer class of a binary label, if public; else one half."
+    ),
 ]
 PictureOut = Annotated[Path | None, typer.Option("--out", help="Write a picture here (SVG).")]
 

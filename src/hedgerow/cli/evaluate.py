@@ -137,9 +137,9 @@ def _exact(model: Path, data: Sequence[str] | None, json: bool) -> None:
 
 
 def measure(model: Path, data: Sequence[Path]) -> dict[str, Any]:
-    """Exact measures of a model on tables together: AUC for two classes, errors for numbers.
+    """Exact measures of a model on tables together: AUC for binary labels, errors for regression.
 
-    Numbers outside the label's bounds count as the nearer bound, as they do in training.
+    Labels outside of their bounds count as the nearer bound, as they do in training.
     """
     import numpy as np
 
@@ -148,7 +148,7 @@ def measure(model: Path, data: Sequence[Path]) -> dict[str, Any]:
     trained = Ensemble.load(model)
     label, seen = trained.schema.label, [_seen(trained, path) for path in data]
     target = np.concatenate([true for true, _ in seen])
-    predicted = np.concatenate([made for _, made in seen])  # (row, class), or (row,) for numbers
+    predicted = np.concatenate([made for _, made in seen])  # (row, class), or (row,) for regression
     if label.lower is not None and label.upper is not None:
         errors = predicted - (label.lower + (label.upper - label.lower) * target)
         return {

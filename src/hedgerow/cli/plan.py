@@ -138,7 +138,7 @@ def plan_text(made: Plan) -> str:
 
 
 def summary(made: Plan, schema: Schema, parties: int) -> dict[str, Any]:
-    """The numbers of a plan; bytes by the names that `hedgerow train` counts them under."""
+    """The figures of a plan; bytes by the names that `hedgerow train` counts them under."""
     from hedgerow.coordinator.traffic import OPENING_ROUNDS, traffic
 
     expected = traffic(made, schema, parties)
@@ -152,8 +152,8 @@ def summary(made: Plan, schema: Schema, parties: int) -> dict[str, Any]:
         "mu": made.mu,
         "rounds": expected.questions,
         "opening_rounds": OPENING_ROUNDS,
-        "numbers": sum(slot.coordinates for slot in made.slots) + later,
-        "numbers_per_round": max([*(slot.coordinates for slot in made.slots), later]),
+        "coordinates": sum(slot.coordinates for slot in made.slots) + later,
+        "coordinates_per_round": max([*(slot.coordinates for slot in made.slots), later]),
         "parties": parties,
         "bytes_from_party": expected.sent,
         "bytes_to_party": expected.received,
@@ -165,8 +165,8 @@ def summary(made: Plan, schema: Schema, parties: int) -> dict[str, Any]:
 def _show(
     made: Plan, schema: Schema, parties: int, facts: Facts | None, expected: Expected | None
 ) -> None:
-    numbers = summary(made, schema, parties)
-    what = ("slots", "what", "numbers each", "mu each", "part of mu²")
+    figures = summary(made, schema, parties)
+    what = ("slots", "what", "values each", "mu each", "part of mu²")
     slots = table(
         f"Plan for {schema.name!r}, method {made.method}", *what, right=what[:1] + what[2:]
     )
@@ -179,8 +179,8 @@ def _show(
     if made.rest is not None:
         part = f"{100 * made.rest.mu**2 / made.mu**2:.1f} %"
         name = f"priced during the run ({', '.join(made.rest.kinds)})"
-        count, numbers_ = f"at most {made.rest.slots}", f"{made.rest.coordinates:,} in all"
-        slots.add_row(count, name, numbers_, f"{made.rest.mu:.4f} in all", part)
+        count, coordinates = f"at most {made.rest.slots}", f"{made.rest.coordinates:,} in all"
+        slots.add_row(count, name, coordinates, f"{made.rest.mu:.4f} in all", part)
     console = results()
     console.print(slots)
     if made.method == "auto":
@@ -196,11 +196,11 @@ def _show(
     else:
         cost.add_row("mu that it books as beside Gaussian runs", f"{made.mu:.4f}")
     cost.add_row("trust in", privacy.trust)
-    opening = numbers["opening_rounds"]
-    cost.add_row("rounds, at most", f"{numbers['rounds']:,} + {opening} to open")
-    cost.add_row("numbers per round, at most", f"{numbers['numbers_per_round']:,}")
+    opening = figures["opening_rounds"]
+    cost.add_row("rounds, at most", f"{figures['rounds']:,} + {opening} to open")
+    cost.add_row("values per round, at most", f"{figures['coordinates_per_round']:,}")
     for way, name in (("sent", "from"), ("received", "to")):
-        each, all_ = numbers[f"bytes_{name}_party"], numbers[f"bytes_{name}_parties"]
+        each, all_ = figures[f"bytes_{name}_party"], figures[f"bytes_{name}_parties"]
         cost.add_row(f"{way} by a party, at most", size_text(each))
         cost.add_row(f"{way} by {parties} parties, at most", size_text(all_))
     if facts is not None and expected is not None:

@@ -202,7 +202,7 @@ class Gate:
             found = plan.slots[index] if index < len(plan.slots) else plan.rest
             raise PlanError(
                 f"slot {index} of the plan is {found}, and does not cover {query.kind} of "
-                f"{size_of(query)} numbers. Nothing was asked."
+                f"{size_of(query)} values. Nothing was asked."
             )
         self._cursor += 1
         return index, replace(slot, name=name or slot.name)

@@ -80,7 +80,7 @@ class ColumnCodes:
 
 
 class Targets:
-    """The label: class positions, or numbers clipped to its bounds and scaled to [0, 1]."""
+    """The label: class positions, or values clipped to its bounds and scaled to [0, 1]."""
 
     dtype: type = np.float64
 

@@ -137,7 +137,7 @@ def encode_table(data: Any, schema_columns: Sequence[ColumnGrid], source: str = 
 
 
 def target_of(values: Any, label: Label, source: str = "table") -> NDArray[np.float64]:
-    """Class positions, or numbers clipped to the label's bounds and scaled to [0, 1]: (row,)."""
+    """Class positions, or values clipped to the label's bounds and scaled to [0, 1]: (row,)."""
     reader = Targets(label, source)
     target = reader.read(one_column(values, source))
     reader.check()

@@ -104,17 +104,17 @@ def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
         own = f" (counted at this party's delta = {delta:g}: epsilon = {cost:.4g})"
     slots = [
         f"{group['repeat']:,} x {printable(group['name'])}: {printable(group['kind'])}, at most "
-        f"{group['coordinates']:,} numbers each{_price_of(group, plan)}"
+        f"{group['coordinates']:,} values each{_price_of(group, plan)}"
         for group in plan.to_dict()["slot"]
     ]
-    numbers = plan.coordinates or sum(slot.coordinates for slot in plan.slots)
+    coordinates = plan.coordinates or sum(slot.coordinates for slot in plan.slots)
     lines = [
         f"Run {printable(plan.run)}, method {printable(plan.method)}.",
         f"It reserves epsilon = {plan.epsilon:.4g} at delta = {p.delta:g}{own}; the unit of "
         f"privacy is one {printable(plan.unit)}.",
         f"Trust in: {p.trust}; at least {p.minimum_parties} parties in a sum, of which "
         f"{p.colluding} may collude; {p.spare} spare attempts, paid in advance.",
-        f"It releases at most {numbers:,} noisy numbers in {plan.n_slots:,} questions"
+        f"It releases at most {coordinates:,} noisy values in {plan.n_slots:,} questions"
         f"; {p.trusted.seen}. It asks:",
         *(f"  {text}" for text in slots[:40]),
     ]
@@ -126,7 +126,7 @@ def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
         kinds = ", ".join(printable(kind) for kind in plan.rest.kinds)
         lines.append(
             f"  at most {plan.rest.slots:,} questions priced during the run: {kinds}; "
-            f"{plan.rest.coordinates:,} numbers and mu = {plan.rest.mu:.4f} in all"
+            f"{plan.rest.coordinates:,} values and mu = {plan.rest.mu:.4f} in all"
         )
     return [*lines, *_public_facts(plan)]
 

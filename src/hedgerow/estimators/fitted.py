@@ -61,10 +61,10 @@ class FittedClassifier(ClassifierMixin, Fitted):
     """Predictions of classes."""
 
     classes: Sequence[Value] | str | None
-    _FOR_NUMBERS: str | None = None  # where the regressor is not called like the classifier
+    _REGRESSOR: str | None = None  # where the regressor is not called like the classifier
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Log-odds of the second of two classes, or one score a class: (row,) or (row, class)."""
+        """Log-odds of the second class, (row,); for multiclass one score a class, (row, class)."""
         model = self._fitted(X)
         if model.averaged:
             shares = np.clip(self.predict_proba(X), 1e-12, 1 - 1e-12)
@@ -92,7 +92,7 @@ class FittedClassifier(ClassifierMixin, Fitted):
     def _schema(self, X: Any, y: Any) -> Schema:
         schema = schema_given(self.schema, self.bounds, classes_given(self.classes, y), X, y)
         if schema.label.task == "regression":
-            name = self._FOR_NUMBERS or type(self).__name__.replace("Classifier", "Regressor")
+            name = self._REGRESSOR or type(self).__name__.replace("Classifier", "Regressor")
             raise SchemaError(f"the label is a number; use {name}")
         return schema
 

@@ -137,7 +137,7 @@ def schema_given(
     if bounds is None or label is None:
         raise SchemaError(
             "the public facts are missing: give schema=Schema.read(path), or bounds together "
-            "with the label's classes (label_bounds for numbers). They are never read from "
+            "with the label's classes (label_bounds for regression). They are never read from "
             "the rows, because that would leak them."
         )
     if isinstance(bounds, Mapping):

@@ -54,7 +54,7 @@ class PrivateTreeClassifier(PrivateBoostingClassifier):
     monotone = None
     warm_start_from = None
     warm_start_is_public = False
-    _FOR_NUMBERS = "PrivateBoostingRegressor"
+    _REGRESSOR = "PrivateBoostingRegressor"
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Measures of a model of two classes from noisy counts by class and probability. Pure functions."""
+"""Measures of a binary model from noisy counts by class and probability. Pure functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures of a model of several classes from noisy counts. Pure functions."""
+"""Measures of a multiclass model from noisy counts. Pure functions."""
 
 from __future__ import annotations
 

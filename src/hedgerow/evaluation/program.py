@@ -20,15 +20,15 @@ from hedgerow.queries import ClassOutcomes, ErrorCounts, ErrorSums, ScoreCounts
 from hedgerow.queries.noise import check_unit
 
 Floats = NDArray[np.float64]
-LOOK_SHARE = 0.1  # of mu^2: where the scores of two classes lie
-SIZE_SHARE = 0.2  # how large the errors of numbers are
+LOOK_SHARE = 0.1  # of mu^2, binary: where the scores of the classes lie
+SIZE_SHARE = 0.2  # regression: how large the errors are
 # Parts of the question about classes: confusion, counts by probability, log loss.
 CLASS_SHARES = (0.2, 0.6, 0.2)
 LEAST_PROBABILITY = 0.01  # below it a probability counts as so much in the log loss
 
 
 def wishes(schema: Schema) -> list[Wish]:
-    """What an evaluation asks: two questions, or one if there are more than two classes."""
+    """What an evaluation asks: two questions, or one for a multiclass model."""
     k = len(schema.label.classes)
     if schema.label.task == "regression":
         sizes = len(regression.SIZE_EDGES) + 1 + regression.CELLS
@@ -68,7 +68,7 @@ def evaluate(gate: Gate, model: Ensemble) -> Evaluation:
     defaults stand in for it.
     """
     schema = model.schema
-    by_task = {"regression": _numbers, "binary": _two_classes, "multiclass": _many_classes}
+    by_task = {"regression": _regression, "binary": _binary, "multiclass": _multiclass}
     try:
         found = by_task[schema.label.task](gate, model)
     except SlotSpent as error:
@@ -92,7 +92,7 @@ def reachable(model: Ensemble) -> tuple[float, float]:
     return float(logits[0]), float(logits[1])
 
 
-def _two_classes(gate: Gate, model: Ensemble) -> Findings:
+def _binary(gate: Gate, model: Ensemble) -> Findings:
     grid = binary.first_grid(*reachable(model))
     scores = binary.sigmoid(grid) if model.averaged else grid
     first, noise = np.zeros((2, len(grid) + 1)), 0.0
@@ -107,7 +107,7 @@ def _two_classes(gate: Gate, model: Ensemble) -> Findings:
     return binary.findings(counts, loss, sigmas[2], means, model.schema.label.classes)
 
 
-def _many_classes(gate: Gate, model: Ensemble) -> Findings:
+def _multiclass(gate: Gate, model: Ensemble) -> Findings:
     classes = model.schema.label.classes
     edges = multiclass.confidence_edges(len(classes))
     found, sigmas = _outcomes(gate, model, edges)
@@ -129,7 +129,7 @@ def _outcomes(
     return query.split(release.values), (*counted, release.sigmas[2] * query.most_loss)
 
 
-def _numbers(gate: Gate, model: Ensemble) -> Findings:
+def _regression(gate: Gate, model: Ensemble) -> Findings:
     label, averaged = model.schema.label, model.averaged
     assert label.lower is not None
     assert label.upper is not None

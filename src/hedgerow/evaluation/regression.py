@@ -1,4 +1,4 @@
-"""Measures of a model of numbers from noisy counts and sums of clipped errors. Pure functions.
+"""Measures of a regression model from noisy counts and sums of clipped errors. Pure functions.
 
 Labels and errors are scaled to 0 .. 1 by the label's public bounds until they are shown.
 """
@@ -64,7 +64,7 @@ class Sums:
 
     @staticmethod
     def of(values: Floats, sigmas: Sequence[float], frame: Frame) -> Sums:
-        """From the numbers of an `ErrorSums` question."""
+        """From the values of an `ErrorSums` question."""
         n, clip, spread = len(frame.edges) + 1, frame.clip, frame.spread
         rows, errors, rest = values[:n], values[n : 2 * n] * clip, values[2 * n :]
         units = (clip, clip**2, spread, spread**2)

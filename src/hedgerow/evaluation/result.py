@@ -1,6 +1,6 @@
 """What an evaluation says: measures with their errors, curves with bands; as a file and in words.
 
-An `Evaluation` holds released numbers and what follows from them, nothing else.
+An `Evaluation` holds released values and what follows from them, nothing else.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class RocPoint:
 class CalibrationPoint:
     """Rows whose prediction lies between two edges: what was predicted, and what was seen.
 
-    Two classes: the share of the second one. More classes: how often the likeliest one was right.
+    Binary: the share of the second class. Multiclass: how often the likeliest one was right.
     Numbers: the mean of the label. `low` and `high` are a 95 % band of what was seen.
     """
 
@@ -112,7 +112,7 @@ class Confusion:
 
 @dataclass(frozen=True)
 class Findings:
-    """Measures and curves of one model, from released numbers."""
+    """Measures and curves of one model, from released values."""
 
     measures: tuple[Measure, ...]
     confusion: Confusion | None = None

@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Agreed:
-    """Two noisy lists of numbers with one true total, after they have agreed on it."""
+    """Two noisy lists of values with one true total, after they have agreed on it."""
 
     first: Floats
     second: Floats

@@ -28,7 +28,7 @@ def to_onnx(model: Any, path: str | PathLike[str]) -> Exported:
     """Write a model as ONNX, which onnxruntime 1.24 and later run. Needs the extra `export`.
 
     Input `X` is a float matrix as `to_matrix` makes it. Classes come out as `label` and
-    `probabilities` (row, class), numbers as `prediction` (row,).
+    `probabilities` (row, class), regression gives `prediction` (row,).
     """
     try:
         import onnx

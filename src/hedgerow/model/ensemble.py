@@ -62,7 +62,7 @@ class Ensemble:
         return scores
 
     def predict(self, data: Any) -> NDArray[np.float64]:
-        """Class probabilities (row, class) in the schema's order, or predicted numbers (row,)."""
+        """Class probabilities (row, class) in the schema's order, or predicted values (row,)."""
         return predictions_of(self.schema, self.decision_function(data), self.averaged)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -121,7 +121,7 @@ class Ensemble:
 def predictions_of(
     schema: Schema, scores: NDArray[np.float64], averaged: bool = False
 ) -> NDArray[np.float64]:
-    """What scores (row, output) say: class probabilities (row, class), or numbers (row,)."""
+    """What scores (row, output) say: class probabilities (row, class), or values (row,)."""
     label = schema.label
     predictions = loss_for(label).predictions(scores, averaged)
     if label.lower is None or label.upper is None:

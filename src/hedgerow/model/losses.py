@@ -74,7 +74,7 @@ class Loss(Protocol):
         ...
 
     def predictions(self, scores: Floats, averaged: bool) -> Floats:
-        """Class probabilities (row, class), or numbers (row, 1) between 0 and 1."""
+        """Class probabilities (row, class), or values (row, 1) between 0 and 1."""
         ...
 
 

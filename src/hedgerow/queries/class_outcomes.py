@@ -21,7 +21,7 @@ class ClassOutcomes(QueryBase):
     """Three blocks at the predictions of `ensemble`, each with a noise unit of its own.
 
     (true class, predicted class); (group, bin of a probability); the log loss in units of its
-    largest value. With two classes the group is the true class and the probability that of the
+    largest value. For a binary label the group is the true class and the probability that of the
     second one; with more of them the group is wrong or right and the probability that of the
     predicted class. A bin holds what is above its lower edge, up to and with its upper one.
     """
@@ -94,7 +94,7 @@ class ClassOutcomes(QueryBase):
     def split(
         self, values: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-        """Released numbers as (true, predicted), (group, bin) and the sum of log losses."""
+        """Released values as (true, predicted), (group, bin) and the sum of log losses."""
         k = self.n_classes
         loss = float(values[-1]) * self.most_loss
         return values[: k * k].reshape(k, k), values[k * k : -1].reshape(2, -1), loss

@@ -18,7 +18,7 @@ from hedgerow.queries.outcomes import BLOCK, MAX_EDGES, check_edges, predictions
 
 @dataclass(frozen=True)
 class ErrorCounts(QueryBase):
-    """Rows by size of the error, then rows by even cell of the label; for labels that are numbers.
+    """Rows by size of the error, then rows by even cell of the label; for regression.
 
     Labels and predictions are scaled to 0 .. 1 by the label's public bounds, so an error is at most
     1. A bin of sizes holds what is above its lower edge, up to and with its upper one.
@@ -41,7 +41,7 @@ class ErrorCounts(QueryBase):
 
     def check(self, schema: Schema) -> None:
         if schema.label.classes:
-            raise FormatError("error counts are for labels that are numbers")
+            raise FormatError("error counts are for regression")
         if not 1 <= self.n_cells <= MAX_EDGES:
             raise FormatError(f"error counts need 1 to {MAX_EDGES} cells of the label")
         check_edges(self.edges, "error counts")

@@ -1,4 +1,4 @@
-"""Sums of clipped errors of numbers: by bin of the prediction, their sizes and their squares."""
+"""Sums of clipped errors of a regression: by bin of the prediction, their sizes, their squares."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ErrorSums(QueryBase):
 
     def check(self, schema: Schema) -> None:
         if schema.label.classes:
-            raise FormatError("error sums are for labels that are numbers")
+            raise FormatError("error sums are for regression")
         sizes = (self.clip, self.spread)
         if not all(2.0**-20 <= size <= 1.0 for size in sizes) or not 0.0 <= self.centre <= 1.0:
             raise FormatError("error sums clip to nothing, or to more than errors can be")

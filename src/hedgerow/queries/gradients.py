@@ -47,7 +47,7 @@ class Gradients:
         return loss_named(self.loss).bound("slope", self.clip).l2
 
     def check(self, schema: Schema, what: str) -> None:
-        """Raise FormatError unless the label has such gradients; two classes may be numbers too."""
+        """Raise FormatError unless the label has such gradients; binary ones may be regressed."""
         label = schema.label
         allowed = {loss_for(label).name} | ({"squared"} if label.task == "binary" else set())
         if self.loss not in allowed:

@@ -68,7 +68,7 @@ class ImpurityBounds(QueryBase):
     columns: tuple[int, ...]
     cuts: Cuts
     n_classes: int
-    subsets: bool  # two classes only: any set of categories may go right, else one of them
+    subsets: bool  # binary only: any set of categories may go right, else one of them
     kind: ClassVar[str] = "impurity-bounds"
     of_a_party: ClassVar[bool] = True  # answers add up over parties, not over rows
 
@@ -93,7 +93,7 @@ class ImpurityBounds(QueryBase):
         if self.n_classes < 2 or self.n_classes != len(schema.label.classes):
             raise FormatError(f"{_WHAT} ask for classes that the label does not have")
         if self.subsets and self.n_classes != 2:
-            raise FormatError(f"{_WHAT} of many classes know no best set of categories")
+            raise FormatError(f"{_WHAT} of a multiclass label know no best set of categories")
         if list(self.columns) != sorted({j for one in self.asked for j in one.columns}):
             raise FormatError(f"{_WHAT} cut other columns than they ask about")
         check_cuts(base_grid(schema), self.columns, self.cuts, _WHAT)

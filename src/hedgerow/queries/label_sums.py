@@ -1,4 +1,4 @@
-"""How many rows each class has; for numbers, rows and their sum, or a histogram of the label."""
+"""How many rows each class has; for regression, rows and their sum, or a histogram of the label."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_CELLS = 4096
 class LabelSums(QueryBase):
     """Rows by class: (class,). With `n_classes` 0: rows and the sum of scaled labels, (2,).
 
-    With `n_cells` above 0 instead, for numbers: rows by even cell of the scaled label, (cell,).
+    With `n_cells` above 0 instead, for regression: rows by even cell of the scaled label, (cell,).
     """
 
     n_classes: int
@@ -39,7 +39,7 @@ class LabelSums(QueryBase):
     @property
     def sensitivity(self) -> Sensitivity:
         # A row has one class, or one cell of the label's range, and adds exactly 1 to it. For the
-        # sum of numbers it adds 1 and its label, which is scaled to [0, 1].
+        # sum of a regression it adds 1 and its label, which is scaled to [0, 1].
         if self.n_classes == 0 and self.n_cells == 0:
             return Sensitivity(l1=2.0, l2=math.sqrt(2.0))
         return Sensitivity(l1=1.0, l2=1.0)

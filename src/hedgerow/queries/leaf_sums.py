@@ -31,7 +31,7 @@ class LeafSums(QueryBase):
     """(number, leaf of all trees): what `losses.RowBound` lists, at the scores of `ensemble`.
 
     Newton asks for gradients and Hessians, gradient for gradients and the count, averaging for
-    class counts (or, for numbers, their sum and the count).
+    class counts (or, for regression, the labels' sum and the count).
 
     With `step_trees`, two numbers more say how good the last step was: the sums of g u and h u^2,
     u the step of each row. With several outputs they are slope and curvature of the softmax loss

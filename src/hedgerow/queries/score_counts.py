@@ -38,7 +38,7 @@ class ScoreCounts(QueryBase):
 
     def check(self, schema: Schema) -> None:
         if self.n_classes != 2 or len(schema.label.classes) != 2:
-            raise FormatError("score counts are for labels of two classes")
+            raise FormatError("score counts are for binary labels")
         rising = all(a < b for a, b in zip(self.edges, self.edges[1:], strict=False))
         if len(self.edges) > MAX_EDGES or not rising or not all(map(math.isfinite, self.edges)):
             raise FormatError("score counts have edges that do not rise")

@@ -24,7 +24,7 @@ from hedgerow.kernels import cells
 from hedgerow.methods.auto import rule_for
 from hedgerow.methods.auto.bins import Bins, bins_of, cell_cuts, equal_mass
 from hedgerow.methods.auto.calibration import SCORE_EDGES, recalibrate
-from hedgerow.methods.auto.evidence import said_by_numbers
+from hedgerow.methods.auto.evidence import said_by_coordinates
 from hedgerow.methods.auto.interaction_tables import TAUS as TABLE_TAUS
 from hedgerow.methods.auto.interaction_tables import (
     Spread,
@@ -402,7 +402,7 @@ def test_the_rule_spends_all_of_the_budget_and_no_more(
     assert rule.n_tables * cells <= 8192
 
 
-def test_two_classes_have_tables_only_where_the_rarer_one_carries_them() -> None:
+def test_binary_labels_have_tables_only_where_the_rarer_one_carries_them() -> None:
     assert (
         rule_for(84_000, 10, 0.033, "binary", (0.93, 0.07)).table_share == 0.0
     )  # S = 877, effective 228
@@ -417,7 +417,7 @@ def test_a_column_alone_has_no_tables_and_their_part_of_the_budget() -> None:
     assert rule_for(100_000, 1, 0.3, "regression").table_share == 0
 
 
-def test_several_classes_have_tables_only_where_they_carry_them() -> None:
+def test_multiclass_labels_have_tables_only_where_they_carry_them() -> None:
     three, ten = [1 / 3] * 3, [0.1] * 10
     assert balance(three) * 800 > SEVERAL > balance(ten) * 1900
     for n_rows, rates, some in ((8000, three, True), (7000, three, False), (19_000, ten, False)):
@@ -440,7 +440,7 @@ def test_tables_have_fewer_cells_where_the_rarer_class_fills_fewer() -> None:
     assert cells(0.5, 0.15) == 64  # S = 1021
     assert cells(0.5, 0.28) == 216  # S = 1905
     assert cells(0.15, 0.28) == 64  # effective 971
-    assert cells(0.15, 0.28, "regression") == 216  # measured with two classes only
+    assert cells(0.15, 0.28, "regression") == 216  # measured with binary labels only
 
 
 def test_early_rounds_are_forgotten_where_the_rarer_class_is_seen_well() -> None:
@@ -489,7 +489,7 @@ def intercept_after(task: str, said: list[float], noises: list[float]) -> float:
     average = _Average(run)  # type: ignore[arg-type]
     for noise in noises[1:]:
         said = said[1:]
-        average.add([said_by_numbers(s, plain(2, True), noise) for s in sums()])
+        average.add([said_by_coordinates(s, plain(2, True), noise) for s in sums()])
     return float(run.intercept[0])
 
 
@@ -519,9 +519,9 @@ def test_the_intercept_of_classes_follows_the_last_rounds() -> None:
 # Lost counts
 
 
-@pytest.mark.parametrize("numbers", [True, False])
+@pytest.mark.parametrize("regression", [True, False])
 def test_a_run_whose_counts_were_lost_still_learns(
-    numbers: bool, monkeypatch: pytest.MonkeyPatch
+    regression: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The row count, which was released before, stands in for them."""
     release = Gate.release
@@ -534,7 +534,7 @@ def test_a_run_whose_counts_were_lost_still_learns(
     monkeypatch.setattr(Gate, "release", lossy)
     rng = np.random.default_rng(4)
     X = rng.uniform(0, 1, (6000, 3))
-    if numbers:
+    if regression:
         model: Any = PrivateBoostingRegressor(
             bounds=(0, 1), label_bounds=(0, 1), epsilon=8.0, delta=1e-6
         )
@@ -543,9 +543,9 @@ def test_a_run_whose_counts_were_lost_still_learns(
         model = PrivateBoostingClassifier(bounds=(0, 1), classes=[0, 1], epsilon=8.0, delta=1e-6)
         y = (rng.random(6000) < X[:, 0]).astype(np.int64)
     model.fit(X, y)
-    scores = model.predict(X) if numbers else model.decision_function(X)
+    scores = model.predict(X) if regression else model.decision_function(X)
     assert np.corrcoef(scores, X[:, 0])[0, 1] > 0.9
-    if numbers:
+    if regression:
         assert abs(scores.mean() - y.mean()) < 0.02
 
 
@@ -576,7 +576,7 @@ def test_directions_that_cannot_be_kept_are_refused() -> None:
     with pytest.raises(SettingsError, match="1 or -1"):
         Settings(monotone="age")
     several = Schema.from_bounds({"age": (0, 1)}, classes=[0, 1, 2])
-    with pytest.raises(SettingsError, match="more than two classes"):
+    with pytest.raises(SettingsError, match="multiclass"):
         plan(several, {"age": 1})
 
 

@@ -19,7 +19,7 @@ from hedgerow.methods.auto.evidence import (
     pooled,
     product,
     said_by_bins,
-    said_by_numbers,
+    said_by_coordinates,
 )
 from hedgerow.methods.auto.main_effects import _mixes
 from hedgerow.methods.auto.priors import kernels_of
@@ -248,7 +248,7 @@ def test_numbers_of_a_mixed_column_say_what_its_sums_are() -> None:
     for design in (design_for(9, True, 0.4, 0.5), design_for(4, False, 1.0, 0.5), plain(5, True)):
         sums = rng.normal(0, 10, (2, design.n_bins))
         matrix = np.eye(design.n_bins) if design.matrix is None else design.matrix
-        for one, said in zip(sums, said_by_numbers(sums @ matrix.T, design, 4.0), strict=True):
+        for one, said in zip(sums, said_by_coordinates(sums @ matrix.T, design, 4.0), strict=True):
             assert np.allclose(np.linalg.solve(said.precision, said.moment), one)
             ones = np.ones(design.n_bins)
             assert said.total == pytest.approx(one.sum())

@@ -200,11 +200,11 @@ def test_no_step_goes_against_a_direction(directions: dict[str, int], epsilon: f
         assert sign * np.mean(scores[:, -1] - scores[:, 0]) > 0
 
 
-def test_a_direction_needs_an_order_and_two_classes() -> None:
+def test_a_direction_needs_an_order_and_no_multiclass_label() -> None:
     with pytest.raises(SettingsError, match="a column without order"):
         PrivateBoostingClassifier(MIXED, monotone={"site": 1}).fit(mixed_table(50))
     X, y = some_rows(60, 1)
-    with pytest.raises(SettingsError, match="no meaning for more than two classes"):
+    with pytest.raises(SettingsError, match="no meaning for multiclass labels"):
         classifier(
             schema=None, bounds=BOUNDS, classes=[0, 1, 2], monotone={"a": 1}
         ).fit(X, y)  # fmt: skip

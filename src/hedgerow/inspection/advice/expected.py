@@ -32,7 +32,7 @@ class Facts:
     schema: Schema
     n_rows: int
     n_parties: int = 1
-    rate: float = 0.5  # of the rarer of two classes, if that is public
+    rate: float = 0.5  # of the rarer class of a binary label, if that is public
     method: str = "auto"
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -55,7 +55,7 @@ class Facts:
 class Expected:
     """Standard errors that noise alone gives, before any smoothing or shrinkage.
 
-    In log-odds for classes, in deviations of the label (`auto`) or parts of its range for numbers.
+    In log-odds for classes; for regression deviations of the label (`auto`) or parts of its range.
     """
 
     leaf: float  # of one leaf weight: a bin's score, or a leaf of a tree

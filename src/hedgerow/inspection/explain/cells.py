@@ -17,7 +17,7 @@ from hedgerow.model.pieces import right_codes
 from hedgerow.model.routing import prediction_grid
 from hedgerow.model.tree import Structure, Tree
 
-MOST_NUMBERS = 1 << 27  # of all maps together, or of the boxes of a tree: about a gigabyte
+MOST_VALUES = 1 << 27  # of all maps together, or of the boxes of a tree: about a gigabyte
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 MISSING = "missing"
@@ -109,16 +109,16 @@ def check_size(trees: Sequence[Tree], cells: Sequence[Cells], n_outputs: int) ->
         used = np.unique(tree.structure.feature[tree.structure.feature >= 0]).tolist()
         sizes = [codes[j] for j in used]
         alone = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2  # the maps of this tree
-        if n_outputs * alone <= MOST_NUMBERS:
+        if n_outputs * alone <= MOST_VALUES:
             new = set(combinations(used, 2)) - pairs
             pairs |= new
             maps += sum(codes[i] * codes[j] for i, j in new)
         boxes = tree.structure.n_nodes * sum(sizes)
         largest = max(boxes, n_outputs * max(alone, maps))
-        if largest > MOST_NUMBERS:
+        if largest > MOST_VALUES:
             raise SettingsError(
-                f"explaining this model takes a table of {largest:,} numbers, more than "
-                f"{MOST_NUMBERS:,}: its trees put columns with very many values together. Nothing "
+                f"explaining this model takes a table of {largest:,} values, more than "
+                f"{MOST_VALUES:,}: its trees put columns with very many values together. Nothing "
                 "was computed. Predictions and exports work as ever."
             )
 

@@ -39,10 +39,10 @@ def edit(
 
     Parameters
     ----------
-    values : new values of some cells, by their label or, for numbers, by (low, high): every cell
-        that lies between; in the units of `Explanation.unit`
+    values : new values of some cells, by their label or, in numeric columns, by (low, high): every
+        cell that lies between; in the units of `Explanation.unit`
     direction : 1 or -1: the nearest shape that only rises or falls, instead of `values`
-    output : which output, by its number or, of several classes, by the class
+    output : which output, by its number or, of a multiclass model, by the class
     reason : why; it is kept in the model
 
     Notes

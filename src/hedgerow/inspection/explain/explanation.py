@@ -101,7 +101,7 @@ class Explanation:
         )
 
     def plot(self, column: str, second: str = "") -> Picture:
-        """The picture of a column's shape, or of the map of two; with several classes, of all.
+        """The picture of a column's shape, or of the map of two; for multiclass, of all classes.
 
         A notebook shows it; `save("age.svg")` writes it.
         """
@@ -219,7 +219,7 @@ def edits_of(model: Ensemble) -> list[dict[str, Any]]:
 
 
 def _label_units(model: Ensemble) -> tuple[float, float]:
-    """Scores of numbers lie between 0 and 1: how they become numbers of the label."""
+    """Scores of a regression lie between 0 and 1: how they become values of the label."""
     label = model.schema.label
     if label.lower is None or label.upper is None:
         return 1.0, 0.0

@@ -69,9 +69,9 @@ def said_by_bins(z: Floats, variance: Floats, wide: bool) -> Said:
     return Said(whole, precision * z, float(z.sum()), float(variance.sum()))
 
 
-def said_by_numbers(numbers: Floats, design: Design, variance: float) -> list[Said]:
-    """Of released numbers (output, number) of one column, each with noise of this variance."""
-    gram, back, weights = design.gram, design.back(numbers), design.totals
+def said_by_coordinates(coordinates: Floats, design: Design, variance: float) -> list[Said]:
+    """Of a column's released coordinates (output, coordinate), each with noise of this variance."""
+    gram, back, weights = design.gram, design.back(coordinates), design.totals
     precision = np.full(design.n_bins, 1 / variance) if gram is None else gram / variance
     spread = variance * float(weights.sum())
     return [Said(precision, one / variance, float(one @ weights), spread) for one in back]

@@ -25,7 +25,7 @@ from hedgerow.methods.auto.start import (
     counted_by_columns,
     even_counts,
     known_classes,
-    known_numbers,
+    known_for_regression,
 )
 from hedgerow.methods.auto.state import Run, mu_of_a_row
 from hedgerow.model.ensemble import Ensemble
@@ -35,7 +35,7 @@ from hedgerow.privacy.settings import Settings
 from hedgerow.queries import ColumnSums, LabelSums, LeafSums, ScoreCounts, n_bins_of
 
 Floats = NDArray[np.float64]
-MOST_BINS, MOST_CELLS, MOST_TABLE_NUMBERS = 66, 32, 2 * 12 * 625
+MOST_BINS, MOST_CELLS, MOST_TABLE_COORDINATES = 66, 32, 2 * 12 * 625
 RETRY_SHARE = 0.15  # of mu^2: what a further attempt at a question may take
 
 
@@ -56,12 +56,14 @@ def later(schema: Schema, settings: Settings) -> Later:
     for grid in base_grid(schema):
         n = n_bins_of(grid, cell_cuts(grid, MOST_CELLS))
         cells, bins = cells + n, bins + (min(n, MOST_BINS) if grid.ordered else n)
-    numbers = cells * max(2, classes) + 10 * bins * outputs + LABEL_CELLS + 4 * max(2, classes) + 64
-    numbers += 9 * (outputs * MOST_TABLE_NUMBERS + 2)
+    coordinates = (
+        cells * max(2, classes) + 10 * bins * outputs + LABEL_CELLS + 4 * max(2, classes) + 64
+    )
+    coordinates += 9 * (outputs * MOST_TABLE_COORDINATES + 2)
     kinds = (ColumnSums.kind, LabelSums.kind, LeafSums.kind, ScoreCounts.kind)
     share = 1.0 - (0.0 if settings.rows_hint else COUNT_SHARE)
     slots = MOST_ROUNDS - (0 if settings.rows_hint else 1)
-    return Later(share, RETRY_SHARE, numbers, slots, kinds)
+    return Later(share, RETRY_SHARE, coordinates, slots, kinds)
 
 
 def rule_of_plan(plan: Plan, schema: Schema) -> Rule | None:
@@ -106,7 +108,7 @@ def _check_directions(schema: Schema, settings: Settings) -> None:
             )
     if settings.directions and schema.label.task == "multiclass":
         raise SettingsError(
-            "monotone has no meaning for more than two classes; leave it out, or predict one "
+            "monotone has no meaning for multiclass labels; leave it out, or predict one "
             "class against the rest"
         )
 
@@ -174,7 +176,7 @@ def _learn_counts(run: Run) -> None:
         run.known = known_classes(cells, run.bins, rates, noise, rule.floor, steep)
         start = np.array([math.log(rates[1] / rates[0])]) if classes == 2 else np.log(rates)
     else:
-        run.known = known_numbers(cells, run.bins, noise / run.spread, of_count, run.spread)
+        run.known = known_for_regression(cells, run.bins, noise / run.spread, of_count, run.spread)
         start = np.zeros(1)
     run.theta = [np.zeros_like(h) for h in run.known.hessians]
     builds_on = bool(run.gate.start) and classes > 0  # that knows the base rate and more

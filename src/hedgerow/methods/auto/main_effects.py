@@ -14,7 +14,7 @@ from hedgerow.methods.auto.evidence import (
     nothing,
     pooled,
     said_by_bins,
-    said_by_numbers,
+    said_by_coordinates,
 )
 from hedgerow.methods.auto.smoothing import column_weights, directed, importance, smooth
 from hedgerow.methods.auto.state import Run
@@ -48,7 +48,7 @@ class _Average:
             [nothing(b.n_bins, w) for _ in outputs] for b, w in zip(run.bins, wide, strict=True)
         ]
         self.empty = not bool(np.isfinite(known.z_noise).all())
-        # Precision of the intercept of numbers, in deviations of the label: a guess at first.
+        # Regression: precision of the intercept, in deviations of the label: a guess at first.
         self.level = 1.0
         if not self.empty:
             said = [
@@ -83,7 +83,7 @@ class _Average:
         return columns, np.array([f[1] for f in found]), np.array([f[2] for f in found])
 
     def _shift(self, total: Floats, variance: Floats) -> None:
-        """Move the intercept; that of numbers to the average of what all rounds say of it.
+        """Move the intercept; that of a regression to the average of what all rounds say of it.
 
         With classes the intercept must follow the scores as they spread out, so only the last
         rounds count; of two by no more than `MOST_SHIFT` at once, because denominators may be far
@@ -107,7 +107,7 @@ class _Average:
     def target(self) -> list[Floats]:
         """Where the scores should be: the smoothed average, in units of the label.
 
-        Labels that are numbers lie between 0 and 1; no column moves one further than that.
+        Labels of a regression lie between 0 and 1; no column moves one further than that.
         """
         run, caution = self._run, self._run.rule.caution
         if self.empty:
@@ -167,8 +167,10 @@ def main_rounds(run: Run) -> None:
             step = [np.zeros_like(t) for t in run.theta]
             continue
         noise = (release.unit / weights / run.spread) ** 2  # (column,) variance of a number
-        numbers = [-part / run.spread for part in query.split(release.values)]
-        average.add([said_by_numbers(*of) for of in zip(numbers, designs, noise, strict=True)])
+        coordinates = [-part / run.spread for part in query.split(release.values)]
+        average.add(
+            [said_by_coordinates(*of) for of in zip(coordinates, designs, noise, strict=True)]
+        )
         target = average.target()
         step = [rule.eta * (t - now) for t, now in zip(target, run.theta, strict=True)]
     run.move(step)

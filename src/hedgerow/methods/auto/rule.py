@@ -15,11 +15,11 @@ COUNT_SHARE = 0.01  # of mu^2, for the noisy row count
 NOTHING = 15.0  # S below which columns of noise add up to more than any signal
 MANY_COLUMNS = 125
 LOW, MIDDLE, HIGH = 40.0, 400.0, 1000.0  # S: noise rules below, hardly matters above
-LOW_NUMBERS = 100.0  # S below which a label that is a number is seen through noise
+LOW_REGRESSION = 100.0  # regression: S below which the label is seen through noise
 LABEL_CELLS, FEW_LABEL_CELLS = 64, 8  # of its histogram: where little is seen, few and well paid
 FORGET = 150.0  # effective S from which on early rounds count less
 POOR, RICH = 300.0, 480.0  # effective S: below, tables cost more than they say; above, they pay
-SEVERAL = 700.0  # the same for more than two classes, whose rows have more noise
+SEVERAL = 700.0  # the same for multiclass, whose rows have more noise
 PLENTY = 1200.0  # effective S that fills tables of up to 216 cells; below, 64 are enough
 HUGE, MANY_ROWS = 4000.0, 200_000  # S and rows that fill cells of 5^4 and 8^3
 
@@ -31,7 +31,7 @@ class Rule:
     strength: float  # S
     n_bins: int
     n_cells: int  # half of the even cells that the first counts have
-    label_share: float  # numbers: the label's histogram
+    label_share: float  # regression: the label's histogram
     label_cells: int
     start_share: float  # counts by class and cell
     table_share: float
@@ -40,7 +40,7 @@ class Rule:
     table_rounds: int
     n_tables: int  # a round
     shapes: tuple[tuple[int, int], ...]  # columns and parts of each, by table
-    clip: float  # of gradients; for numbers in deviations of the label
+    clip: float  # of gradients; for regression in deviations of the label
     eta: float
     first_step: float
     memory: float  # weight of earlier rounds in the average
@@ -68,7 +68,7 @@ class Rule:
 def balance(rates: Sequence[float]) -> float:
     """How much of S the classes carry: 4 p (1 - p), averaged over the rows' own classes.
 
-    Of two classes it is 4 p (1 - p) itself; ten equal ones carry a third.
+    For a binary label it is 4 p (1 - p) itself; ten equal ones carry a third.
 
     >>> round(balance([0.5, 0.5]), 2), round(balance([0.1] * 10), 2)
     (1.0, 0.36)
@@ -93,8 +93,8 @@ def rule_for(
     """
     s = max(n_rows, 1.0) * mu / math.sqrt(n_columns)
     effective = s if rates is None else balance(rates) * s
-    numbers = task == "regression"
-    least = 6 if numbers and s < LOW else 8
+    regression = task == "regression"
+    least = 6 if regression and s < LOW else 8
     cells = min(max(math.floor(1.2 * math.sqrt(s)), least), 32)
     alone = (n_columns if n_free is None else n_free) < 2  # no two columns to put together
     tables = 0.0 if alone else _table_share(s, effective, task)
@@ -104,8 +104,8 @@ def rule_for(
         strength=s,
         n_bins=cells,
         n_cells=cells,
-        label_share=(0.10 if s < LOW_NUMBERS else 0.03) if numbers else 0.0,
-        label_cells=FEW_LABEL_CELLS if s < LOW_NUMBERS else LABEL_CELLS,
+        label_share=(0.10 if s < LOW_REGRESSION else 0.03) if regression else 0.0,
+        label_cells=FEW_LABEL_CELLS if s < LOW_REGRESSION else LABEL_CELLS,
         start_share=0.30 if s < 100 else 0.15,
         table_share=tables,
         final_share=0.02,
@@ -113,36 +113,36 @@ def rule_for(
         table_rounds=9 if tables else 0,
         n_tables=16 if rich and not huge else 12,
         shapes=_shapes(rich, huge, task == "binary" and effective < PLENTY),
-        clip=(1.0 if s < LOW_NUMBERS else 1.25) if numbers else (0.7 if s >= HIGH else 0.5),
+        clip=(1.0 if s < LOW_REGRESSION else 1.25) if regression else (0.7 if s >= HIGH else 0.5),
         eta=0.8 if s >= HIGH else 0.7,
         first_step=0.3,
         memory=_memory(s, effective, task),
         start_weight=1.0 if s < LOW else 0.5,
         floor=2.0 if s < LOW else 1.0,
         heavy=rich,
-        caution=_caution(s, n_columns, numbers),
+        caution=_caution(s, n_columns, regression),
     )
-    if numbers and s < 20:
+    if regression and s < 20:
         rule = replace(rule, n_bins=4, n_cells=2, start_share=0.3)
     other = rule.n_rounds - rule.table_rounds
     return replace(rule, table_rounds=min(rule.table_rounds, MOST_ROUNDS - other))
 
 
-def _caution(s: float, n_columns: int, numbers: bool) -> float:
+def _caution(s: float, n_columns: int, regression: bool) -> float:
     """Columns of pure noise add up, and many of them sooner: each must then prove itself.
 
-    With a number as label and few columns it cost more than it saved (seen on one table).
+    For regression with few columns it cost more than it saved (seen on one table).
     """
     many = math.sqrt(n_columns / MANY_COLUMNS)
-    nothing = NOTHING * (many if numbers else max(1.0, many))
+    nothing = NOTHING * (many if regression else max(1.0, many))
     return max(0.0, 4 * math.log2(nothing / max(s, 1e-9)))
 
 
 def _memory(s: float, effective: float, task: str) -> float:
     """Forget the early rounds, biased by overlaps, as soon as noise allows.
 
-    Of two classes the rarer one says how much noise there is: from all of the past at an effective
-    S of 150 down to 0.8 of it at 300.
+    For a binary label the rarer class says how much noise there is: from all of the past at an
+    effective S of 150 down to 0.8 of it at 300.
     """
     if task != "binary":
         return 1.0 if s < MIDDLE else 0.8
@@ -195,8 +195,8 @@ def reasons(rule: Rule) -> list[tuple[str, str, str]]:
          "above 32 nothing is won"),
         ("first cells", str(2 * rule.n_cells), "the grid under the bins; fewer cells, less noise"),
         ("shares", shares, "counts, main effects, tables"),
-        ("label", label, "centre and spread of numbers; with little signal few cells rise above "
-         "their noise"),
+        ("label", label, "centre and spread of a regression; with little signal few cells rise "
+         "above their noise"),
         ("main rounds", str(rule.main_rounds), "what is learned is averaged over all of them"),
         ("tables", tables, "pairs and more columns, where their cells rise above the noise"),
         ("mixes", "of bins", "shapes that effects are likely to have get less noise, others more"),

@@ -29,7 +29,7 @@ def even_counts(
 ) -> list[Floats]:
     """What stands in for counts that were lost: a (noisy) row count, the same in every cell.
 
-    By class (class, cell); for numbers sums of gradients, all nothing, and rows: (2, cell).
+    By class (class, cell); for regression sums of gradients, all nothing, and rows: (2, cell).
     """
     if n_classes:
         shares = np.full(n_classes, 1 / n_classes) if rates is None else np.asarray(rates)
@@ -104,10 +104,10 @@ def chord(base: Floats, rate: Floats) -> Floats:
     return np.asarray(np.where(above, (high - base) / np.where(above, apart, 1.0), 0.0))
 
 
-def known_numbers(
+def known_for_regression(
     cells: list[Floats], bins: list[Bins], noise: float, count_noise: float, spread: float
 ) -> Known:
-    """Sums of gradients and rows by cell, for numbers: every row has Hessian 1.
+    """Sums of gradients and rows by cell, for regression: every row has Hessian 1.
 
     Noisy counts are pulled toward equal shares by how noisy they are.
     """

@@ -49,7 +49,7 @@ class Run:
     theta: list[Floats] = field(init=False)  # scores of a column: (output, bin)
     deviations: list[Floats] | None = None  # of the noise in them, once they are learned
     intercept: Floats = field(init=False)  # (output,)
-    spread: float = 1.0  # of the label, for numbers: the unit of every score
+    spread: float = 1.0  # of the label, for regression: the unit of every score
     tables: list[Tree] = field(default_factory=list)
     slope: float = 1.0  # of all scores, by recalibration
     _steps: dict[int, tuple[Structure, NDArray[np.int64]]] = field(default_factory=dict)

@@ -50,15 +50,15 @@ class Design:
 
     @cached_property
     def totals(self) -> Floats:
-        """Weights of `back`'s numbers in the estimate of the column's total: (bin,)."""
+        """Weights of `back`'s values in the estimate of the column's total: (bin,)."""
         ones = np.ones(self.n_bins)
         if self.matrix is None:
             return ones
         return np.asarray(posterior.solve(self.matrix.T @ self.matrix, ones))
 
-    def back(self, numbers: Floats) -> Floats:
-        """Released numbers (output, number) to what they say of each bin: (output, bin)."""
-        return numbers if self.matrix is None else np.asarray(numbers @ self.matrix)
+    def back(self, coordinates: Floats) -> Floats:
+        """Released coordinates (output, coordinate) to what they say of each bin: (output, bin)."""
+        return coordinates if self.matrix is None else np.asarray(coordinates @ self.matrix)
 
 
 def is_wide(n_bins: int, ordered: bool) -> bool:

@@ -80,13 +80,13 @@ def loss_of(schema: Schema, settings: Settings) -> Loss:
     """The loss whose gradients are asked about."""
     if settings.loss == "squared" and schema.label.task == "multiclass":
         raise SettingsError(
-            f"the label has {len(schema.label.classes)} classes, which are no number; set "
+            f"the label has {len(schema.label.classes)} classes, which are no regression; set "
             'loss = "log". Nothing was asked.'
         )
     found = Squared() if settings.loss == "squared" else loss_for(schema.label)
     if settings.gradient_rule == "filter" and found.n_outputs > 1:
         raise SettingsError(
-            "rows are left out by one gradient, and a label of several classes has one for each; "
+            "rows are left out by one gradient, and a multiclass label has one for each; "
             'set gradient_rule = "clip". Nothing was asked.'
         )
     return found

@@ -109,7 +109,7 @@ class TreeOfChoices:
             cover = covers(released, bound, noise).astype(np.float32)
             noise = step_deviations(released, bound, reg_lambda, math.inf, floor, noise)
         # An average of gradients is no longer than they are. A step divides it by the most that a
-        # Hessian can be, 1 of numbers and 1/4 of a class's log loss, because counts stand for them.
+        # Hessian can be, 1 for regression and 1/4 for a class's log loss: counts stand for them.
         most = self.gradients.l2
         curvature = 1.0 if self.gradients.loss == "squared" else 0.25
         steps = np.clip(steps, -most, most) / curvature

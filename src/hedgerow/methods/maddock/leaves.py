@@ -72,7 +72,7 @@ def average_values(sums: Floats, bound: RowBound, floor: float | Floats) -> Floa
     overall = counts.sum(axis=1, keepdims=True) / max(float(counts.sum()), 1e-12)
     missing = np.maximum(floor - counts.sum(axis=0), 0.0)
     shares = (counts + missing * overall) / np.maximum(counts.sum(axis=0) + missing, 1e-12)
-    # Two classes need one number, the share of the second.
+    # A binary label needs one value, the share of the second class.
     return np.asarray(shares[1:].T if len(shares) == 2 else shares.T)
 
 

@@ -54,7 +54,7 @@ def best_cut(
 
 
 def ranked_cuts(histogram: Histogram, known: Measured) -> Bools:
-    """Sets of categories by their share of the second class, which for two classes are the best.
+    """Sets of categories by their share of the second class, which for binary labels are the best.
 
     Categories with no more rows than noise are ranked where the node as a whole is: sorting them by
     their noise would make a set of lucky ones look like a find.

@@ -41,7 +41,7 @@ def delta_of(epsilon: float, mu: float) -> float:
 
 
 def tau_of(coordinates: int) -> float:
-    """Distance between discrete and rounded continuous noise over all released numbers."""
+    """Distance between discrete and rounded continuous noise over all released coordinates."""
     return math.sqrt(coordinates / 1152) / 2.0 ** (2 * FLOOR)
 
 
@@ -61,7 +61,7 @@ def renyi_epsilon(mu: float, delta: float) -> float:
 
 @lru_cache(maxsize=256)  # planning, reserving and every party ask for the same
 def epsilon_of(mu: float, delta: float, coordinates: int, accounting: str = "exact") -> float:
-    """The epsilon spent by Gaussian slots of total mu that released so many numbers."""
+    """The epsilon spent by Gaussian slots of total mu that released so many coordinates."""
     renyi = renyi_epsilon(mu, delta)
     if accounting == "renyi" or mu <= 0 or mu > EXACT_LIMIT:
         return renyi
@@ -101,7 +101,7 @@ def mu_of(epsilon: float, delta: float, coordinates: int, accounting: str = "exa
     if low < 1e-9:
         raise PlanError(
             f"epsilon = {epsilon:g} at delta = {delta:g} leaves no budget for {coordinates} "
-            "released numbers. Nothing was asked. Raise epsilon or plan fewer trees."
+            "released values. Nothing was asked. Raise epsilon or plan fewer trees."
         )
     return low
 
