@@ -1,4 +1,4 @@
-"""A person decides: plans wait, are shown in words, approved, recorded; the desk tells it all."""
+"""A person decides: plans wait, are shown in words, approved, recorded; its status tells it all."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typer.testing import CliRunner, Result
 
 from hedgerow.cli.party import party_app
 from hedgerow.deployment.approvals import LONGEST_PLAN, MOST_PENDING, PlanFolder, plan_in_words
-from hedgerow.deployment.console import Board
-from hedgerow.deployment.status import Desk, ask_desk, log_of
+from hedgerow.deployment.console import PartyConsole
+from hedgerow.deployment.status import StatusService, ask_status, log_of
 from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Listener
 from hedgerow.errors import HedgerowError, LedgerError, SettingsError
@@ -148,8 +148,8 @@ def test_names_from_outside_cannot_steer_the_terminal(site: Site) -> None:
     bad = replace(a_plan(), method="r\x1b[2J\nApproved.")
     assert all(text.isprintable() for text in plan_in_words(bad))
     console = Console(record=True, width=200)
-    board = Board(console, "a", Limits())
-    board.event(Event("refused", "x\x1b[31m\ny", word="over-limits"))
+    party_console = PartyConsole(console, "a", Limits())
+    party_console.event(Event("refused", "x\x1b[31m\ny", word="over-limits"))
     text = console.export_text()
     assert "\x1b" not in text
     assert text.count("\n") == 1
@@ -175,7 +175,7 @@ def used_site(site: Site) -> Rig:
 
 def test_status_log_and_limits_from_the_ledger_file(site: Site) -> None:
     rig = used_site(site)
-    running = Desk(site, rig.ledgers["a"], ASKING, lambda: "running").status()
+    running = StatusService(site, rig.ledgers["a"], ASKING, lambda: "running").status()
     rig.ledgers["a"].close()
     status = json.loads(call("status", site.path, "--json").stdout)
     assert {**running, "running": False, "state": "not running"} == status
@@ -207,17 +207,17 @@ def test_status_log_and_limits_from_the_ledger_file(site: Site) -> None:
     assert found["limits"] == status["limits"]
 
 
-def test_the_desk_of_a_running_party_is_asked_first(site: Site) -> None:
+def test_the_process_of_a_running_party_is_asked_first(site: Site) -> None:
     rig = used_site(site)
-    desk = Desk(site, rig.ledgers["a"], ASKING, lambda: "running")
-    with Listener(site.desk_socket, desk.handle):
-        assert ask_desk(site, "status", Limits())["state"] == "running"
-        assert ask_desk(site, "log", Limits()) == log_of(rig.ledgers["a"], "a")
-        assert ask_desk(site, "pending", Limits()) == []
+    service = StatusService(site, rig.ledgers["a"], ASKING, lambda: "running")
+    with Listener(site.status_socket, service.handle):
+        assert ask_status(site, "status", Limits())["state"] == "running"
+        assert ask_status(site, "log", Limits()) == log_of(rig.ledgers["a"], "a")
+        assert ask_status(site, "pending", Limits()) == []
         with pytest.raises(HedgerowError, match="status, log and pending"):
-            ask_desk(site, "rows", Limits())
+            ask_status(site, "rows", Limits())
     with pytest.raises(LedgerError, match="in use by another process"):
-        ask_desk(site, "status", Limits())  # it holds its ledger and does not listen
+        ask_status(site, "status", Limits())  # it holds its ledger and does not listen
     rig.ledgers["a"].close()
 
 
@@ -277,11 +277,11 @@ def test_a_reservation_of_another_plan_than_the_approved_one_is_found() -> None:
 
 def test_the_board_says_what_was_asked_and_what_is_left(site: Site) -> None:
     console = Console(record=True, width=300)
-    board = Board(console, "a", ASKING)
+    party_console = PartyConsole(console, "a", ASKING)
     rig = asking_rig(site)
     PlanFolder.of(site).approve(rig.plan)
-    with board.follow(rig.ledgers["a"]):
-        rig.parties["a"]._watch = board.event
+    with party_console.follow(rig.ledgers["a"]):
+        rig.parties["a"]._watch = party_console.event
         rig.open(rig.plan)
         rig.ask("a")
         rig.ask("a")  # the same again: free, and not told
@@ -296,11 +296,11 @@ def test_the_board_says_what_was_asked_and_what_is_left(site: Site) -> None:
 
 def test_on_a_terminal_a_table_stays_in_view(site: Site) -> None:
     console = Console(force_terminal=True, width=120, record=True)
-    board = Board(console, "a", ASKING)
+    party_console = PartyConsole(console, "a", ASKING)
     rig = asking_rig(site)
     PlanFolder.of(site).approve(rig.plan)
-    with board.follow(rig.ledgers["a"]):
-        rig.parties["a"]._watch = board.event
+    with party_console.follow(rig.ledgers["a"]):
+        rig.parties["a"]._watch = party_console.event
         rig.open(rig.plan)
         rig.ask("a")
     text = console.export_text()

@@ -12,8 +12,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from hedgerow.cli.party import party_app
-from hedgerow.deployment.console import Board
-from hedgerow.deployment.ledger_head import LastLine
+from hedgerow.deployment.console import PartyConsole
+from hedgerow.deployment.ledger_head import LedgerHead
 from hedgerow.deployment.limits_file import default_limits_text
 from hedgerow.deployment.process import PartyProcess
 from hedgerow.deployment.start import Start
@@ -47,7 +47,7 @@ class StartedParty:
         ended: list[PartyProcess] = []
         meanwhile = self.meanwhile
 
-        class Brief(Board):
+        class Brief(PartyConsole):
             def say(self, text: str, style: str | None = None) -> None:
                 super().say(text, style)
                 if text.startswith("answering for"):
@@ -55,11 +55,11 @@ class StartedParty:
                     meanwhile(self._ledger)
                     ended[0].stop()
 
-        def board(allowed: Limits) -> Board:
+        def console_for(allowed: Limits) -> PartyConsole:
             return Brief(console, "north", allowed)
 
         with console.file:
-            process = PartyProcess(self.site, start, board, None, False, new_ledger)
+            process = PartyProcess(self.site, start, console_for, None, False, new_ledger)
             ended.append(process)
             process.run()
             return console.export_text()
@@ -235,7 +235,7 @@ def test_a_crash_leaves_an_older_note_which_is_still_true(party: StartedParty) -
     party.serve()
     (party.site.folder / "last-line.toml").write_text(note)
     party.serve()
-    found = LastLine.noted(party.site)
+    found = LedgerHead.noted(party.site)
     assert found is not None
     assert (found.lines, found.boots) == (5, 3)
     (party.site.folder / "last-line.toml").unlink()
@@ -246,15 +246,15 @@ def test_a_crash_leaves_an_older_note_which_is_still_true(party: StartedParty) -
 
 
 def test_a_start_is_noted_before_it_answers_and_the_rest_when_it_stops(party: StartedParty) -> None:
-    noted: list[LastLine | None] = []
+    noted: list[LedgerHead | None] = []
 
     def meanwhile(ledger: Ledger) -> None:
-        noted.append(LastLine.noted(party.site))
+        noted.append(LedgerHead.noted(party.site))
         ledger.append("north", "recover")
 
     party.meanwhile = meanwhile
     party.serve()
-    noted.append(LastLine.noted(party.site))
+    noted.append(LedgerHead.noted(party.site))
     assert [(note.lines, note.boots) for note in noted if note] == [(2, 1), (3, 1)]
 
 
@@ -266,15 +266,15 @@ def test_a_reservation_is_noted_at_once(
     process = PartyProcess(
         party.site,
         Start.remembered(party.site),
-        lambda allowed: Board(Console(), "n", allowed),
+        lambda allowed: PartyConsole(Console(), "n", allowed),
         None,
     )
     told: list[Event] = []
-    monkeypatch.setattr(process._board, "event", told.append)
+    monkeypatch.setattr(process._console, "event", told.append)
     with party.ledger() as ledger:
         Reservation(ledger, a_plan(1.0, "one"), "north")
         process._told(ledger, Event("reserved", "one", plan=a_plan()))
-    found = LastLine.noted(party.site)
+    found = LedgerHead.noted(party.site)
     assert found is not None
     assert found.lines == 3
     assert [event.run for event in told] == ["one"]
@@ -282,10 +282,10 @@ def test_a_reservation_is_noted_at_once(
 
 def test_the_board_tells_a_lost_ledger_from_a_full_disk(tmp_path: Path) -> None:
     console = Console(record=True, width=300)
-    board = Board(console, "a", Limits())
-    with Ledger.open(tmp_path / "l") as ledger, board.follow(ledger):
+    party_console = PartyConsole(console, "a", Limits())
+    with Ledger.open(tmp_path / "l") as ledger, party_console.follow(ledger):
         (tmp_path / "l").unlink()
-        board.event(Event("unwritten", "run"))
+        party_console.event(Event("unwritten", "run"))
     assert "somebody removed or replaced the ledger file" in console.export_text()
 
 

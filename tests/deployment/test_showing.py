@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from hedgerow.cli.party import party_app
 from hedgerow.cli.runs import runs
 from hedgerow.deployment.approvals import PlanFolder, plan_in_words
-from hedgerow.deployment.console import Board
+from hedgerow.deployment.console import PartyConsole
 from hedgerow.deployment.runs import recorded
 from hedgerow.engines.site import Site
 from hedgerow.errors import HedgerowError
@@ -63,15 +63,15 @@ def test_log_status_and_plans_show_a_name_as_it_is(site: Site, run: str, shown: 
 def test_the_board_shows_a_name_as_it_is(run: str, shown: str, terminal: bool) -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=terminal, color_system=None, width=200, record=True)
-    board, ledger = Board(console, "a", Limits()), Ledger.in_memory()
+    party_console, ledger = PartyConsole(console, "a", Limits()), Ledger.in_memory()
     plan = replace(a_plan(), method=run)
     Reservation(ledger, plan, "a").charge(0, "request")
-    # Plans have names without such characters; the board does not rely on it.
+    # Plans have names without such characters; the console does not rely on it.
     object.__setattr__(plan, "run", run)
-    with board.follow(ledger):
-        board.event(Event("reserved", run, plan=plan))
-        board.event(Event("answered", run, 0, run, plan.slots[0].mu, plan=plan))
-        board.event(Event("refused", run, word="unknown-run"))
+    with party_console.follow(ledger):
+        party_console.event(Event("reserved", run, plan=plan))
+        party_console.event(Event("answered", run, 0, run, plan.slots[0].mu, plan=plan))
+        party_console.event(Event("refused", run, word="unknown-run"))
     text = console.export_text(styles=False)
     assert text.count(f"run {shown}") >= 3 + terminal
     assert " questions" in text or not terminal

@@ -78,7 +78,7 @@ def process_for(
     some_columns: bool = False,
 ) -> PartyProcess:
     """The process behind `party start`, ready to run."""
-    from hedgerow.deployment.console import Board
+    from hedgerow.deployment.console import PartyConsole
     from hedgerow.deployment.process import PartyProcess, nvflare_child
     from hedgerow.deployment.start import Start
     from hedgerow.engines.site import Site
@@ -87,19 +87,19 @@ def process_for(
     begin = Start.remembered(site).updated(data, schema, limits, id_column, some_columns)
     engine = nvflare_child if with_engine else None
 
-    def board(allowed: Limits) -> Board:
-        return Board(messages(), site.name, allowed)
+    def console_for(allowed: Limits) -> PartyConsole:
+        return PartyConsole(messages(), site.name, allowed)
 
-    return PartyProcess(site, begin, board, engine, wait, new_ledger)
+    return PartyProcess(site, begin, console_for, engine, wait, new_ledger)
 
 
 def status(path: SiteArgument, json: options.Json = False) -> None:
     """Show runs, what is left under each limit, refusals, and plans that wait."""
     from hedgerow.deployment.approvals import cell
-    from hedgerow.deployment.status import ask_desk
+    from hedgerow.deployment.status import ask_status
 
     site, _, allowed = _site_at(path)
-    found = ask_desk(site, "status", allowed)
+    found = ask_status(site, "status", allowed)
     if json:
         print_json(found)
         return
@@ -126,10 +126,10 @@ def status(path: SiteArgument, json: options.Json = False) -> None:
 def log(path: SiteArgument, json: options.Json = False) -> None:
     """Show everything that was asked and charged, approved or refused, with UTC times."""
     from hedgerow.deployment.approvals import cell
-    from hedgerow.deployment.status import ask_desk
+    from hedgerow.deployment.status import ask_status
 
     site, _, allowed = _site_at(path)
-    entries = ask_desk(site, "log", allowed)
+    entries = ask_status(site, "log", allowed)
     if json:
         print_json(entries)
         return
@@ -171,13 +171,13 @@ def limits(
 ) -> None:
     """Show the limits in words, what is used of them and what is left; or write a limits file."""
     from hedgerow.deployment.limits_file import limits_in_words
-    from hedgerow.deployment.status import ask_desk
+    from hedgerow.deployment.status import ask_status
 
     if write:
         _write_limits(path, limits)
         return
     site, begin, allowed = _site_at(path, limits)
-    found = ask_desk(site, "status", allowed)
+    found = ask_status(site, "status", allowed)
     words = limits_in_words(allowed)
     file = begin.limits_file(site)
     if json:

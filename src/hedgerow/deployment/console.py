@@ -26,7 +26,7 @@ from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol.messages import REFUSALS
 
 
-class Board:
+class PartyConsole:
     """Turns the events of a party into lines, and keeps what is left in view."""
 
     def __init__(self, console: Console, name: str, limits: Limits) -> None:

@@ -22,7 +22,7 @@ _SPENT = "Nothing was asked and nothing was spent."
 
 
 @dataclass(frozen=True)
-class LastLine:
+class LedgerHead:
     """The last line of a ledger when the note was written, and how often the party had started."""
 
     lines: int
@@ -30,7 +30,7 @@ class LastLine:
     boots: int
 
     @classmethod
-    def noted(cls, site: Site) -> LastLine | None:
+    def noted(cls, site: Site) -> LedgerHead | None:
         file = site.folder / FILE
         if not file.exists():
             return None
@@ -44,15 +44,15 @@ class LastLine:
             ) from error
 
 
-def note_last_line(site: Site, ledger: Ledger) -> None:
+def note_ledger_head(site: Site, ledger: Ledger) -> None:
     """Write down how far the ledger has come."""
-    note = LastLine(*ledger.last(), len(ledger.lines(site.name, "boot")))
+    note = LedgerHead(*ledger.last(), len(ledger.lines(site.name, "boot")))
     write_private(site.folder / FILE, tomli_w.dumps({"format": 1, **asdict(note)}))
 
 
 def open_ledger(site: Site, renew: bool = False) -> Ledger:
     """The site's ledger; `renew` goes on although lines are lost, and only then."""
-    noted = LastLine.noted(site)
+    noted = LedgerHead.noted(site)
     used = noted is not None or (site.folder / START).exists()
     absent = not site.ledger_path.exists()
     if absent and used and not renew:
@@ -80,7 +80,7 @@ def open_ledger(site: Site, renew: bool = False) -> Ledger:
     return ledger
 
 
-def _renew(site: Site, ledger: Ledger, noted: LastLine | None) -> None:
+def _renew(site: Site, ledger: Ledger, noted: LedgerHead | None) -> None:
     """Record that lines are lost, and go on counting starts: others refuse a lower count."""
     count, boots = ledger.last()[0], len(ledger.lines(site.name, "boot"))
     values = {"kept": count, "lines": noted.lines if noted else None}

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Protocol
 
 from hedgerow.deployment.approvals import PlanFolder
-from hedgerow.deployment.console import Board
-from hedgerow.deployment.ledger_head import note_last_line, open_ledger
+from hedgerow.deployment.console import PartyConsole
+from hedgerow.deployment.ledger_head import note_ledger_head, open_ledger
 from hedgerow.deployment.roles import program_factories
 from hedgerow.deployment.start import Start, check_limits, record_limits
-from hedgerow.deployment.status import Desk
+from hedgerow.deployment.status import StatusService
 from hedgerow.deployment.store import FolderShelf
 from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Listener
@@ -60,7 +60,7 @@ class PartyProcess:
     ----------
     site : the party's site folder
     start : where its table, schema and limits are
-    make_board : gives the board on which everything is shown
+    make_console : gives the console on which everything is shown
     engine : makes the engine's child process; None for a party that only listens at its sockets
     wait : whether to wait for a roster that is not pinned yet
     new_ledger : whether to go on although the ledger, and so what was spent, was lost
@@ -70,7 +70,7 @@ class PartyProcess:
         self,
         site: Site,
         start: Start,
-        make_board: Callable[[Limits], Board],
+        make_console: Callable[[Limits], PartyConsole],
         engine: Callable[[Site], Child] | None,
         wait: bool = True,
         new_ledger: bool = False,
@@ -78,7 +78,7 @@ class PartyProcess:
         self.site, self._start, self._wait, self._new_ledger = site, start, wait, new_ledger
         self._in_force = start.in_force(site)
         self._limits = self._in_force.limits
-        self._board = make_board(self._limits)
+        self._console = make_console(self._limits)
         self._make_engine = engine
         self._state = "starting"
         self._over = threading.Event()
@@ -92,16 +92,16 @@ class PartyProcess:
         schema, rows = self._start.read_table()
         child = self._make_engine(self.site) if self._make_engine else None
         held = f", {len(rows.columns)} of its columns" if rows.columns is not None else ""
-        self._board.say(f"{self._start.data} fits the schema: {rows.n_rows:,} rows{held}.")
+        self._console.say(f"{self._start.data} fits the schema: {rows.n_rows:,} rows{held}.")
         with ExitStack() as stack:
             ledger = stack.enter_context(open_ledger(self.site, self._new_ledger))
             check_limits(self.site, ledger, self._in_force)
-            note_last_line(self.site, ledger)
+            note_ledger_head(self.site, ledger)
             stack.callback(self._note, ledger)
             self._start.remember(self.site, self._in_force)
             identity = self._identify()
-            desk = Desk(self.site, ledger, self._limits, lambda: self._state)
-            stack.enter_context(Listener(self.site.desk_socket, desk.handle))
+            service = StatusService(self.site, ledger, self._limits, lambda: self._state)
+            stack.enter_context(Listener(self.site.status_socket, service.handle))
             roster = self._await_roster()
             if roster is None:
                 return
@@ -112,20 +112,20 @@ class PartyProcess:
                 PlanFolder.of(self.site), partial(self._told, ledger), programs=program_factories(),
                 shelf=FolderShelf.of(self.site),
             )  # fmt: skip
-            note_last_line(self.site, ledger)  # before anybody hears of this start
+            note_ledger_head(self.site, ledger)  # before anybody hears of this start
             party.pin(roster)
             stack.callback(party.close)
-            stack.enter_context(self._board.follow(ledger))
+            stack.enter_context(self._console.follow(ledger))
             stack.enter_context(Listener(self.site.party_socket, party.handle))
             self._serve(child, stack)
-        self._board.say("stopped.")
+        self._console.say("stopped.")
 
     def _serve(self, child: Child | None, stack: ExitStack) -> None:
         if child is not None:
             child.start()
             stack.callback(child.stop)
         self._state = "running"
-        self._board.say(
+        self._console.say(
             f"answering for {self.site.federation}; Ctrl-C ends it. Roster and limits were read "
             "now; start again after changing one of them."
         )
@@ -137,7 +137,7 @@ class PartyProcess:
             for name, file in files.items():
                 if (now := _stamp(file)) != stamps[name]:
                     stamps[name] = now
-                    self._board.say(
+                    self._console.say(
                         f"the {name} file changed; this process still uses what it read at its "
                         "start. Start it again to use the new one.",
                         "yellow",
@@ -145,23 +145,23 @@ class PartyProcess:
             if child is not None and (running := child.watch()) != was_running:
                 was_running = running
                 words = "runs again" if running else "ended; it is started again"
-                self._board.say(f"the engine's process {words}.", "yellow")
+                self._console.say(f"the engine's process {words}.", "yellow")
 
     def _note(self, ledger: Ledger) -> None:
         """Also on a full disk a party goes on and ends cleanly: an older note is still true."""
         try:
-            note_last_line(self.site, ledger)
+            note_ledger_head(self.site, ledger)
         except HedgerowError as error:
             log.warning("%s", error)
 
     def _told(self, ledger: Ledger, event: Event) -> None:
         if event.what == "reserved":
             self._note(ledger)
-        self._board.event(event)
+        self._console.event(event)
 
     def _record_limits(self, ledger: Ledger) -> None:
         if record_limits(self.site, ledger, self._in_force):
-            self._board.say(
+            self._console.say(
                 "the limits are not those of the last start; the ledger says when they changed.",
                 "yellow",
             )
@@ -173,11 +173,11 @@ class PartyProcess:
         if first or not card.exists():
             card = self.site.write_card()
         made = "made now" if first else "its key card"
-        self._board.say(
+        self._console.say(
             f"party {self.site.name}, fingerprint {fingerprint(identity.public)} ({made}: {card})"
         )
         if self._start.limits_file(self.site) is None:
-            self._board.say(
+            self._console.say(
                 "no limits file: the default limits hold. `hedgerow party limits "
                 f"{self.site.path} --write` writes them to a file that you can change."
             )
@@ -190,7 +190,7 @@ class PartyProcess:
             if not self._wait:
                 self.site.roster()  # raises, and says what to do
             self._state = "waiting for a roster"
-            self._board.say(
+            self._console.say(
                 f"no roster is pinned yet. Send {self.site.path / (self.site.name + '.key.toml')} "
                 "to the other sites, compare fingerprints by telephone, then run `hedgerow "
                 f"federation pin {self.site.path}` with their key cards or with the roster that "

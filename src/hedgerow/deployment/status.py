@@ -1,6 +1,6 @@
-"""The operator's desk: what a party was asked, what it cost, what is left, what waits.
+"""What an operator may ask: what a party was asked, what it cost, what is left, what waits.
 
-While the party runs, its own process answers at the desk's socket; else the ledger file does.
+While the party runs, its own process answers at the status socket; else the ledger file does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _WHAT = {
 
 
 @dataclass(frozen=True)
-class Desk:
+class StatusService:
     """Answers the operator from a ledger that this process holds."""
 
     site: Site
@@ -50,7 +50,9 @@ class Desk:
         except HedgerowError as error:
             return json.dumps({"error": str(error)}).encode()
         except (ValueError, KeyError, TypeError):
-            return json.dumps({"error": "the desk answers status, log and pending"}).encode()
+            return json.dumps(
+                {"error": "the status socket answers status, log and pending"}
+            ).encode()
 
     def answer(self, question: str) -> Any:
         if question == "status":
@@ -80,16 +82,20 @@ class Desk:
         }
 
 
-def ask_desk(site: Site, question: str, limits: Limits) -> Any:
+def ask_status(site: Site, question: str, limits: Limits) -> Any:
     """Ask the party's process; if none runs, read the ledger file with these limits."""
     try:
-        reply = call(site.desk_socket, json.dumps({"question": question}).encode(), TIMEOUT_SECONDS)
+        reply = call(
+            site.status_socket, json.dumps({"question": question}).encode(), TIMEOUT_SECONDS
+        )
         found = json.loads(reply)
     except Unreachable:
         if site.ledger_path.exists():
             with Ledger.open(site.ledger_path, create=False) as ledger:
-                return Desk(site, ledger, limits).answer(question)
-        return Desk(site, Ledger.in_memory(), limits).answer(question)  # never started: all empty
+                return StatusService(site, ledger, limits).answer(question)
+        return StatusService(site, Ledger.in_memory(), limits).answer(
+            question
+        )  # never started: all empty
     if isinstance(found, dict) and "error" in found:
         raise HedgerowError(f"the party's process answered: {found['error']}. Nothing was spent.")
     return found

@@ -224,7 +224,7 @@ class Sites:
         deadline = clock.monotonic() + _READY_SECONDS
         while clock.monotonic() < deadline and self.processes[name].poll() is None:
             try:
-                found = json.loads(call(self.by_name[name].desk_socket, _STATUS, 5.0))
+                found = json.loads(call(self.by_name[name].status_socket, _STATUS, 5.0))
                 if found.get("state") == "running":
                     return
             except Unreachable:

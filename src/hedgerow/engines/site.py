@@ -115,9 +115,9 @@ class Site:
         return self.folder / "party.sock"
 
     @property
-    def desk_socket(self) -> Path:
+    def status_socket(self) -> Path:
         """Where the party's own process answers its operator."""
-        return self.folder / "desk.sock"
+        return self.folder / "status.sock"
 
     @property
     def carrier_socket(self) -> Path:
