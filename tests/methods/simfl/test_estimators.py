@@ -56,7 +56,7 @@ def test_parties_train_together_and_the_model_says_so(tmp_path: Any) -> None:
     assert statement.guarantee == "none"
     assert statement.parties == ("0", "1", "2")
     assert "hashes" in statement.words()
-    assert {d.measured_by for d in statement.disclosures} >= {"hedgerow.audit.simfl"}
+    assert {d.measured_by for d in statement.disclosures} >= {"hedgerow.similarity.audit"}
     assert set(model.sent_["0"]) == {"facts", "tables", "places", "sums", "leaves", "trees"}
     model.model_.save(tmp_path / "m.hedge")
     again = Ensemble.load(tmp_path / "m.hedge")

@@ -9,7 +9,9 @@ from hedgerow.model.statement import Disclosure, Statement
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.protocol.roles import Agreement
 
-_AUDITS = "hedgerow.methods.fedxgboost.audit_"
+# These names are part of agreements, which are hashed and sent; the audits stand in the files
+# audit/fedxgboost_*.py.
+_AUDITS = "hedgerow.vertical.audit_"
 _ACTIVE, _PASSIVE = "the active party", "passive parties"
 
 

@@ -18,7 +18,8 @@ from hedgerow.model.statement import Disclosure, Statement
 from hedgerow.protocol.roles import Agreement, MemoryShelf, Shelf, talk
 
 PROGRAM = "simfl"  # as limits of parties name it
-MEASURED = "hedgerow.audit.simfl"
+# The name is part of agreements, which are hashed and sent; the audit stands in audit/simfl.py.
+MEASURED = "hedgerow.similarity.audit"
 _REASON = (
     "It was trained without differential privacy: parties saw hashes and gradient sums of each "
     "other's rows, and the trees hold exact values."
