@@ -58,7 +58,7 @@ def test_a_plan_with_a_public_number_of_rows_shows_every_setting_with_its_reason
     assert plan.rest.mu == pytest.approx(plan.mu)
     assert plan.settings.rows_hint == 30_000
     rule = {line["setting"]: line for line in told["rule"]}
-    assert {"S", "bins", "main rounds", "tables", "clip", "shares"} <= set(rule)
+    assert {"S", "bins", "main rounds", "interaction tables", "clip", "shares"} <= set(rule)
     assert all(line["value"] and line["reason"] for line in rule.values())
     strength = 30_000 * plan.rest.mu / np.sqrt(5)
     assert float(rule["S"]["value"]) == pytest.approx(strength, abs=1)

@@ -57,10 +57,10 @@ def test_any_number_of_parties_gives_the_same_model(loss: str, epsilon: float) -
         ]
     assert len(models[0].trees) > 1
     assert all(model == models[0] for model in models[1:])
-    assert (n_tables(models[0]) > 100) == (epsilon > 1)
+    assert (n_interaction_tables(models[0]) > 100) == (epsilon > 1)
 
 
-def n_tables(model: Ensemble) -> int:
+def n_interaction_tables(model: Ensemble) -> int:
     """Trees over two columns and more."""
     return sum(len(set(t.structure.feature.tolist()) - {-1}) > 1 for t in model.trees)
 
@@ -73,7 +73,7 @@ def test_permuting_the_classes_permutes_the_model_and_its_tables() -> None:
         one, two = (
             trained(s, rows_of(table, s), 1, "coordinator", 200.0)[0] for s in (schema, turned)
         )
-    assert n_tables(one) > 100
+    assert n_interaction_tables(one) > 100
     for first, second in zip(one.trees, two.trees, strict=True):
         structures = (first.structure.arrays(), second.structure.arrays())
         assert all(np.array_equal(a, structures[1][n]) for n, a in structures[0].items())

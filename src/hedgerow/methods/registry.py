@@ -140,7 +140,7 @@ METHODS: dict[str, Method] = {
     for method in (
         Method(
             "auto",
-            "main effects of all columns at once, then small tables; settings by a public rule",
+            "main effects of all columns at once, then interactions; settings by a public rule",
             queries=("0", "0", "16"),
             uses=_AUTO,
             grower=auto,

@@ -1,4 +1,4 @@
-"""The default method's parts, one by one: cells to bins, tables, step trees, rule, intercept."""
+"""The default method's parts, one by one: bins, interactions, step trees, rule, intercept."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from hedgerow.methods.auto.calibration import SCORE_EDGES, recalibrate
 from hedgerow.methods.auto.evidence import said_by_coordinates
 from hedgerow.methods.auto.interaction_tables import TAUS as TABLE_TAUS
 from hedgerow.methods.auto.interaction_tables import (
+    InteractionTables,
     Spread,
-    Tables,
     leading,
     line_factor,
     overlap,
@@ -254,7 +254,9 @@ def test_an_overshoot_of_several_outputs_is_taken_back_faster() -> None:
     assert line_factor(90.0, 1.0, 500.0, 1.0, 0.3) == pytest.approx(1.0, abs=0.001)
 
 
-def some_tables(chance: NDArray[np.float64]) -> tuple[Tables, list[tuple[int, ...]], list[Spread]]:
+def some_tables(
+    chance: NDArray[np.float64],
+) -> tuple[InteractionTables, list[tuple[int, ...]], list[Spread]]:
     """Tables over all columns of the mixed schema, with the cuts and places they are made from."""
     rng = np.random.default_rng(3)
     cuts = [cell_cuts(grid, 6) for grid in GRID]
@@ -263,7 +265,7 @@ def some_tables(chance: NDArray[np.float64]) -> tuple[Tables, list[tuple[int, ..
         Spread.of(rng.uniform(1, 50, n), grid.ordered, rng.normal(0, 1, n), 0.5)
         for grid, n in zip(GRID, n_bins, strict=True)
     ]
-    return Tables.of(chance, Cut.of(MIXED, GRID, range(5), cuts), spreads), cuts, spreads
+    return InteractionTables.of(chance, Cut.of(MIXED, GRID, range(5), cuts), spreads), cuts, spreads
 
 
 def test_a_round_of_tables_is_that_of_one_table_after_another() -> None:
@@ -393,47 +395,47 @@ def test_the_rule_spends_all_of_the_budget_and_no_more(
     rates = None if weights is None else [w / sum(weights) for w in weights]
     rule = rule_for(n_rows, n_columns, mu, task, rates)
     assert rule.n_rounds <= 16
-    shares = (rule.start_share, rule.label_share, rule.final_share, rule.table_share)
+    shares = (rule.start_share, rule.label_share, rule.final_share, rule.interaction_share)
     assert all(share >= 0 for share in shares)
     assert rule.main_share > 0.2
-    assert (rule.table_share > 0) == (rule.table_rounds > 0)
+    assert (rule.interaction_share > 0) == (rule.interaction_rounds > 0)
     assert (4 if task == "regression" else 6) <= rule.n_bins <= 32
     cells = max(size**parts for parts, size in rule.shapes)
-    assert rule.n_tables * cells <= 8192
+    assert rule.n_interaction_tables * cells <= 8192
 
 
-def test_binary_labels_have_tables_only_where_the_rarer_one_carries_them() -> None:
+def test_binary_labels_have_interactions_only_where_the_rarer_one_carries_them() -> None:
     assert (
-        rule_for(84_000, 10, 0.033, "binary", (0.93, 0.07)).table_share == 0.0
+        rule_for(84_000, 10, 0.033, "binary", (0.93, 0.07)).interaction_share == 0.0
     )  # S = 877, effective 228
-    assert rule_for(84_000, 10, 0.033, "binary", (0.5, 0.5)).table_share > 0.25
+    assert rule_for(84_000, 10, 0.033, "binary", (0.5, 0.5)).interaction_share > 0.25
 
 
 def test_a_column_alone_has_no_tables_and_their_part_of_the_budget() -> None:
     many, one = (rule_for(100_000, 4, 0.3, "binary", (0.5, 0.5), n) for n in (2, 1))
-    assert many.table_rounds > 0
-    assert one.table_rounds == 0
-    assert one.main_share == many.main_share + many.table_share
-    assert rule_for(100_000, 1, 0.3, "regression").table_share == 0
+    assert many.interaction_rounds > 0
+    assert one.interaction_rounds == 0
+    assert one.main_share == many.main_share + many.interaction_share
+    assert rule_for(100_000, 1, 0.3, "regression").interaction_share == 0
 
 
-def test_multiclass_labels_have_tables_only_where_they_carry_them() -> None:
+def test_multiclass_labels_have_interactions_only_where_they_carry_them() -> None:
     three, ten = [1 / 3] * 3, [0.1] * 10
     assert balance(three) * 800 > SEVERAL > balance(ten) * 1900
     for n_rows, rates, some in ((8000, three, True), (7000, three, False), (19_000, ten, False)):
         rule = rule_for(n_rows, 16, 0.4, "multiclass", rates)  # S is a tenth of the rows
-        assert (rule.table_rounds > 0) == some
+        assert (rule.interaction_rounds > 0) == some
         assert rule.heavy == some
         assert rule.main_rounds == 6
     much = rule_for(400_000, 54, 0.25, "multiclass", three)
-    assert much.table_share == pytest.approx(0.4)
+    assert much.interaction_share == pytest.approx(0.4)
     assert much.n_rounds == 16
 
 
 def test_tables_have_fewer_cells_where_the_rarer_class_fills_fewer() -> None:
     def cells(rate: float, mu: float, task: str = "binary") -> int:
         rule = rule_for(36_000, 28, mu, task, (1 - rate, rate))
-        assert rule.table_share > 0
+        assert rule.interaction_share > 0
         return max(parts**size for size, parts in rule.shapes)
 
     assert cells(0.5, 0.06) == 27  # S = 408: few tables, and small ones

@@ -27,11 +27,11 @@ from hedgerow.methods.auto.smoothing import smooth
 from hedgerow.methods.auto.strategies import (
     _patterns,
     _water,
-    design_for,
     is_wide,
     level_share,
     loud_patterns,
     plain,
+    strategy_for,
 )
 from hedgerow.packing import pack, unpack
 from hedgerow.queries import NO_TREES, ColumnSums, n_bins_of, query_bytes, query_from_bytes
@@ -58,14 +58,14 @@ Floats = NDArray[np.float64]
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("strength", [0.0, 0.02, 0.3, 1.0, 5.0, 1e9])
 def test_no_bin_is_louder_than_in_plain_sums(n_bins: int, ordered: bool, strength: float) -> None:
-    design = design_for(n_bins, ordered, strength, level_share(10))
-    assert design.matrix is not None
-    norms = np.linalg.norm(design.matrix, axis=0)
+    strategy = strategy_for(n_bins, ordered, strength, level_share(10))
+    assert strategy.matrix is not None
+    norms = np.linalg.norm(strategy.matrix, axis=0)
     assert norms.max() == pytest.approx(1.0, abs=1e-12)
     assert norms.min() > 0.97  # rounding to whole numbers wastes little of what is paid for
-    assert design.mix is not None
-    assert np.abs(design.mix).max() <= LARGEST
-    assert np.linalg.matrix_rank(design.matrix) == n_bins  # every pattern is heard
+    assert strategy.mix is not None
+    assert np.abs(strategy.mix).max() <= LARGEST
+    assert np.linalg.matrix_rank(strategy.matrix) == n_bins  # every pattern is heard
 
 
 @given(
@@ -103,7 +103,7 @@ def test_mixes_leave_less_of_ordered_effects_unknown(
     n_bins: int, strength: float, at_most: float
 ) -> None:
     kernel = kernels_of(n_bins, True)[:, :-1, :-1].mean(axis=0)
-    mixed = design_for(n_bins, True, strength, 0.3).gram
+    mixed = strategy_for(n_bins, True, strength, 0.3).gram
     assert mixed is not None
     square = strength**2
     before = left_over(kernel, np.eye(n_bins - 1), square)
@@ -113,10 +113,10 @@ def test_mixes_leave_less_of_ordered_effects_unknown(
 
 
 def test_two_categories_need_half_the_variance_once_their_level_is_known() -> None:
-    design = design_for(2, False, 1.0, 0.01)
-    assert design.gram is not None
+    strategy = strategy_for(2, False, 1.0, 0.01)
+    assert strategy.gram is not None
     apart = np.array([1.0, -1.0]) / np.sqrt(2)
-    assert apart @ design.gram @ apart == pytest.approx(2.0, rel=0.05)
+    assert apart @ strategy.gram @ apart == pytest.approx(2.0, rel=0.05)
 
 
 @settings(max_examples=20, deadline=None)
@@ -152,16 +152,16 @@ def test_likely_patterns_are_louder_and_none_is_silent() -> None:
 
 
 def test_columns_share_mixes_and_too_many_are_asked_plainly() -> None:
-    designs = [design_for(n, False, 1.0, 0.3) for n in range(2, 2 + MOST + 3)]
-    designs += [design_for(2, False, 9.0, 0.3), plain(5, True)]
-    mixes, mixed = _mixes(designs)
+    strategies = [strategy_for(n, False, 1.0, 0.3) for n in range(2, 2 + MOST + 3)]
+    strategies += [strategy_for(2, False, 9.0, 0.3), plain(5, True)]
+    mixes, mixed = _mixes(strategies)
     assert len(mixes) == MOST
     assert mixed == (*range(MOST), PLAIN, PLAIN, PLAIN, 0, PLAIN)
-    assert [d.mix is None for d in designs[MOST : MOST + 3]] == [True] * 3
+    assert [d.mix is None for d in strategies[MOST : MOST + 3]] == [True] * 3
     assert is_wide(WIDEST + 1, False)
     assert not is_wide(WIDEST + 1, True)
     assert plain(WIDEST + 1, False).gram is None
-    assert design_for(WIDEST + 1, True, 1.0, 0.3).mix is None
+    assert strategy_for(WIDEST + 1, True, 1.0, 0.3).mix is None
 
 
 # How a mix is asked and read
@@ -173,11 +173,11 @@ def mixed_query(task: str = "binary", update: str = "slope", clip: float = 0.5) 
     columns = tuple(range(len(schema.columns)))
     cuts = tuple(tuple(range(min(len(g.edges), 4))) if g.ordered else () for g in grid)
     n_bins = tuple(n_bins_of(g, c) for g, c in zip(grid, cuts, strict=True))
-    designs = [design_for(n, g.ordered, 0.5, 0.4) for n, g in zip(n_bins, grid, strict=True)]
+    strategies = [strategy_for(n, g.ordered, 0.5, 0.4) for n, g in zip(n_bins, grid, strict=True)]
     loss = {"binary": "logistic", "number": "squared"}.get(task, "softmax")
     weights = tuple(0.5 + 0.2 * j for j in columns)
     return ColumnSums(
-        columns, cuts, n_bins, weights, loss, NO_TREES, update, clip, *_mixes(designs)
+        columns, cuts, n_bins, weights, loss, NO_TREES, update, clip, *_mixes(strategies)
     )
 
 
@@ -245,12 +245,18 @@ def test_mixes_of_any_message_are_read_or_refused(
 
 def test_numbers_of_a_mixed_column_say_what_its_sums_are() -> None:
     rng = np.random.default_rng(2)
-    for design in (design_for(9, True, 0.4, 0.5), design_for(4, False, 1.0, 0.5), plain(5, True)):
-        sums = rng.normal(0, 10, (2, design.n_bins))
-        matrix = np.eye(design.n_bins) if design.matrix is None else design.matrix
-        for one, said in zip(sums, said_by_coordinates(sums @ matrix.T, design, 4.0), strict=True):
+    for strategy in (
+        strategy_for(9, True, 0.4, 0.5),
+        strategy_for(4, False, 1.0, 0.5),
+        plain(5, True),
+    ):
+        sums = rng.normal(0, 10, (2, strategy.n_bins))
+        matrix = np.eye(strategy.n_bins) if strategy.matrix is None else strategy.matrix
+        for one, said in zip(
+            sums, said_by_coordinates(sums @ matrix.T, strategy, 4.0), strict=True
+        ):
             assert np.allclose(np.linalg.solve(said.precision, said.moment), one)
-            ones = np.ones(design.n_bins)
+            ones = np.ones(strategy.n_bins)
             assert said.total == pytest.approx(one.sum())
             assert said.total_variance == pytest.approx(
                 ones @ np.linalg.solve(said.precision, ones)

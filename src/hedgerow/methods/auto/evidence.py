@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.methods.auto.strategies import Design
+from hedgerow.methods.auto.strategies import Strategy
 
 Floats = NDArray[np.float64]
 
@@ -69,10 +69,10 @@ def said_by_bins(z: Floats, variance: Floats, wide: bool) -> Said:
     return Said(whole, precision * z, float(z.sum()), float(variance.sum()))
 
 
-def said_by_coordinates(coordinates: Floats, design: Design, variance: float) -> list[Said]:
+def said_by_coordinates(coordinates: Floats, strategy: Strategy, variance: float) -> list[Said]:
     """Of a column's released coordinates (output, coordinate), each with noise of this variance."""
-    gram, back, weights = design.gram, design.back(coordinates), design.totals
-    precision = np.full(design.n_bins, 1 / variance) if gram is None else gram / variance
+    gram, back, weights = strategy.gram, strategy.back(coordinates), strategy.totals
+    precision = np.full(strategy.n_bins, 1 / variance) if gram is None else gram / variance
     spread = variance * float(weights.sum())
     return [Said(precision, one / variance, float(one @ weights), spread) for one in back]
 

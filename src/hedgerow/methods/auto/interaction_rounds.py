@@ -1,4 +1,4 @@
-"""Rounds of small tables on what the main effects leave, their size set by a line search."""
+"""Rounds of interaction tables on what main effects leave, their size set by a line search."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from hedgerow.methods.auto.interaction_tables import (
     TAUS,
+    InteractionTables,
     Spread,
-    Tables,
     chances,
     leading,
     line_factor,
@@ -49,10 +49,10 @@ class _Steps:
         self.gain = min(max(self.gain, 0.2), most)
 
 
-def table_rounds(run: Run) -> None:
+def add_interactions(run: Run) -> None:
     """Random tables, all of a round at once; each round also says how good the last step was."""
     rule, known = run.rule, run.known
-    if not rule.table_rounds:
+    if not rule.interaction_rounds:
         return
     scores, hessians = [t.ravel() for t in run.theta], [h.ravel() for h in known.hessians]
     chance = chances(scores, hessians, known.counts)
@@ -62,18 +62,18 @@ def table_rounds(run: Run) -> None:
         return
     chance /= chance.sum()
     steps = _Steps(np.ones((run.loss.n_outputs, TAUS.size)))
-    share = rule.table_share / rule.table_rounds
+    share = rule.interaction_share / rule.interaction_rounds
     spreads = [
-        Spread.of(counts, grid.ordered, leading(theta, counts), rule.table_power)
+        Spread.of(counts, grid.ordered, leading(theta, counts), rule.interaction_power)
         for counts, grid, theta in zip(known.counts, run.grid, run.theta, strict=True)
     ]
     update = "gradient" if run.task == "regression" else "newton"
     cut = Cut.of(run.schema, run.grid, run.columns, [bins.cuts for bins in run.bins])
-    tables = Tables.of(chance, cut, spreads)
-    shapes = [rule.shapes[k % len(rule.shapes)] for k in range(rule.n_tables)]
+    interactions = InteractionTables.of(chance, cut, spreads)
+    shapes = [rule.shapes[k % len(rule.shapes)] for k in range(rule.n_interaction_tables)]
     depth = float(np.mean([size for size, _ in shapes]))
-    for number in range(rule.table_rounds):
-        drawn = tables.draw(run.gate.plan.seed, number, shapes)
+    for number in range(rule.interaction_rounds):
+        drawn = interactions.draw(run.gate.plan.seed, number, shapes)
         query = LeafSums(
             tuple(drawn), run.loss.name, run.gate.ensemble, update, rule.clip * run.spread,
             steps.last, run.spread if run.loss.n_outputs == 1 else STEP_RANGE,
@@ -82,7 +82,7 @@ def table_rounds(run: Run) -> None:
         if release is None:
             steps.last = 0
             continue
-        _add_round(run, query, release, steps, overlap(chance, rule.n_tables, depth))
+        _add_round(run, query, release, steps, overlap(chance, rule.n_interaction_tables, depth))
 
 
 def _add_round(run: Run, query: LeafSums, release: Release, steps: _Steps, share: float) -> None:
@@ -106,6 +106,6 @@ def _add_round(run: Run, query: LeafSums, release: Release, steps: _Steps, share
     covers = np.maximum(h.sum(axis=0), floor).astype(np.float32)
     for table, begin, end in zip(query.structures, first, ends, strict=True):
         tree = Tree(table, cells[begin:end], deviations[begin:end], covers[begin:end])
-        run.tables.append(tree)
+        run.interactions.append(tree)
         run.gate.publish(tree)
     steps.last = len(query.structures)

@@ -1,4 +1,4 @@
-"""Small tables over a few columns: which columns, where they are cut, what their cells weigh."""
+"""Interaction tables: which columns they are of, where these are cut, what the cells weigh."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class Spread:
 
 
 @dataclass(frozen=True, eq=False)
-class Tables:
-    """What small tables are drawn from: columns by chance, and where their bins lie."""
+class InteractionTables:
+    """What interaction tables are drawn from: columns by chance, and where their bins lie."""
 
     chance: Floats  # (column,)
     cut: Cut
@@ -77,9 +77,11 @@ class Tables:
     order: Ints
 
     @staticmethod
-    def of(chance: Floats, cut: Cut, spreads: Sequence[Spread]) -> Tables:
+    def of(chance: Floats, cut: Cut, spreads: Sequence[Spread]) -> InteractionTables:
         place = np.concatenate([spread.place for spread in spreads])
-        return Tables(chance, cut, place, np.concatenate([spread.order for spread in spreads]))
+        return InteractionTables(
+            chance, cut, place, np.concatenate([spread.order for spread in spreads])
+        )
 
     def draw(self, seed: int, number: int, shapes: Sequence[tuple[int, int]]) -> list[Structure]:
         """The tables of one round, each of some columns cut into some parts at places of its own.
@@ -105,12 +107,12 @@ class Tables:
         return found
 
 
-def overlap(chance: Floats, n_tables: int, depth: float) -> float:
+def overlap(chance: Floats, n_interaction_tables: int, depth: float) -> float:
     """The part of a Newton step that each of several tables of one round may take.
 
     Tables share columns, so their steps overlap; 1/sum(chance^2) columns are drawn effectively.
     """
-    return min(1.0, 1.0 / float(np.sum(chance**2)) / (n_tables * depth))
+    return min(1.0, 1.0 / float(np.sum(chance**2)) / (n_interaction_tables * depth))
 
 
 def line_factor(

@@ -1,4 +1,4 @@
-"""The default method as a program of sum queries: counts, main effects, tables, recalibration."""
+"""The default method as sum queries: counts, main effects, interactions, recalibration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError, SlotSpent
 from hedgerow.methods.auto.bins import bins_of, cell_cuts
 from hedgerow.methods.auto.calibration import SCORE_EDGES, recalibrate
-from hedgerow.methods.auto.interaction_rounds import table_rounds
+from hedgerow.methods.auto.interaction_rounds import add_interactions
 from hedgerow.methods.auto.main_effects import main_rounds
 from hedgerow.methods.auto.rule import COUNT_SHARE, LABEL_CELLS, MOST_ROUNDS, Rule, rule_for
 from hedgerow.methods.auto.start import (
@@ -88,7 +88,7 @@ def grow(gate: Gate) -> Ensemble:
     _learn_label(run)
     _learn_counts(run)
     main_rounds(run)
-    table_rounds(run)
+    add_interactions(run)
     _recalibrate(run)
     return _ensemble(run)
 
@@ -172,7 +172,7 @@ def _learn_counts(run: Run) -> None:
         for grid, c, of in zip(run.grid, cuts, counts, strict=True)
     ]
     if classes:
-        steep = classes > 2 and rule.table_rounds > 0
+        steep = classes > 2 and rule.interaction_rounds > 0
         run.known = known_classes(cells, run.bins, rates, noise, rule.floor, steep)
         start = np.array([math.log(rates[1] / rates[0])]) if classes == 2 else np.log(rates)
     else:
@@ -210,13 +210,13 @@ def _recalibrate(run: Run) -> None:
 
 
 def _ensemble(run: Run) -> Ensemble:
-    """What the run builds on, one constant, one tree a column, and the tables."""
+    """What the run builds on, one constant, one tree a column, and the interaction tables."""
     trees = [tree.scaled(run.slope) for tree in run.gate.start]
     trees.append(single_leaf(run.intercept))
     for j, scores in enumerate(run.theta):
         if np.any(scores):
             trees.append(run.column_tree(j))
-    trees += [tree.scaled(run.slope) for tree in run.tables]
+    trees += [tree.scaled(run.slope) for tree in run.interactions]
     plan, statement = run.gate.plan, run.gate.statement()
     record = {
         "method": plan.method,

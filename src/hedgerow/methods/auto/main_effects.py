@@ -21,11 +21,11 @@ from hedgerow.methods.auto.state import Run
 from hedgerow.methods.auto.strategies import (
     GUESS,
     LEAST,
-    Design,
-    design_for,
+    Strategy,
     is_wide,
     level_share,
     plain,
+    strategy_for,
 )
 from hedgerow.queries.strategy import MOST, PLAIN, Mix
 
@@ -160,8 +160,8 @@ def main_rounds(run: Run) -> None:
     for number in range(rule.main_rounds):
         run.move(step)
         weights = _weights(run, target)
-        designs = _designs(run, weights, target)
-        query = run.question(cuts, "slope", weights, rule.clip * run.spread, *_mixes(designs))
+        strategies = _strategies(run, weights, target)
+        query = run.question(cuts, "slope", weights, rule.clip * run.spread, *_mixes(strategies))
         release = run.release(query, share, f"main effects {number + 1}")
         if release is None:
             step = [np.zeros_like(t) for t in run.theta]
@@ -169,7 +169,7 @@ def main_rounds(run: Run) -> None:
         noise = (release.unit / weights / run.spread) ** 2  # (column,) variance of a number
         coordinates = [-part / run.spread for part in query.split(release.values)]
         average.add(
-            [said_by_coordinates(*of) for of in zip(coordinates, designs, noise, strict=True)]
+            [said_by_coordinates(*of) for of in zip(coordinates, strategies, noise, strict=True)]
         )
         target = average.target()
         step = [rule.eta * (t - now) for t, now in zip(target, run.theta, strict=True)]
@@ -183,7 +183,7 @@ def _weights(run: Run, target: list[Floats]) -> Floats:
     return column_weights([t.ravel() for t in target], hessians, run.rule.uniform)
 
 
-def _designs(run: Run, weights: Floats, target: list[Floats]) -> list[Design]:
+def _strategies(run: Run, weights: Floats, target: list[Floats]) -> list[Strategy]:
     """How each column is asked, by how far its effect rises above the noise of all rounds."""
     hessians, level = run.known.hessians, level_share(len(run.bins))
     bound = run.loss.bound("slope", run.rule.clip * run.spread)
@@ -194,19 +194,19 @@ def _designs(run: Run, weights: Floats, target: list[Floats]) -> list[Design]:
         size = LEAST + math.sqrt(max(float(seen[j]), 0.0)) if np.any(target[j]) else GUESS
         rows = float(hessians[j].sum(axis=1).mean()) / bins.n_bins
         strength = rows * size / float(noise[j])
-        found.append(design_for(bins.n_bins, run.grid[j].ordered, strength, level))
+        found.append(strategy_for(bins.n_bins, run.grid[j].ordered, strength, level))
     return found
 
 
-def _mixes(designs: list[Design]) -> tuple[tuple[Mix, ...], tuple[int, ...]]:
-    """Designs as a question names them, each mix once. Those beyond `MOST` are asked plainly."""
+def _mixes(strategies: list[Strategy]) -> tuple[tuple[Mix, ...], tuple[int, ...]]:
+    """Strategies as a question names them, each mix once. Those beyond `MOST` are asked plainly."""
     mixes: dict[int, Mix] = {}
-    for j, design in enumerate(designs):
-        if design.mix is not None and id(design.mix) not in mixes:
+    for j, strategy in enumerate(strategies):
+        if strategy.mix is not None and id(strategy.mix) not in mixes:
             if len(mixes) == MOST:
-                designs[j] = plain(design.n_bins, ordered=True)
+                strategies[j] = plain(strategy.n_bins, ordered=True)
                 continue
-            mixes[id(design.mix)] = design.mix
+            mixes[id(strategy.mix)] = strategy.mix
     places = {key: place for place, key in enumerate(mixes)}
-    mixed = tuple(PLAIN if d.mix is None else places[id(d.mix)] for d in designs)
+    mixed = tuple(PLAIN if d.mix is None else places[id(d.mix)] for d in strategies)
     return tuple(mixes.values()), mixed

@@ -1,4 +1,4 @@
-"""Columns cut into several parts at once: the step functions and tables of the default method.
+"""Columns cut into several parts at once: main effects and interaction tables as trees.
 
 A tree node has two children, so a column of P parts becomes a small search tree. Leaves are told
 apart by the part (or the cell of several columns) that they stand for.

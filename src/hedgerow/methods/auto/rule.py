@@ -18,9 +18,12 @@ LOW, MIDDLE, HIGH = 40.0, 400.0, 1000.0  # S: noise rules below, hardly matters 
 LOW_REGRESSION = 100.0  # regression: S below which the label is seen through noise
 LABEL_CELLS, FEW_LABEL_CELLS = 64, 8  # of its histogram: where little is seen, few and well paid
 FORGET = 150.0  # effective S from which on early rounds count less
-POOR, RICH = 300.0, 480.0  # effective S: below, tables cost more than they say; above, they pay
+POOR, RICH = (
+    300.0,
+    480.0,
+)  # effective S: below, interactions cost more than they say; above, they pay
 SEVERAL = 700.0  # the same for multiclass, whose rows have more noise
-PLENTY = 1200.0  # effective S that fills tables of up to 216 cells; below, 64 are enough
+PLENTY = 1200.0  # effective S that fills interaction tables of 216 cells; below, 64 are enough
 HUGE, MANY_ROWS = 4000.0, 200_000  # S and rows that fill cells of 5^4 and 8^3
 
 
@@ -34,11 +37,11 @@ class Rule:
     label_share: float  # regression: the label's histogram
     label_cells: int
     start_share: float  # counts by class and cell
-    table_share: float
+    interaction_share: float
     final_share: float  # recalibration
     main_rounds: int
-    table_rounds: int
-    n_tables: int  # a round
+    interaction_rounds: int
+    n_interaction_tables: int  # a round
     shapes: tuple[tuple[int, int], ...]  # columns and parts of each, by table
     clip: float  # of gradients; for regression in deviations of the label
     eta: float
@@ -49,20 +52,20 @@ class Rule:
     heavy: bool  # heavy cells are bins of their own
     caution: float = 0.0  # log weight of "this column says nothing", beforehand
     uniform: float = 0.6
-    table_power: float = 0.5
+    interaction_power: float = 0.5
     overlap_gain: float = 1.2
 
     @property
     def main_share(self) -> float:
         """What is left for the main rounds together."""
-        spent = self.start_share + self.label_share + self.final_share + self.table_share
+        spent = self.start_share + self.label_share + self.final_share + self.interaction_share
         return 1.0 - spent
 
     @property
     def n_rounds(self) -> int:
         """Questions, the row count included."""
         extra = (self.label_share > 0) + (self.final_share > 0)
-        return 2 + self.main_rounds + self.table_rounds + extra
+        return 2 + self.main_rounds + self.interaction_rounds + extra
 
 
 def balance(rates: Sequence[float]) -> float:
@@ -86,7 +89,7 @@ def rule_for(
 ) -> Rule:
     """Settings from a (noisy) row count, the number of columns, mu, the task and class shares.
 
-    `n_free` of the columns may be part of tables; by default all.
+    `n_free` of the columns may be part of interaction tables; by default all.
 
     >>> rule_for(30_000, 14, 0.04, "binary").n_bins
     21
@@ -97,8 +100,8 @@ def rule_for(
     least = 6 if regression and s < LOW else 8
     cells = min(max(math.floor(1.2 * math.sqrt(s)), least), 32)
     alone = (n_columns if n_free is None else n_free) < 2  # no two columns to put together
-    tables = 0.0 if alone else _table_share(s, effective, task)
-    rich = effective >= RICH and (tables > 0 or task != "multiclass")
+    interactions = 0.0 if alone else _interaction_share(s, effective, task)
+    rich = effective >= RICH and (interactions > 0 or task != "multiclass")
     huge = rich and s >= HUGE and n_rows >= MANY_ROWS
     rule = Rule(
         strength=s,
@@ -107,11 +110,11 @@ def rule_for(
         label_share=(0.10 if s < LOW_REGRESSION else 0.03) if regression else 0.0,
         label_cells=FEW_LABEL_CELLS if s < LOW_REGRESSION else LABEL_CELLS,
         start_share=0.30 if s < 100 else 0.15,
-        table_share=tables,
+        interaction_share=interactions,
         final_share=0.02,
-        main_rounds=_main_rounds(effective, task, tables > 0),
-        table_rounds=9 if tables else 0,
-        n_tables=16 if rich and not huge else 12,
+        main_rounds=_main_rounds(effective, task, interactions > 0),
+        interaction_rounds=9 if interactions else 0,
+        n_interaction_tables=16 if rich and not huge else 12,
         shapes=_shapes(rich, huge, task == "binary" and effective < PLENTY),
         clip=(1.0 if s < LOW_REGRESSION else 1.25) if regression else (0.7 if s >= HIGH else 0.5),
         eta=0.8 if s >= HIGH else 0.7,
@@ -124,8 +127,8 @@ def rule_for(
     )
     if regression and s < 20:
         rule = replace(rule, n_bins=4, n_cells=2, start_share=0.3)
-    other = rule.n_rounds - rule.table_rounds
-    return replace(rule, table_rounds=min(rule.table_rounds, MOST_ROUNDS - other))
+    other = rule.n_rounds - rule.interaction_rounds
+    return replace(rule, interaction_rounds=min(rule.interaction_rounds, MOST_ROUNDS - other))
 
 
 def _caution(s: float, n_columns: int, regression: bool) -> float:
@@ -149,12 +152,12 @@ def _memory(s: float, effective: float, task: str) -> float:
     return 1.0 - 0.2 * min(max(math.log2(effective / FORGET), 0.0), 1.0)
 
 
-def _main_rounds(effective: float, task: str, tables: bool) -> int:
-    """Few where tables follow; many where early rounds are forgotten, because the last ones count.
+def _main_rounds(effective: float, task: str, interactions: bool) -> int:
+    """Few where interactions follow; many where early rounds are forgotten: the last ones count.
 
     With more noise than that all rounds count the same, and more of them change nothing.
     """
-    if tables and task != "multiclass":
+    if interactions and task != "multiclass":
         return 4
     return 10 if task == "binary" and effective >= FORGET else 6
 
@@ -171,35 +174,38 @@ def _shapes(rich: bool, huge: bool, small: bool) -> tuple[tuple[int, int], ...]:
     return ((3, 4), (2, 8), (4, 3), (3, 6)) if rich else ((3, 4), (4, 3))
 
 
-def _table_share(s: float, effective: float, task: str) -> float:
-    """A quarter of the budget where tables begin to pay, half where there is plenty."""
+def _interaction_share(s: float, effective: float, task: str) -> float:
+    """A quarter of the budget where interactions begin to pay, half where there is plenty."""
     if task == "multiclass":
         share = min(0.25 + 0.1 * math.log2(max(effective, 1.0) / SEVERAL), 0.4)
         return share if effective >= SEVERAL else 0.0
     if effective >= RICH and task == "binary":
         return min(0.25 + 0.1 * math.log2(effective / RICH), 0.5)
     if effective < POOR and task == "binary":
-        return 0.0  # the rarer class carries no tables, however large S is
+        return 0.0  # the rarer class carries no interactions, however large S is
     mild = min(0.15 * math.log2(s / 250), 0.5) if s > 250 else 0.0
     return mild if mild >= 0.1 else 0.0
 
 
 def reasons(rule: Rule) -> list[tuple[str, str, str]]:
     """Every setting with its value and the reason for it, for people."""
-    shares = f"{rule.start_share:.2f} / {rule.main_share:.2f} / {rule.table_share:.2f}"
-    tables = f"{rule.table_rounds} rounds of {rule.n_tables}" if rule.table_rounds else "none"
+    shares = f"{rule.start_share:.2f} / {rule.main_share:.2f} / {rule.interaction_share:.2f}"
+    rounds = rule.interaction_rounds
+    interactions = f"{rounds} rounds of {rule.n_interaction_tables}" if rounds else "none"
     label = f"{rule.label_cells} cells for {rule.label_share:g}" if rule.label_share else "classes"
     return [
         ("S", f"{rule.strength:.0f}", "rows times mu over the root of the columns"),
         ("bins", str(rule.n_bins), "more signal carries more bins; below 8 a shape is lost, "
          "above 32 nothing is won"),
         ("first cells", str(2 * rule.n_cells), "the grid under the bins; fewer cells, less noise"),
-        ("shares", shares, "counts, main effects, tables"),
+        ("shares", shares, "counts, main effects, interaction tables"),
         ("label", label, "centre and spread of a regression; with little signal few cells rise "
          "above their noise"),
         ("main rounds", str(rule.main_rounds), "what is learned is averaged over all of them"),
-        ("tables", tables, "pairs and more columns, where their cells rise above the noise"),
-        ("mixes", "of bins", "shapes that effects are likely to have get less noise, others more"),
+        ("interaction tables", interactions, "pairs and more columns, where their cells rise above "
+         "the noise"),
+        ("strategy matrices", "of bins", "shapes that effects are likely to have get less noise, "
+         "others more"),
         ("clip", f"{rule.clip:g}", "clamped gradients need less noise; with much signal their "
          "bias costs more"),
         ("eta", f"{rule.eta:g}", "columns overlap, so all of them at once step short of the goal"),

@@ -50,7 +50,7 @@ class Run:
     deviations: list[Floats] | None = None  # of the noise in them, once they are learned
     intercept: Floats = field(init=False)  # (output,)
     spread: float = 1.0  # of the label, for regression: the unit of every score
-    tables: list[Tree] = field(default_factory=list)
+    interactions: list[Tree] = field(default_factory=list)
     slope: float = 1.0  # of all scores, by recalibration
     _steps: dict[int, tuple[Structure, NDArray[np.int64]]] = field(default_factory=dict)
 

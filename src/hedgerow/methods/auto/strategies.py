@@ -29,7 +29,7 @@ LEAST = 0.05  # what is added to the size that effects seem to have
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class Strategy:
     """How one column is asked: sums by bin times a matrix (number, bin); None: as they are."""
 
     n_bins: int
@@ -67,9 +67,9 @@ def is_wide(n_bins: int, ordered: bool) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def plain(n_bins: int, ordered: bool) -> Design:
+def plain(n_bins: int, ordered: bool) -> Strategy:
     """Sums by bin as they are."""
-    return Design(n_bins, wide=is_wide(n_bins, ordered))
+    return Strategy(n_bins, wide=is_wide(n_bins, ordered))
 
 
 def level_share(n_columns: int) -> float:
@@ -80,8 +80,8 @@ def level_share(n_columns: int) -> float:
     return min(1.0, LEVEL / math.sqrt(n_columns))
 
 
-def design_for(n_bins: int, ordered: bool, strength: float, level: float) -> Design:
-    """The design of a column whose effect in a bin is `strength` times its noise.
+def strategy_for(n_bins: int, ordered: bool, strength: float, level: float) -> Strategy:
+    """The strategy of a column whose effect in a bin is `strength` times its noise.
 
     Strengths are rounded to half octaves, so that columns share mixes.
     """
@@ -89,18 +89,18 @@ def design_for(n_bins: int, ordered: bool, strength: float, level: float) -> Des
         return plain(n_bins, ordered)
     curve = ordered and n_bins > 3
     steps = round(2 * math.log2(min(max(strength, 2.0**-6), 2.0**4))) if curve else 0
-    return _design(n_bins, curve, steps, level)
+    return _strategy(n_bins, curve, steps, level)
 
 
 @lru_cache(maxsize=4096)
-def _design(n_bins: int, curve: bool, steps: int, level: float) -> Design:
+def _strategy(n_bins: int, curve: bool, steps: int, level: float) -> Strategy:
     if curve:
         matrix = np.eye(n_bins)  # missing values are no part of any pattern
         matrix[:-1, :-1] = loud_patterns(*_patterns(n_bins), 2.0**steps, level)
     else:
         matrix = np.eye(n_bins) - (1 - math.sqrt(level)) / n_bins
     matrix /= np.linalg.norm(matrix, axis=0)
-    return Design(n_bins, np.rint(LARGEST * matrix).astype(np.int8))
+    return Strategy(n_bins, np.rint(LARGEST * matrix).astype(np.int8))
 
 
 @lru_cache(maxsize=WIDEST)
