@@ -147,7 +147,7 @@ def test_a_ledger_file_is_free_again_after_a_fit(two_numbers: Numbers, tmp_path:
 def test_predictions_have_the_type_of_the_classes(two_numbers: Numbers, classes: list[Any]) -> None:
     X, y = two_numbers
     labels = np.array(classes)[y]
-    model = small(classes=classes, epsilon=100.0, n_trees=20).fit(X, labels)
+    model = small(classes=classes, epsilon=100.0, n_trees=20, random_state=1).fit(X, labels)
     predicted = model.predict(X)
     assert predicted.dtype == labels.dtype
     assert set(predicted.tolist()) <= set(classes)
@@ -215,13 +215,14 @@ def test_regression_predicts_within_the_bounds_and_follows_the_label(
 ) -> None:
     X, _ = two_numbers
     y = 8 * X[:, 0] - 4
-    model = regressor(epsilon=500.0, n_trees=60, settings={"update": update}).fit(X, y)
+    strong = {"epsilon": 500.0, "n_trees": 60, "random_state": 1, "settings": {"update": update}}
+    model = regressor(**strong).fit(X, y)
     predicted = model.predict(X)
     assert predicted.shape == y.shape
     assert predicted.min() >= -5
     assert predicted.max() <= 5
     assert np.corrcoef(predicted, y)[0, 1] > 0.8
-    clipped = regressor(epsilon=500.0, n_trees=60, settings={"update": update}).fit(X, 1e6 * y)
+    clipped = regressor(**strong).fit(X, 1e6 * y)
     assert np.abs(clipped.predict(X)).max() <= 5
 
 
@@ -229,9 +230,8 @@ def test_regression_predicts_within_the_bounds_and_follows_the_label(
 def test_multiclass_models_have_one_probability_each(two_numbers: Numbers, update: str) -> None:
     X, _ = two_numbers
     labels = np.array(["low", "mid", "high"])[(3 * X[:, 0]).astype(int)]
-    model = small(
-        classes=["low", "mid", "high"], epsilon=500.0, n_trees=60, settings={"update": update}
-    ).fit(X, labels)
+    strong = {"epsilon": 500.0, "n_trees": 60, "random_state": 1, "settings": {"update": update}}
+    model = small(classes=["low", "mid", "high"], **strong).fit(X, labels)
     shares = model.predict_proba(X)
     assert shares.shape == (600, 3)
     assert np.allclose(shares.sum(axis=1), 1)

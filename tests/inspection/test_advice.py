@@ -28,6 +28,7 @@ from hedgerow.inspection.advice.simulation import measured, metric_for, scaled
 from hedgerow.methods.maddock import boosting
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
+from hedgerow.testing import seeded
 
 SCHEMA = Schema.from_bounds({"a": (0, 1), "b": (0, 1)}, classes=[0, 1])
 REGRESSION = Schema.from_bounds({"a": (0, 1), "b": (0, 1)}, label_bounds=(0, 50))
@@ -51,14 +52,14 @@ def facts(n_rows: int = 20_000, **more: object) -> Facts:
 def test_the_expected_error_of_a_leaf_is_that_of_real_noise() -> None:
     """Leaves of one tree, grown again and again over the same rows: only the noise differs.
 
-    Means of 116 squares leave 0.45 to 1.8 less than once in a million times.
+    The mean of 4 x 59 squares of normal numbers leaves 0.45 to 1.8 with a chance below 1e-13.
     """
     n, rng = 4000, np.random.default_rng(1)
     X = rng.uniform(0, 1, (n, 2))
     table = rows_of(X, SCHEMA, np.arange(n) % 2)
     privacy, given = Privacy(0.3, 1e-6), facts(n, method="random-trees", settings=TREES)
     weights = []
-    for repeat in range(30):
+    for repeat in range(60):
         plan = replace(given.plan(privacy), seed=3, run=f"r{repeat}")
         ledger = Ledger.in_memory()
         federation = local_federation({"all": table}, SCHEMA, ledger)
@@ -131,13 +132,12 @@ def test_facts_that_cannot_be_are_refused() -> None:
 
 
 def test_a_sample_gives_a_curve_that_rises_out_of_the_noise() -> None:
-    curve = simulate(facts(2000), rows(1000), PRIVACY, (0.01, 5.0), repeats=8)  # type: ignore[arg-type]
+    with seeded(1):  # models of noise may rank well
+        curve = simulate(facts(2000), rows(1000), PRIVACY, (0.01, 5.0), repeats=8)  # type: ignore[arg-type]
     low, high = curve.points
     assert (curve.metric, curve.rising, curve.n_sample) == ("auc", True, 1000)
     assert len(low.values) == 8
-    assert (
-        high.mean > 0.9 > low.mean
-    )  # one model of noise may rank well, the mean of eight does not
+    assert high.mean > 0.9 > low.mean
     assert curve.without.mean == pytest.approx(high.mean, abs=0.05)
     needed = curve.epsilon_for(0.9)
     assert needed is not None

@@ -25,6 +25,7 @@ from hedgerow.protocol.identity import Announcement, Identity
 from hedgerow.protocol.masks import Context, MaskKeys
 from hedgerow.queries import NO_TREES, ColumnCounts, LabelSums, LeafSums, size_of
 from hedgerow.testing import check_query, noise_off
+from tests.statistical.measures import variance_fits
 
 SCHEMA = Schema.from_bounds({f"x{j}": (0, 1) for j in range(24)}, classes=[0, 1])
 
@@ -60,8 +61,7 @@ def one_release(trust: str, epsilon: float = 1.0, parties: int = 3) -> NDArray[n
 
 def variance(noise: NDArray[np.float64], expected: float) -> None:
     ratio = float(np.mean(noise**2)) / expected
-    tolerance = 6 * math.sqrt(2 / noise.size)
-    assert abs(ratio - 1) < tolerance, f"variance is {ratio:.3f} of what is stated"
+    assert variance_fits(noise, math.sqrt(expected)), f"variance is {ratio:.3f} of what is stated"
 
 
 def noise_at_the_gate_has_the_stated_variance() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -25,6 +24,7 @@ from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import ClassHistograms, ImpurityBounds, impurity_bounds
 from hedgerow.queries.tree_nodes import NO_COLUMN, Asked
 from hedgerow.testing import check_query, noise_off
+from tests.statistical.measures import counts_fit, laplace_pmf, share_pmf
 
 SCHEMA = Schema.from_bounds({f"x{j}": (0, 1) for j in range(12)}, classes=[0, 1])
 GRID = np.linspace(0, 1, 144).reshape(12, 12)
@@ -55,20 +55,25 @@ def released_noise(trust: str) -> NDArray[np.float64]:
     return release() - exact
 
 
-def has_the_variance(trust: str, times: float) -> None:
+def has_the_chances(trust: str, pmf: NDArray[np.float64]) -> None:
+    """Noise from -1,000 to 1,000 by fifties, and all beyond."""
     noise = np.concatenate([released_noise(trust) for _ in range(4)])
-    expected = times * mechanisms.laplace_deviation(50.0) ** 2
-    # The mean of n squares of a Laplace has a relative deviation of sqrt(5 / n).
-    assert abs(float((noise**2).mean()) / expected - 1) < 6 * math.sqrt(5 / len(noise))
-    assert len(np.unique(noise)) > 100
+    places = np.clip(np.rint(noise).astype(np.int64), -1001, 1001) + 1001
+    seen = np.bincount(places, minlength=2003)
+    tail = (1 - pmf.sum()) / 2
+    edges = np.arange(0, 2003, 50)
+    chances = np.add.reduceat(np.array([tail, *pmf, tail]), edges)
+    assert counts_fit(np.add.reduceat(seen, edges), chances)
 
 
 def the_gate_adds_the_stated_noise() -> None:
-    has_the_variance("coordinator", 1.0)
+    has_the_chances("coordinator", laplace_pmf(50.0, 1000))
 
 
 def shares_add_up_to_the_stated_noise() -> None:
-    has_the_variance("parties", 3 / 2)
+    """Any two shares are a discrete Laplace, and the third comes on top."""
+    both = np.convolve(laplace_pmf(50.0, 2000), share_pmf(50.0, 2, 2000))
+    has_the_chances("parties", both[3000:5001])
 
 
 def paths_stop_at_the_ceiling() -> None:

@@ -130,3 +130,17 @@ def looks_uniform(values: NDArray[np.uint64]) -> bool:
     low, high = count_limits(len(table), np.full(1, 1 / 256), len(counts))
     even = bool(np.all((low <= counts) & (counts <= high)))
     return even and len(np.unique(values)) == len(values)
+
+
+def laplace_pmf(scale: float, top: int) -> Floats:
+    """Chances of a discrete Laplace, from -top to top."""
+    a = math.exp(-1 / scale)
+    return (1 - a) / (1 + a) * a ** np.abs(np.arange(-top, top + 1))
+
+
+def share_pmf(scale: float, shares: int, top: int) -> Floats:
+    """NB(1/shares) less another, by adding up products."""
+    side = stats.nbinom.pmf(np.arange(40 * top), 1 / shares, -math.expm1(-1 / scale))
+    return np.array(
+        [(side[abs(k) :] * side[: len(side) - abs(k)]).sum() for k in range(-top, top + 1)]
+    )

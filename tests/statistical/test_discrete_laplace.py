@@ -7,27 +7,20 @@ import math
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import nbinom
 
 from hedgerow.privacy.noise import bernoulli
 from hedgerow.privacy.noise.mechanisms import SecureSource, add_laplace, laplace_deviation
 from hedgerow.testing.noise import _Seeded, noise_off
-from tests.statistical.measures import UNNOTICED, counts_fit, counts_unnoticed, hits_fit
+from tests.statistical.measures import (
+    UNNOTICED,
+    counts_fit,
+    counts_unnoticed,
+    hits_fit,
+    laplace_pmf,
+    share_pmf,
+)
 
 SOURCE = SecureSource()
-
-
-def laplace_pmf(scale: float, top: int) -> NDArray[np.float64]:
-    a = math.exp(-1 / scale)
-    return (1 - a) / (1 + a) * a ** np.abs(np.arange(-top, top + 1))
-
-
-def share_pmf(scale: float, shares: int, top: int) -> NDArray[np.float64]:
-    """NB(1/shares) less another, by adding up products."""
-    side = nbinom.pmf(np.arange(40 * top), 1 / shares, -math.expm1(-1 / scale))
-    return np.array(
-        [(side[abs(k) :] * side[: len(side) - abs(k)]).sum() for k in range(-top, top + 1)]
-    )
 
 
 def cells(draws: NDArray[np.int64], top: int) -> NDArray[np.int64]:

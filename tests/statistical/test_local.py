@@ -29,9 +29,10 @@ from tests.statistical.measures import (
     counts_fit,
     counts_unnoticed,
     hits_fit,
+    laplace_pmf,
     mean_within,
 )
-from tests.statistical.test_discrete_laplace import fits, laplace_pmf, with_tails
+from tests.statistical.test_discrete_laplace import fits, with_tails
 
 EPSILONS = (1e-4, 0.05, 0.5, 1.0, 3.0, 8.0, 20.0)
 mpmath.mp.dps = 90

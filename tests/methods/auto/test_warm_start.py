@@ -20,7 +20,7 @@ from hedgerow.methods.registry import plan_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
-from hedgerow.testing import noise_off
+from hedgerow.testing import noise_off, seeded
 from tests.conftest import MIXED, federation_of, mixed_table
 
 BOUNDS = {"a": (0, 1), "b": (0, 1), "c": (0, 1)}
@@ -85,8 +85,9 @@ def test_public_rows_are_worth_a_lot_where_the_budget_is_small(first: Ensemble) 
     def auc(**parameters: Any) -> float:
         """Mean over ten fits: one alone may be lucky."""
         found = []
-        for _ in range(10):
-            model = classifier(epsilon=0.05, **parameters).fit(X, y)
+        for seed in range(10):
+            with seeded(seed):
+                model = classifier(epsilon=0.05, random_state=seed, **parameters).fit(X, y)
             found.append(roc_auc_score(truth, model.predict_proba(test)[:, 1]))
         return float(np.mean(found))
 

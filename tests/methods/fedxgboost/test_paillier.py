@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 
 import gmpy2
@@ -27,6 +28,7 @@ from hedgerow.methods.fedxgboost.paillier import (
     subtract,
 )
 from hedgerow.methods.fedxgboost.processes import Processes
+from tests.statistical.measures import counts_fit
 
 SMALL = 256  # bits: no security, quick
 
@@ -159,17 +161,13 @@ def test_equal_numbers_look_different_and_closed_sums_are_new(
 
 
 def test_random_powers_of_the_key_owner_are_nth_powers_of_every_class() -> None:
-    """With tiny primes every n-th power comes, each about as often as another."""
-    own, counts = paillier_jobs.OwnPower(7, 11), {}
-    n = 77
+    """With tiny primes every n-th power comes, each as often as another."""
+    own, n = paillier_jobs.OwnPower(7, 11), 77
     powers = {pow(r, n, n * n) for r in range(1, n) if r % 7 and r % 11}
-    draws = [int(own.random()) for _ in range(6000)]
-    for draw in draws:
-        counts[draw] = counts.get(draw, 0) + 1
-    assert set(counts) == powers
+    drawn = Counter(int(own.random()) for _ in range(6000))
+    assert set(drawn) == powers  # one is missing with a chance below 60 (59/60)^6000 = 1e-42
     assert len(powers) == 60
-    # Chi-square with 59 degrees of freedom: above 150 with a chance below 1e-9.
-    assert sum((c - 100) ** 2 / 100 for c in counts.values()) < 150
+    assert counts_fit(np.array([*drawn.values()]), np.full(60, 1 / 60))
 
 
 def test_keys_travel_and_short_ones_are_refused(key: PrivateKey) -> None:
