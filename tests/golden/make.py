@@ -6,8 +6,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from tests.golden.contents import FORMATS, as_json
+from tests.golden.formats import FORMATS
 from tests.golden.machine import arithmetic
+from tests.golden.text import as_json
 
 STORED = Path(__file__).parent / "stored"
 

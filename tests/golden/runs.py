@@ -20,6 +20,7 @@ from hedgerow.methods.fedxgboost.run import agreement_for as vertical_agreement
 from hedgerow.methods.fedxgboost.run import prediction_agreement
 from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.methods.registry import METHODS, method_named, plan_for
+from hedgerow.methods.simfl.kept import place_of
 from hedgerow.methods.simfl.run import agreement_for as similarity_agreement
 from hedgerow.methods.simfl.run import model_of
 from hedgerow.methods.simfl.settings import SimilaritySettings
@@ -181,6 +182,17 @@ def similarity(run: Run | None = None) -> Run:
         _converse(dealt(PLAIN), agreement, run)
         run.model = model_of(run.reports, PLAIN, agreement)
     return run
+
+
+def similarity_kept() -> dict[str, bytes]:
+    """What each party keeps of a SimFL run for later ones."""
+    shelves = {name: MemoryShelf() for name in PARTIES}
+    with still("simfl kept"):
+        settings = SimilaritySettings(n_trees=1, max_depth=1, seed=3, keep=True)
+        agreement = similarity_agreement(PLAIN, PARTIES, settings, "simfl.kept")
+        _converse(dealt(PLAIN), agreement, Run(), shelves=shelves)
+    kept = {name: shelf.get(place_of("simfl.kept")) for name, shelf in shelves.items()}
+    return {name: data for name, data in kept.items() if data is not None}
 
 
 def vertical_settings(protection: str) -> VerticalSettings:

@@ -1,0 +1,104 @@
+"""What travels: messages of whole runs, refusals, questions, and what keys are derived to."""
+
+from __future__ import annotations
+
+from hedgerow.methods.fedxgboost.ids import seal_ids
+from hedgerow.methods.simfl.kept import place_of
+from hedgerow.privacy.accounting.pure import Draw
+from hedgerow.privacy.noise.poisson_sampling import Coins
+from hedgerow.protocol.identity import Announcement, Identity, digest_of
+from hedgerow.protocol.masks import Context, MaskKeys
+from hedgerow.protocol.messages import REFUSALS, Message, plain
+from tests.golden import runs
+from tests.golden.fixed import fixed
+from tests.golden.tables import PARTIES, SCHEMAS
+from tests.golden.text import Files, as_json, hashes_of, lines_of
+from tests.golden.trained import WHOLE, measured, parts_of, similar, split, trained
+
+
+def keys() -> Files:
+    """Key derivations: the masks, seals, secrets and samples that fixed keys lead to."""
+    with fixed("masks"):
+        signers = {name: Identity() for name in PARTIES}
+        boxes = {name: MaskKeys() for name in PARTIES}
+        announced = {
+            name: Announcement(name, 1, 2, boxes[name].public, "plan", "schema", "roster").signed(
+                signers[name]
+            )
+            for name in PARTIES
+        }
+    context = Context("plan", "schema", 4, 1, "request", PARTIES)
+    masks = {n: [int(x) for x in boxes[n].mask(n, context, announced, 5)] for n in PARTIES}
+    sealed = boxes["east"].seal(boxes["west"].public, "request", "east", b"an answer")
+    coins = Coins.of(b"s" * 32, ("east", "plan", "line"), Draw(3, 0.25))
+    seal = seal_ids(["a", "b", "c"], b"k" * 32)
+    facts = {
+        "announcement": {name: one.to_dict() for name, one in announced.items()},
+        "announcements": digest_of(announced),
+        "masks": masks,
+        "sealed": sealed.hex(),
+        "secret of a party": {name: one.secret().hex() for name, one in signers.items()},
+        "sample": {
+            "key": coins.key.hex(),
+            "rows": coins.taken(40).tolist(),
+            "part": coins.part(2).taken(40).tolist(),
+        },
+        "ids": [seal.count, seal.ordered, seal.unordered],
+        "kept similar rows": place_of("a run"),
+    }
+    return {"facts.json": as_json(facts)}
+
+
+def messages() -> Files:
+    """Whole runs as they travel: opening, joining, asks, answers, sessions of parties."""
+    found = {f"{method}.{task}": trained(method, task) for method, task in WHOLE}
+    found["evaluation.binary"] = measured("binary")
+    found["simfl.binary"] = similar()
+    found["vertical-none.binary"] = split("none")
+    files = {f"{name}.txt": lines_of(run.messages) for name, run in found.items()}
+    return {**files, "refusals.txt": lines_of(refused()), "words.json": as_json(sorted(REFUSALS))}
+
+
+def refused() -> list[tuple[str, bytes]]:
+    """What parties say to messages that they cannot follow, and to a probe."""
+    run = runs.Run()
+    with fixed("refusals"):
+        schema = SCHEMAS["binary"]
+        federation = runs.federation_of(runs.dealt(schema), schema, "parties", run)
+        stranger = Identity()
+        for message in (
+            plain("ready", {"run": "r1"}).signed(stranger),
+            Message("ask", b"no body").signed(stranger),
+        ):
+            federation.engine.ask(PARTIES, message.to_bytes(), 1.0)
+        for type_, values in (
+            ("ready", {"run": "r1"}),
+            ("join", {"run": "r1", "announcements": []}),
+            ("open", {"plan": {}, "roster": "", "nonce": "n"}),
+            ("agree", {"agreement": {}, "roster": "", "nonce": "n"}),
+            ("meet", {"run": "r1", "announcements": []}),
+        ):
+            federation.transport.send(dict.fromkeys(PARTIES, plain(type_, values)), type_, 1.0)
+    return run.messages
+
+
+def transcripts() -> Files:
+    """Of every run the hashes of all its messages: too many to be stored whole."""
+    found: dict[str, runs.Run] = {f"{m}.{t}": trained(m, t) for m, t in runs.CASES}
+    found |= {f"evaluation.{task}": measured(task) for task in SCHEMAS}
+    found |= {f"vertical-{name}.binary": split(name) for name in ("none", "ldp")}
+    found["vertical prediction"] = runs.vertical_prediction(parts_of("none"))
+    found["simfl.binary"] = similar()
+    return {"hashes.json": as_json({name: hashes_of(run.messages) for name, run in found.items()})}
+
+
+def queries() -> Files:
+    """Of every kind and task the first question that a run asks."""
+    found: dict[str, bytes] = {}
+    for method, task in runs.CASES:
+        for kind, data in trained(method, task).queries:
+            found.setdefault(f"{kind}.{task}", data)
+    for task in SCHEMAS:
+        for kind, data in measured(task).queries:
+            found.setdefault(f"{kind}.{task}", data)
+    return {"queries.txt": lines_of(sorted(found.items()))}
