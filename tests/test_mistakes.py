@@ -17,7 +17,7 @@ import pytest
 
 from hedgerow import PrivateBoostingClassifier
 from hedgerow.cli.app import main
-from hedgerow.cli.running import Watch
+from hedgerow.cli.progress import Watch
 from hedgerow.coordinator.federation import Federation
 from hedgerow.coordinator.gate import Progress
 from hedgerow.data.schema import Categorical, Label, Numeric, Schema

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hedgerow.cli.app import main
-from hedgerow.cli.demonstration import Score, draw
+from hedgerow.cli.demo_run import Score, draw
 from hedgerow.data.datasets import (
     HOSPITAL_SCHEMA,
     VISIT_SCHEMA,
@@ -88,7 +88,7 @@ def test_the_demonstration_with_repeated_visits(
     words = ["hedgerow", "demo", "--repeat-visits", "--out", str(folder), "--epsilon", "4"]
     monkeypatch.setattr(sys, "argv", words)
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr("hedgerow.cli.demonstration.visit_tables", some_visits)
+    monkeypatch.setattr("hedgerow.cli.demo_run.visit_tables", some_visits)
     with pytest.raises(SystemExit, match="0"):
         main()
     shown = capsys.readouterr().out

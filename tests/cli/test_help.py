@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 import hedgerow
+from hedgerow.cli import options
 from hedgerow.cli.app import app
 from hedgerow.methods.registry import METHODS, method_named
 
@@ -54,6 +56,36 @@ def test_help_has_an_example(path: tuple[str, ...]) -> None:
     found = CliRunner().invoke(app, [*path, "--help"])
     assert found.exit_code == 0
     assert f"Example: hedgerow {' '.join(path)}".strip() in found.output
+
+
+@pytest.mark.parametrize(
+    ("command", "panels"),
+    [
+        ("train", (options.TABLES, options.PROMISE, options.METHOD, options.ENGINE)),
+        ("plan", (options.TABLES, options.PROMISE, options.METHOD, options.SAMPLE)),
+        ("advise", (options.TABLES, options.PROMISE, options.METHOD, options.SAMPLE)),
+        ("evaluate", (options.TABLES, options.PROMISE, options.ENGINE)),
+    ],
+)
+def test_help_shows_options_in_groups(command: str, panels: tuple[str, ...]) -> None:
+    found = CliRunner().invoke(app, [command, "--help"]).output
+    places = [found.index(f"─ {panel} ─") for panel in (*panels, options.OUTPUT)]
+    assert places == sorted(places)
+
+
+def test_every_option_of_a_group_reaches_the_command() -> None:
+    seen: list[Any] = []
+
+    def command(model: options.ModelFile, engine: options.EngineOptions) -> None:
+        seen.append((model, engine))
+
+    shell = typer.Typer()
+    shell.command()(options.with_groups(command))
+    words = ["a.hedge", "--engine", "dask", "--workers", "2", "--wait-seconds", "5"]
+    assert CliRunner().invoke(shell, words).exit_code == 0
+    expected = options.EngineOptions(engine="dask", workers=2, wait_seconds=5.0)
+    assert seen == [(Path("a.hedge"), expected)]
+    assert expected.used_flags() == ["--workers"]
 
 
 def test_help_names_every_method_that_can_be_pure() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import pytest
 import typer
 
 from hedgerow.cli.app import app
-from hedgerow.cli.options import given_values
-from hedgerow.cli.planning import make_plan
+from hedgerow.cli.given import given_values, make_plan
+from hedgerow.cli.options import PromiseOptions, SeededMethodOptions
 from hedgerow.data.schema import Schema
 from hedgerow.errors import PlanError, SettingsError
 from hedgerow.privacy.accounting.plan import Plan
@@ -134,7 +135,9 @@ def options_of(call: Call, *words: Any) -> dict[str, Any]:
     command = typer.main.get_command(app).commands["train"]  # type: ignore[attr-defined]
     needed = ("--schema", "schema.toml", "--data", "a.csv", "--out", "m.hedge")
     context = command.make_context("train", [str(word) for word in (*needed, *words[1:])])
-    return given_values(context.params)
+    groups = (PromiseOptions, SeededMethodOptions)
+    chosen = [group(**{f.name: context.params[f.name] for f in fields(group)}) for group in groups]
+    return given_values(*chosen)
 
 
 def test_further_settings_come_before_the_plan(call: Call, train: Call, folder: Path) -> None:

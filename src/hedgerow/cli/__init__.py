@@ -1,15 +1,15 @@
 """The command line: one file a command, registered in `app`; what commands share beside them.
 
 app.py                 registers every command and turns errors into exit codes
-options.py             options that several commands share; flag before environment before plan
+options.py             groups of options that several commands share
+given.py               what was given: flag before environment before plan file; and the plan
 screen.py              results on stdout, everything else on stderr; logging in UTC
 files.py               where results go: checked before anything is spent, written by rename
-running.py             progress of a run, and Ctrl-C between two releases
+progress.py            progress on stderr, and Ctrl-C between two releases
 parties.py             where the parties of a command are: tables in this process, or other sites
-planning.py            a plan from what was given, or the check that an existing plan says the same
-advising.py            expected errors and simulated curves, for `advise` and `plan`
+curves.py              expected errors and simulated curves, for `advise` and `plan`
 cluster.py             a Dask cluster as the one party of a run
-demonstration.py       what `demo` runs
+demo_run.py            the training and comparison behind `demo`
 private_evaluation.py  the private part of `evaluate`
 talking.py             what commands share whose parties exchange messages without an epsilon
 vertical_parties.py    who takes part in `vertical`, and who holds which column

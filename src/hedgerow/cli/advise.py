@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hedgerow.cli import advising, options
+from hedgerow.cli import curves, options
+from hedgerow.cli.given import given_values, make_plan
 from hedgerow.cli.screen import print_json, show, tell
 from hedgerow.errors import SettingsError
 
@@ -15,70 +16,82 @@ if TYPE_CHECKING:
     from hedgerow.inspection.advice import Curve, Facts
     from hedgerow.privacy.settings import Privacy
 
-Rows = Annotated[int, typer.Option("--rows", min=1, help="Rows of all parties together, about.")]
-PartyCount = Annotated[int, typer.Option("--parties", min=1, help="How many will take part.")]
-Epsilons = Annotated[
-    list[float] | None,
-    typer.Option("--epsilon", help="An epsilon to look at; repeatable. By default several."),
-]
-TargetError = Annotated[
-    float | None,
-    typer.Option("--target-error", help="Which epsilon gives a leaf weight this standard error?"),
-]
-Target = Annotated[
-    float | None,
-    typer.Option("--target", help="With a sample: which epsilon reaches this value?"),
+Rows = Annotated[
+    int,
+    typer.Option(
+        "--rows",
+        min=1,
+        help="Rows of all parties together, about.",
+        rich_help_panel=options.TABLES,
+    ),
 ]
 Rate = Annotated[
     float | None,
     typer.Option(
-        "--rate", help="Share of the rarer class of a binary label, if public; else one half."
+        "--rate",
+        help="Share of the rarer class of a binary label, if public; else one half.",
+        rich_help_panel=options.TABLES,
     ),
 ]
-PictureOut = Annotated[Path | None, typer.Option("--out", help="Write a picture here (SVG).")]
+Epsilons = Annotated[
+    list[float] | None,
+    typer.Option(
+        "--epsilon",
+        help="An epsilon to look at; repeatable. By default several.",
+        rich_help_panel=options.PROMISE,
+    ),
+]
+TargetError = Annotated[
+    float | None,
+    typer.Option(
+        "--target-error",
+        help="Which epsilon gives a leaf weight this standard error?",
+        rich_help_panel=options.PROMISE,
+    ),
+]
+Target = Annotated[
+    float | None,
+    typer.Option(
+        "--target",
+        help="With a sample: which epsilon reaches this value?",
+        rich_help_panel=options.SAMPLE,
+    ),
+]
+PictureOut = Annotated[
+    Path | None,
+    typer.Option("--out", help="Write a picture here (SVG).", rich_help_panel=options.OUTPUT),
+]
 
 
 def advise(
-    context: typer.Context,
+    *,
     schema: options.SchemaFile,
     rows: Rows,
+    rate: Rate = None,
+    parties: options.PartyCount = 3,
     epsilon: Epsilons = None,
     delta: options.Delta = None,
     target_error: TargetError = None,
-    sample: advising.SampleFile = None,
-    metric: advising.MetricName = None,
+    trust: options.TrustOptions,
+    settings: options.MethodOptions,
+    sample: options.SampleOptions,
     target: Target = None,
-    repeats: advising.Repeats = 3,
-    rate: Rate = None,
-    parties: PartyCount = 3,
-    trust: options.Trust = None,
-    colluding: options.Colluding = None,
-    minimum_parties: options.MinimumParties = None,
-    spare: options.Spare = None,
-    accounting: options.Accounting = None,
-    method: options.Method = None,
-    trees: options.Trees = None,
-    depth: options.Depth = None,
-    learning_rate: options.LearningRate = None,
-    bins: options.Bins = None,
-    further: options.Further = None,
     out: PictureOut = None,
     json: options.Json = False,
 ) -> None:
     """Say how much epsilon is needed, from public facts or a public sample. Asks nobody."""
-    if sample is None and (target is not None or metric is not None):
+    if sample.sample is None and (target is not None or sample.metric is not None):
         raise SettingsError(
             "--target and --metric need --sample: a public or synthetic table to try epsilons out "
             "on. From public facts alone there is --target-error. Nothing was asked."
         )
-    facts, privacy = _facts(context.params, schema, rows, rate, parties)
-    chosen = advising.check_epsilons(
-        epsilon or (advising.STEPS if sample is None else advising.TRIED)
+    promise = options.EpsilonOptions(delta=delta)
+    facts, privacy = _facts(given_values(promise, trust, settings), schema, rows, rate, parties)
+    chosen = curves.check_epsilons(
+        epsilon or (curves.STEPS if sample.sample is None else curves.TRIED)
     )
-    lines = advising.errors_by_epsilon(facts, privacy, chosen)
-    curve = None
-    if sample is not None:
-        curve = advising.simulated(facts, privacy, sample, chosen, metric, repeats)
+    lines = curves.errors_by_epsilon(facts, privacy, chosen)
+    curve = curves.simulated(facts, privacy, sample, chosen)
     needed = _needed(facts, privacy, target_error, curve, target)
     if out is not None:
         _draw(out, facts, lines, curve, (target_error, target), needed)
@@ -92,17 +105,15 @@ def advise(
 
 
 def _facts(
-    parameters: dict[str, Any], schema: Path, rows: int, rate: float | None, parties: int
+    given: dict[str, Any], schema: Path, rows: int, rate: float | None, parties: int
 ) -> tuple[Facts, Privacy]:
     """Public facts, and the promise with any epsilon; as `hedgerow plan` settles them."""
-    from hedgerow.cli.planning import make_plan
     from hedgerow.data.schema import Schema
     from hedgerow.inspection.advice import Facts
     from hedgerow.methods.registry import method_named
     from hedgerow.privacy.settings import Settings
 
     public = Schema.read(schema)
-    given = options.given_values({**parameters, "epsilon": None})
     if not method_named(given.get("method", "auto")).can_be_pure:
         given.setdefault("delta", 1e-6)
     plan = make_plan(public, {**given, "epsilon": 1.0}, parties)
@@ -138,13 +149,13 @@ def _draw(
 ) -> None:
     if curve is not None:
         mark = needed.get("epsilon_for_target")
-        picture = advising.curve_picture(curve, targets[1], mark, _needs(mark))
+        picture = curves.curve_picture(curve, targets[1], mark, _needs(mark))
     elif lines:
         mark = needed.get("epsilon_for_error")
-        picture = advising.error_picture(lines, facts, targets[0], mark, _needs(mark))
+        picture = curves.error_picture(lines, facts, targets[0], mark, _needs(mark))
     else:
         raise SettingsError("there is nothing to draw for this method; give --sample")
-    advising.write_picture(out, picture)
+    curves.write_picture(out, picture)
 
 
 def _needs(mark: float | None) -> str:
@@ -158,9 +169,9 @@ def _show(
     targets: tuple[float | None, float | None],
     needed: dict[str, Any],
 ) -> None:
-    advising.show_errors(lines, facts)
+    curves.show_errors(lines, facts)
     if curve is not None:
-        advising.show_curve(curve)
+        curves.show_curve(curve)
     if targets[0] is not None:
         epsilon = needed["epsilon_for_error"]
         answer = (

@@ -113,7 +113,7 @@ for group, name, command, example in (
     (ledger_app, "show", ledger.show, "hedgerow ledger show model.hedge.ledger"),
     (ledger_app, "verify", ledger.verify, "hedgerow ledger verify model.hedge.ledger"),
 ):
-    group.command(name, epilog=f"Example: {example}")(command)
+    group.command(name, epilog=f"Example: {example}")(options.with_groups(command))
 app.add_typer(schema_app, name="schema")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(federation.federation_app, name="federation")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from hedgerow.cli.screen import messages, tell
+from hedgerow.cli.progress import counting
+from hedgerow.cli.screen import tell
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
+    from hedgerow.cli.options import ClusterOptions, EngineOptions
     from hedgerow.coordinator.federation import Federation
     from hedgerow.data.schema import Schema
     from hedgerow.engines.dask.rows import ClusterRows
@@ -23,64 +22,21 @@ if TYPE_CHECKING:
 _LEAST_WAIT = 60.0  # seconds, for workers that are being started
 _HERE = ("tcp://127.", "tcp://localhost", "tcp://[::1]")
 
-SchedulerAddress = Annotated[
-    str | None,
-    typer.Option(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="With dask: tls://host:port or tcp://host:port; without it a cluster starts here.",
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option("--workers", help="With dask, of a cluster started here; by default one a core."),
-]
-TlsCa = Annotated[Path | None, typer.Option("--tls-ca", help="With dask: the CA's PEM file.")]
-TlsCert = Annotated[Path | None, typer.Option("--tls-cert", help="With dask: our certificate.")]
-TlsKey = Annotated[Path | None, typer.Option("--tls-key", help="With dask: our private key.")]
-
-
-@dataclass(frozen=True)
-class ClusterOptions:
-    """How a training command reaches its cluster."""
-
-    scheduler: str | None = None
-    workers: int | None = None
-    tls_ca: Path | None = None
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
-
-    def given(self) -> list[str]:
-        """Flags that were used."""
-        values = vars(self).items()
-        return ["--" + name.replace("_", "-") for name, value in values if value is not None]
-
-    def check(self) -> None:
-        files = [flag for flag in self.given() if flag.startswith("--tls")]
-        if self.scheduler is None and files:
-            raise SettingsError(f"{files[0]} needs --scheduler tls://host:port")
-        if files and len(files) < 3:
-            raise SettingsError("TLS needs --tls-ca, --tls-cert and --tls-key together")
-        if self.scheduler is not None and self.workers is not None:
-            raise SettingsError("--workers is for a cluster started here, without --scheduler")
-        if self.workers is not None and self.workers < 1:
-            raise SettingsError(f"--workers is {self.workers}; a cluster has at least 1")
-
 
 class OnCluster:
     """The party `all`: partitions on workers, and the coordinator's ledger."""
 
     names = owners = ("all",)
 
-    def __init__(self, data: Sequence[str], cluster: ClusterOptions, wait_seconds: float) -> None:
+    def __init__(self, data: Sequence[str], engine: EngineOptions) -> None:
         if len(data) != 1:
             raise SettingsError(
                 f"--engine dask takes --data once and there are {len(data)}: a folder of Parquet "
                 "files or a pattern in quotes, as in --data 'folder/*.parquet'"
             )
-        cluster.check()
-        self._data, self._cluster = data[0], cluster
-        self._wait_seconds = max(_LEAST_WAIT, wait_seconds)
+        _check(engine)
+        self._data, self._cluster = data[0], engine
+        self._wait_seconds = max(_LEAST_WAIT, engine.wait_seconds)
         self._open = ExitStack()
         self._rows: ClusterRows | None = None
 
@@ -110,8 +66,8 @@ class OnCluster:
             tls = Tls(str(to.tls_ca), str(to.tls_cert), str(to.tls_key))
         client = self._open.enter_context(connected(to.scheduler, tls, to.workers))
         source = ParquetFolder(self._data, client, schema, self._wait_seconds)
-        with _reading() as observe:
-            self._rows = ClusterRows(source, schema, client, self._wait_seconds, observe)
+        with counting("partitions read") as bar:
+            self._rows = ClusterRows(source, schema, client, self._wait_seconds, bar.reached)
 
     def ledger_path(self, beside: Path) -> Path:
         return beside
@@ -125,6 +81,18 @@ class OnCluster:
         self._open.close()
 
 
+def _check(cluster: ClusterOptions) -> None:
+    files = [flag for flag in cluster.used_flags() if flag.startswith("--tls")]
+    if cluster.scheduler is None and files:
+        raise SettingsError(f"{files[0]} needs --scheduler tls://host:port")
+    if files and len(files) < 3:
+        raise SettingsError("TLS needs --tls-ca, --tls-cert and --tls-key together")
+    if cluster.scheduler is not None and cluster.workers is not None:
+        raise SettingsError("--workers is for a cluster started here, without --scheduler")
+    if cluster.workers is not None and cluster.workers < 1:
+        raise SettingsError(f"--workers is {cluster.workers}; a cluster has at least 1")
+
+
 def _engine() -> Any:
     """The engine's module, if Dask is installed."""
     try:
@@ -135,17 +103,3 @@ def _engine() -> Any:
             "pip install 'hedgerow[dask]'"
         ) from error
     return engine
-
-
-@contextmanager
-def _reading() -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr while partitions are read."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console, columns = messages(), (TextColumn("{task.description}"), BarColumn())
-    off = not console.is_terminal
-    with Progress(
-        *columns, MofNCompleteColumn(), TimeElapsedColumn(), console=console, disable=off
-    ) as bar:
-        task = bar.add_task("partitions read", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -11,7 +11,7 @@ from hedgerow.cli import options
 from hedgerow.cli.screen import print_json, results, show, size_text, table, tell
 
 if TYPE_CHECKING:
-    from hedgerow.cli.demonstration import Outcome, Score
+    from hedgerow.cli.demo_run import Outcome, Score
 
 
 def demo(
@@ -43,7 +43,7 @@ def demo(
         raise HedgerowError(f"cannot make the folder {out}: {error.strerror}") from error
     check_writable(out / "model.hedge")
     tell("The first run compiles its loops; that takes some seconds.", style="dim")
-    from hedgerow.cli.demonstration import run_demo
+    from hedgerow.cli.demo_run import run_demo
 
     found = run_demo(out, epsilon, seed, lambda text: tell(f"- {text}"), repeat_visits)
     if json:

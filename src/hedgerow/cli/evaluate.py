@@ -8,19 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hedgerow.cli import cluster, options
-from hedgerow.cli.parties import Patience, parties_of, party_sources
+from hedgerow.cli import options
+from hedgerow.cli.given import given_values
+from hedgerow.cli.parties import parties_of, party_sources
 from hedgerow.cli.screen import decimals, print_json, results, show, table
-from hedgerow.cli.train import (
-    BudgetDelta,
-    BudgetEpsilon,
-    DataFiles,
-    EngineName,
-    GoneSeconds,
-    ReplySeconds,
-    SiteFolder,
-    nothing_spent,
-)
+from hedgerow.cli.train import nothing_spent
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -38,47 +30,49 @@ WARNING = (
 # Not from the environment: whoever has set an epsilon for training has not paid for this.
 Epsilon = Annotated[
     float | None,
-    typer.Option("--epsilon", help="Evaluate privately, and spend so much. Without: exact."),
+    typer.Option(
+        "--epsilon",
+        help="Evaluate privately, and spend so much. Without: exact.",
+        rich_help_panel=options.PROMISE,
+    ),
 ]
 Delta = Annotated[
-    float | None, typer.Option("--delta", help="Its slack; by default that of the model, or 1e-6.")
+    float | None,
+    typer.Option(
+        "--delta",
+        help="Its slack; by default that of the model, or 1e-6.",
+        rich_help_panel=options.PROMISE,
+    ),
 ]
 ResultOut = Annotated[
     Path | None,
     typer.Option(
-        "--out", help="With --epsilon: where the result goes (JSON); else MODEL.evaluation.json."
+        "--out",
+        help="With --epsilon: where the result goes (JSON); else MODEL.evaluation.json.",
+        rich_help_panel=options.OUTPUT,
     ),
 ]
 LedgerIn = Annotated[
     Path | None,
-    typer.Option("--ledger", help="By default that of the model: what training spent is there."),
+    typer.Option(
+        "--ledger",
+        help="By default that of the model: what training spent is there.",
+        rich_help_panel=options.PROMISE,
+    ),
 ]
 
 
 def evaluate(
-    context: typer.Context,
+    *,
     model: options.ModelFile,
-    data: DataFiles = None,
+    data: options.DataFiles = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
-    out: ResultOut = None,
+    trust: options.TrustOptions,
+    budget: options.BudgetOptions,
     ledger: LedgerIn = None,
-    budget_epsilon: BudgetEpsilon = None,
-    budget_delta: BudgetDelta = None,
-    engine: EngineName = "local",
-    site: SiteFolder = None,
-    timeout_seconds: ReplySeconds = 60.0,
-    wait_seconds: GoneSeconds = 0.0,
-    scheduler: cluster.SchedulerAddress = None,
-    workers: cluster.Workers = None,
-    tls_ca: cluster.TlsCa = None,
-    tls_cert: cluster.TlsCert = None,
-    tls_key: cluster.TlsKey = None,
-    trust: options.Trust = None,
-    colluding: options.Colluding = None,
-    minimum_parties: options.MinimumParties = None,
-    spare: options.Spare = None,
-    accounting: options.Accounting = None,
+    engine: options.EngineOptions,
+    out: ResultOut = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -87,31 +81,30 @@ def evaluate(
     Running the same command again gives the stored result, and spends nothing.
     """
     if epsilon is None:
-        _refuse_without_epsilon(context.params)
+        own = {"out": out, "ledger": ledger, "site": engine.site, "delta": delta}
+        _refuse_without_epsilon({**own, **vars(budget), "scheduler": engine.scheduler}, engine)
         _exact(model, data, json)
         return
     from hedgerow.cli.private_evaluation import run_and_show
 
     with nothing_spent():
-        reached = cluster.ClusterOptions(scheduler, workers, tls_ca, tls_cert, tls_key)
-        parties = parties_of(engine, data, site, Patience(timeout_seconds, wait_seconds), reached)
-        given = options.given_values(context.params)
-    budget = (budget_epsilon, budget_delta)
+        parties = parties_of(engine, data)
+        given = given_values(options.EpsilonOptions(epsilon, delta), trust)
     run_and_show(model, parties, given, out, ledger, budget, json)
 
 
-def _refuse_without_epsilon(parameters: dict[str, Any]) -> None:
+def _refuse_without_epsilon(private: dict[str, Any], engine: options.EngineOptions) -> None:
     """What only a private evaluation uses would be ignored in silence."""
-    for name in ("out", "ledger", "site", "delta", "budget_epsilon", "budget_delta", "scheduler"):
-        if parameters.get(name) is not None:
+    for name, value in private.items():
+        if value is not None:
             flag = "--" + name.replace("_", "-")
             raise SettingsError(
                 f"{flag} belongs to a private evaluation, and there is no --epsilon. Nothing was "
                 "asked and nothing was spent. Give --epsilon, or leave it out for exact numbers."
             )
-    if parameters.get("engine") != "local":
+    if engine.engine != "local":
         raise SettingsError(
-            f"exact numbers need the rows here, and --engine {parameters['engine']} has them "
+            f"exact numbers need the rows here, and --engine {engine.engine} has them "
             "elsewhere. Nothing was asked and nothing was spent. Give --epsilon."
         )
 

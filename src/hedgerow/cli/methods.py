@@ -6,6 +6,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from hedgerow.cli import options
+from hedgerow.cli.given import flag_of
 from hedgerow.cli.screen import print_json, results, table
 from hedgerow.privacy.settings import Privacy, Settings
 
@@ -117,7 +118,7 @@ def _setting(cls: type[Any], name: str) -> dict[str, Any]:
         "kind": "privacy" if cls is Privacy else "method",
         "default": None if default is MISSING else default,
         "meaning": MEANINGS.get(name, ""),
-        "option": options.flag_of(name),
+        "option": flag_of(name),
     }
 
 

@@ -1,29 +1,23 @@
-"""Options that several commands share, and what was given by flags and environment.
+"""Options that several commands share, in groups that `--help` shows as panels.
 
-A value comes from the flag, else the environment, else a plan file, else the method's default.
+A group is a dataclass whose fields are options. A command names the group as one parameter, and
+`with_groups` flattens it into the options that Typer sees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from hedgerow.cli.screen import start_logging
-from hedgerow.errors import SettingsError
-from hedgerow.privacy.settings import Privacy, Settings
 
-_OWN_FLAG = {"epsilon": "--epsilon", "delta": "--delta", "trust": "--trust"}
-# Options that set a value of a plan, by the name the value has there.
-_FLAGS = {
-    "n_trees": "--trees", "max_depth": "--depth", "learning_rate": "--learning-rate",
-    "n_bins": "--bins", "method": "--method", "seed": "--seed", "spare": "--spare",
-    "minimum_parties": "--minimum-parties", "colluding": "--colluding",
-    "accounting": "--accounting", **_OWN_FLAG,
-}  # fmt: skip
+PROMISE, METHOD, TABLES = "Privacy promise", "Method and settings", "Parties and data"
+ENGINE, SAMPLE, OUTPUT = "Engine", "Public sample", "Output"
 
 
 def _verbose(value: bool) -> bool:
@@ -32,142 +26,260 @@ def _verbose(value: bool) -> bool:
     return value
 
 
-SchemaFile = Annotated[Path, typer.Option("--schema", help="Schema file (TOML).")]
+def _option(panel: str, flag: str, help_: str, **more: Any) -> Any:
+    return typer.Option(flag, help=help_, rich_help_panel=panel, **more)
+
+
+def _setting(panel: str, flag: str, help_: str) -> Any:
+    """An option that may also be set by the environment: --epsilon, or HEDGEROW_EPSILON."""
+    variable = "HEDGEROW_" + flag.removeprefix("--").replace("-", "_").upper()
+    return _option(panel, flag, help_, envvar=variable)
+
+
+SchemaFile = Annotated[Path, _option(TABLES, "--schema", "Schema file (TOML).")]
+DataFiles = Annotated[
+    list[str] | None,
+    _option(
+        TABLES,
+        "--data",
+        "A party's table, Parquet or CSV; repeatable. With dask one folder of Parquet files.",
+        metavar="[NAME=]PATH",
+    ),
+]
+PartyCount = Annotated[int, _option(TABLES, "--parties", "How many will take part.", min=1)]
+SiteFolder = Annotated[
+    Path | None, _option(ENGINE, "--site", "The coordinator's site folder, with --engine nvflare.")
+]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .hedge file.")]
+ModelOut = Annotated[Path, _option(OUTPUT, "--out", "Where the model goes (.hedge).")]
+LedgerIn = Annotated[
+    Path | None, _option(PROMISE, "--ledger", "By default the model's name + .ledger.")
+]
 Json = Annotated[
-    bool, typer.Option("--json", help="Machine-readable result on stdout, nothing else there.")
+    bool, _option(OUTPUT, "--json", "Machine-readable result on stdout, nothing else there.")
 ]
 Verbose = Annotated[
     bool,
-    typer.Option("--verbose", callback=_verbose, help="Log every step on stderr (times in UTC)."),
+    _option(OUTPUT, "--verbose", "Log every step on stderr (times in UTC).", callback=_verbose),
 ]
-Epsilon = Annotated[
-    float | None,
-    typer.Option("--epsilon", envvar="HEDGEROW_EPSILON", help="Privacy loss that is allowed."),
-]
-Delta = Annotated[
-    float | None,
-    typer.Option("--delta", envvar="HEDGEROW_DELTA", help="Its slack; well below 1 / rows."),
-]
-Method = Annotated[
-    str | None,
-    typer.Option("--method", envvar="HEDGEROW_METHOD", help="See `hedgerow methods`."),
-]
-Trust = Annotated[
-    str | None,
-    typer.Option(
-        "--trust",
-        envvar="HEDGEROW_TRUST",
-        help="coordinator, parties or nobody; by default the parties where there are several.",
-    ),
-]
-Spare = Annotated[
-    int | None,
-    typer.Option(
-        "--spare", envvar="HEDGEROW_SPARE", help="Attempts paid in advance for drop-outs."
-    ),
-]
-MinimumParties = Annotated[
-    int | None,
-    typer.Option(
-        "--minimum-parties",
-        envvar="HEDGEROW_MINIMUM_PARTIES",
-        help="The smallest set of parties that is ever summed.",
-    ),
-]
-Colluding = Annotated[
-    int | None,
-    typer.Option(
-        "--colluding",
-        envvar="HEDGEROW_COLLUDING",
-        help="How many parties may leak, omit or lie.",
-    ),
-]
-Accounting = Annotated[
-    str | None,
-    typer.Option(
-        "--accounting",
-        envvar="HEDGEROW_ACCOUNTING",
-        help="exact, renyi to reproduce papers, or pure (no delta; private-tree and dp-xgboost).",
-    ),
-]
-Trees = Annotated[
-    int | None, typer.Option("--trees", envvar="HEDGEROW_TREES", help="Number of trees.")
-]
-Depth = Annotated[
-    int | None, typer.Option("--depth", envvar="HEDGEROW_DEPTH", help="Depth of a tree.")
-]
-LearningRate = Annotated[
-    float | None,
-    typer.Option("--learning-rate", envvar="HEDGEROW_LEARNING_RATE", help="Step of a tree."),
-]
-Bins = Annotated[
-    int | None, typer.Option("--bins", envvar="HEDGEROW_BINS", help="Cuts of a numeric column.")
-]
-Further = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="Any further setting, e.g. batch_size=10; repeatable."
-    ),
-]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        "--seed", envvar="HEDGEROW_SEED", help="Seeds which trees are tried, never the noise."
-    ),
-]
+Epsilon = Annotated[float | None, _setting(PROMISE, "--epsilon", "Privacy loss that is allowed.")]
+Delta = Annotated[float | None, _setting(PROMISE, "--delta", "Its slack; well below 1 / rows.")]
+Method = Annotated[str | None, _setting(METHOD, "--method", "See `hedgerow methods`.")]
 
 
-def given_values(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """All values that were given, by the name they have in plans; what was not given is absent.
+@dataclass(frozen=True)
+class EpsilonOptions:
+    """How much may be learned about a row or a person."""
 
-    `parameters` are those of a command, as typer's context has them.
-    """
-    given = {}
-    for name, flag in _FLAGS.items():
-        value = parameters.get(flag.removeprefix("--").replace("-", "_"))
-        if value is not None:
-            given[name] = value
-    further: Sequence[str] = parameters.get("further") or ()
-    for text in further:
-        name, value = _further(text)
-        if name in given:
-            raise SettingsError(f"{name!r} is given twice; keep one of the two")
-        given[name] = value
-    if "method" in given:
-        from hedgerow.methods.registry import method_named
-
-        given["method"] = method_named(given["method"]).name
-    return given
+    epsilon: Epsilon = None
+    delta: Delta = None
 
 
-def flag_of(name: str) -> str:
-    """How a value is given on the command line."""
-    return _FLAGS.get(name, f"--set {name}")
+@dataclass(frozen=True)
+class TrustOptions:
+    """Who is trusted, and how the privacy loss is added up."""
+
+    trust: Annotated[
+        str | None,
+        _setting(
+            PROMISE,
+            "--trust",
+            "coordinator, parties (secure aggregation) or nobody (local differential privacy); by "
+            "default the parties where there are several.",
+        ),
+    ] = None
+    colluding: Annotated[
+        int | None, _setting(PROMISE, "--colluding", "How many parties may leak, omit or lie.")
+    ] = None
+    minimum_parties: Annotated[
+        int | None,
+        _setting(PROMISE, "--minimum-parties", "The smallest set of parties that is ever summed."),
+    ] = None
+    spare: Annotated[
+        int | None, _setting(PROMISE, "--spare", "Attempts paid in advance for drop-outs.")
+    ] = None
+    accounting: Annotated[
+        str | None,
+        _setting(
+            PROMISE,
+            "--accounting",
+            "exact, renyi to reproduce papers, or pure (no delta; private-tree and dp-xgboost).",
+        ),
+    ] = None
 
 
-def _further(text: str) -> tuple[str, Any]:
-    name, equals, value = (part.strip() for part in text.partition("="))
-    known: dict[str, Any] = {**Privacy(1.0, 1e-6).to_dict(), **Settings().to_dict()}
-    if not equals or not value:
-        raise SettingsError(f"--set {text!r} is not of the form key=value")
-    if name in _OWN_FLAG:
-        raise SettingsError(f"{name!r} has its own option; write {_OWN_FLAG[name]} {value}")
-    if name not in known:
-        names = sorted(set(known) - set(_OWN_FLAG))
-        raise SettingsError(f"unknown setting {name!r}; known: {', '.join(names)}")
-    kind = type(known[name])
-    if kind is bool:
-        if value.lower() not in ("true", "false"):
-            raise SettingsError(f"--set {text!r}: {name} must be true or false")
-        return name, value.lower() == "true"
-    try:
-        return name, kind(value)
-    except ValueError as error:
-        what = "a whole number" if kind is int else "a number"
-        raise SettingsError(f"--set {text!r}: {name} must be {what}") from error
+@dataclass(frozen=True)
+class PromiseOptions(TrustOptions, EpsilonOptions):
+    """The whole promise: fields of EpsilonOptions come first."""
 
 
-def privacy_names() -> set[str]:
-    """Names of values that belong to the promise rather than to the method."""
-    return {field.name for field in fields(Privacy)}
+@dataclass(frozen=True)
+class BudgetOptions:
+    """A ceiling over all runs of one ledger."""
+
+    budget_epsilon: Annotated[
+        float | None,
+        _option(
+            PROMISE, "--budget-epsilon", "Privacy budget: ceiling over all runs of this ledger."
+        ),
+    ] = None
+    budget_delta: Annotated[
+        float | None, _option(PROMISE, "--budget-delta", "Its delta; by default the plan's.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class MethodOptions:
+    """A method and its settings; those without an option of their own are given by --set."""
+
+    method: Method = None
+    trees: Annotated[int | None, _setting(METHOD, "--trees", "Number of trees.")] = None
+    depth: Annotated[int | None, _setting(METHOD, "--depth", "Depth of a tree.")] = None
+    learning_rate: Annotated[
+        float | None, _setting(METHOD, "--learning-rate", "Step of a tree.")
+    ] = None
+    bins: Annotated[int | None, _setting(METHOD, "--bins", "Bins of a numeric column.")] = None
+    further: Annotated[
+        list[str] | None,
+        _option(
+            METHOD,
+            "--set",
+            "Any further setting, e.g. batch_size=10; repeatable.",
+            metavar="KEY=VALUE",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class SeededMethodOptions(MethodOptions):
+    """A method, its settings, and what seeds the trees that it draws."""
+
+    seed: Annotated[
+        int | None, _setting(METHOD, "--seed", "Seeds which trees are tried, never the noise.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """How a Dask cluster is reached."""
+
+    scheduler: Annotated[
+        str | None,
+        _option(
+            ENGINE,
+            "--scheduler",
+            "With dask: tls://host:port or tcp://host:port; without it a cluster starts here.",
+            metavar="ADDRESS",
+        ),
+    ] = None
+    workers: Annotated[
+        int | None,
+        _option(
+            ENGINE, "--workers", "With dask, of a cluster started here; by default one a core."
+        ),
+    ] = None
+    tls_ca: Annotated[Path | None, _option(ENGINE, "--tls-ca", "With dask: the CA's PEM file.")] = (
+        None
+    )
+    tls_cert: Annotated[
+        Path | None, _option(ENGINE, "--tls-cert", "With dask: our certificate.")
+    ] = None
+    tls_key: Annotated[Path | None, _option(ENGINE, "--tls-key", "With dask: our private key.")] = (
+        None
+    )
+
+    def used_flags(self) -> list[str]:
+        """Flags of the cluster that were given."""
+        names = [field.name for field in fields(ClusterOptions)]
+        return ["--" + n.replace("_", "-") for n in names if getattr(self, n) is not None]
+
+
+@dataclass(frozen=True)
+class SiteOptions:
+    """What carries the messages, where the parties are, and how long they are waited for."""
+
+    engine: Annotated[
+        str,
+        _setting(
+            ENGINE,
+            "--engine",
+            "local (tables of this machine), nvflare (parties at other sites) or dask (one owner's "
+            "table on a cluster).",
+        ),
+    ] = "local"
+    site: SiteFolder = None
+    timeout_seconds: Annotated[
+        float,
+        _option(
+            ENGINE,
+            "--timeout-seconds",
+            "With nvflare: how long one reply may take before it counts lost.",
+        ),
+    ] = 60.0
+    wait_seconds: Annotated[
+        float,
+        _option(
+            ENGINE,
+            "--wait-seconds",
+            "With nvflare: how long to wait for parties when too few are left; with dask: for a "
+            "worker when there is none, and a minute at least.",
+        ),
+    ] = 0.0
+
+
+@dataclass(frozen=True)
+class EngineOptions(ClusterOptions, SiteOptions):
+    """An engine with all that it may need: fields of SiteOptions come first."""
+
+
+@dataclass(frozen=True)
+class SampleOptions:
+    """A public or synthetic table on which epsilons are tried out."""
+
+    sample: Annotated[
+        Path | None,
+        _option(SAMPLE, "--sample", "A public or synthetic table, to try epsilons out on."),
+    ] = None
+    metric: Annotated[
+        str | None,
+        _option(SAMPLE, "--metric", "With a sample: auc, accuracy, log_loss; rmse, mae, r2."),
+    ] = None
+    repeats: Annotated[
+        int,
+        _option(SAMPLE, "--repeats", "With a sample: trainings an epsilon.", min=1, max=100),
+    ] = 3
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """A command as Typer registers it: every group among its parameters is flattened."""
+    parameters = inspect.signature(command, eval_str=True).parameters.values()
+    groups: dict[str, Any] = {
+        p.name: p.annotation for p in parameters if is_dataclass(p.annotation)
+    }
+    flat: list[inspect.Parameter] = []
+    for parameter in parameters:
+        group = groups.get(parameter.name)
+        options = [parameter] if group is None else _options_of(group)
+        flat += [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
+
+    def flattened(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    flattened.__name__, flattened.__doc__ = command.__name__, command.__doc__
+    flattened.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    return flattened
+
+
+def _options_of(group: Any) -> list[inspect.Parameter]:
+    kinds = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=kinds[field.name],
+        )
+        for field in fields(group)
+    ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
-    from hedgerow.cli.cluster import ClusterOptions
+    from hedgerow.cli.options import EngineOptions
     from hedgerow.coordinator.federation import Federation
     from hedgerow.data.schema import Schema
     from hedgerow.privacy.accounting.plan import Plan
@@ -82,7 +82,7 @@ class TablesHere(_NothingStarted):
         return self.names
 
     def settled(self, schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
-        from hedgerow.cli.planning import with_pooled_cuts
+        from hedgerow.cli.given import with_pooled_cuts
 
         return with_pooled_cuts(schema, given, self._sources)
 
@@ -203,26 +203,21 @@ def pinned_values(roster: Roster) -> dict[str, Any]:
     }
 
 
-def parties_of(
-    engine: str,
-    data: Sequence[str] | None,
-    site: Path | None,
-    patience: Patience,
-    cluster: ClusterOptions,
-) -> Parties:
+def parties_of(chosen: EngineOptions, data: Sequence[str] | None) -> Parties:
     """The parties that a training command means."""
-    if engine not in ENGINES:
-        raise SettingsError(f"unknown engine {engine!r}; known: {', '.join(ENGINES)}")
-    if engine != "dask" and (flags := cluster.given()):
+    if chosen.engine not in ENGINES:
+        raise SettingsError(f"unknown engine {chosen.engine!r}; known: {', '.join(ENGINES)}")
+    if chosen.engine != "dask" and (flags := chosen.used_flags()):
         raise SettingsError(f"{flags[0]} belongs to --engine dask; leave it out or name the engine")
-    if engine == "nvflare":
-        return OtherSites(site, data or (), patience)
-    if site is not None:
+    if chosen.engine == "nvflare":
+        patience = Patience(chosen.timeout_seconds, chosen.wait_seconds)
+        return OtherSites(chosen.site, data or (), patience)
+    if chosen.site is not None:
         raise SettingsError("--site belongs to --engine nvflare; leave it out or name the engine")
-    if engine == "dask":
+    if chosen.engine == "dask":
         from hedgerow.cli.cluster import OnCluster
 
-        return OnCluster(data or (), cluster, patience.gone_seconds)
+        return OnCluster(data or (), chosen)
     return TablesHere(data or ())
 
 

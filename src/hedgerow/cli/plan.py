@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hedgerow.cli import advising, options
+from hedgerow.cli import curves, options
+from hedgerow.cli.given import given_values, make_plan
 from hedgerow.cli.screen import print_json, results, show, size_text, table, tell
 from hedgerow.errors import SettingsError
 
@@ -20,55 +21,51 @@ if TYPE_CHECKING:
 ExpectedRows = Annotated[
     int | None,
     typer.Option(
-        "--rows", min=1, help="Rows to expect, for the error of leaf weights; not in the plan."
+        "--rows",
+        min=1,
+        help="Rows to expect, for the error of leaf weights; not in the plan.",
+        rich_help_panel=options.TABLES,
     ),
+]
+PlanOut = Annotated[
+    Path | None,
+    typer.Option("--out", help="Write the plan here (TOML).", rich_help_panel=options.OUTPUT),
 ]
 PictureOut = Annotated[
     Path | None,
-    typer.Option("--picture", help="Draw error or accuracy against epsilon here (SVG)."),
+    typer.Option(
+        "--picture",
+        help="Draw error or accuracy against epsilon here (SVG).",
+        rich_help_panel=options.OUTPUT,
+    ),
 ]
 
 
 def plan(
-    context: typer.Context,
+    *,
     schema: options.SchemaFile,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    method: options.Method = None,
-    trees: options.Trees = None,
-    depth: options.Depth = None,
-    learning_rate: options.LearningRate = None,
-    bins: options.Bins = None,
-    further: options.Further = None,
-    parties: Annotated[int, typer.Option("--parties", min=1, help="How many will take part.")] = 3,
-    trust: options.Trust = None,
-    colluding: options.Colluding = None,
-    minimum_parties: options.MinimumParties = None,
-    spare: options.Spare = None,
-    accounting: options.Accounting = None,
-    seed: options.Seed = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Write the plan here (TOML).")] = None,
+    parties: options.PartyCount = 3,
     rows: ExpectedRows = None,
-    sample: advising.SampleFile = None,
-    metric: advising.MetricName = None,
-    repeats: advising.Repeats = 3,
+    promise: options.PromiseOptions,
+    settings: options.SeededMethodOptions,
+    sample: options.SampleOptions,
+    out: PlanOut = None,
     picture: PictureOut = None,
     json: options.Json = False,
 ) -> None:
     """Show what a run will ask, what it will cost and how much it will send. Asks nobody."""
     from hedgerow.cli.files import write_text
-    from hedgerow.cli.planning import make_plan
     from hedgerow.data.schema import Schema
 
     public = Schema.read(schema)
-    given = options.given_values(context.params)
+    given = given_values(promise, settings)
     made = make_plan(public, given, parties)
-    facts = _facts(made, public, given, parties, rows, needed=sample is not None or bool(picture))
+    needed = sample.sample is not None or bool(picture)
+    facts = _facts(made, public, given, parties, rows, needed)
     expected = None if facts is None else _expected(facts, made)
     curve = None
-    if facts is not None and sample is not None:
-        tried = _around(made.privacy.epsilon)
-        curve = advising.simulated(facts, made.privacy, sample, tried, metric, repeats)
+    if facts is not None and sample.sample is not None:
+        curve = curves.simulated(facts, made.privacy, sample, _around(made.privacy.epsilon))
     if picture is not None and facts is not None:
         _draw(picture, facts, made, curve)
     if out is not None:
@@ -82,7 +79,7 @@ def plan(
     else:
         _show(made, public, parties, facts, expected)
         if curve is not None:
-            advising.show_curve(curve)
+            curves.show_curve(curve)
         show("Nothing was asked and nothing was spent.")
     for what, path in (("Plan", out), ("Picture", picture)):
         if path is not None:
@@ -115,19 +112,19 @@ def _expected(facts: Facts, made: Plan) -> Expected | None:
 
 
 def _around(epsilon: float) -> tuple[float, ...]:
-    return advising.check_epsilons([epsilon * part for part in (0.1, 0.3, 1.0, 3.0, 10.0)])
+    return curves.check_epsilons([epsilon * part for part in (0.1, 0.3, 1.0, 3.0, 10.0)])
 
 
 def _draw(path: Path, facts: Facts, made: Plan, curve: Curve | None) -> None:
     epsilon = made.privacy.epsilon
     if curve is not None:
-        drawn = advising.curve_picture(curve, None, epsilon, "this plan")
+        drawn = curves.curve_picture(curve, None, epsilon, "this plan")
     else:
-        lines = advising.errors_by_epsilon(facts, made.privacy, _around(epsilon))
+        lines = curves.errors_by_epsilon(facts, made.privacy, _around(epsilon))
         if not lines:
             raise SettingsError("there is nothing to draw for this method without --sample")
-        drawn = advising.error_picture(lines, facts, None, epsilon, "this plan")
-    advising.write_picture(path, drawn)
+        drawn = curves.error_picture(lines, facts, None, epsilon, "this plan")
+    curves.write_picture(path, drawn)
 
 
 def plan_text(made: Plan) -> str:

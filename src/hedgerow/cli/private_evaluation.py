@@ -11,6 +11,7 @@ from hedgerow.cli.train import check_parties, facts_of, nothing_spent, plan_file
 from hedgerow.errors import PlanError
 
 if TYPE_CHECKING:
+    from hedgerow.cli.options import BudgetOptions
     from hedgerow.cli.parties import Parties
     from hedgerow.evaluation import Evaluation, Measure
     from hedgerow.model.ensemble import Ensemble
@@ -27,7 +28,7 @@ def run_and_show(
     given: Given,
     out: Path | None,
     ledger: Path | None,
-    budget: tuple[float | None, float | None],
+    budget: BudgetOptions,
     json: bool,
 ) -> None:
     """Evaluate, write the result, and print it."""
@@ -52,7 +53,7 @@ def _run(
     given: Given,
     out: Path,
     stored_in: Path,
-    budget: tuple[float | None, float | None],
+    budget: BudgetOptions,
 ) -> tuple[Evaluation, Given]:
     """Everything that can fail is tried before the first charge."""
     from hedgerow.cli.files import check_writable
@@ -68,14 +69,14 @@ def _run(
     with opened, plan_file(beside, plan, opened):
         with nothing_spent():
             check_parties(opened, plan, parties.names, beside, resume=False)
-            record_budget(opened, *budget, plan, parties.owners)
+            record_budget(opened, budget, plan, parties.owners)
         found, facts = _ask(model, parties, plan, opened, out)
     return found, {**facts, "plan": str(beside), "out": str(out)}
 
 
 def _settled(model: Ensemble, given: Given, n_parties: int, beside: Path) -> Plan:
     """The plan beside the result if there is one, so that the same command gives the same."""
-    from hedgerow.cli.planning import differences
+    from hedgerow.cli.given import differences
     from hedgerow.evaluation import evaluation_plan
     from hedgerow.methods.registry import check_party_count
     from hedgerow.model.trust import usual_trust
@@ -105,7 +106,7 @@ def _ask(
     model: Ensemble, parties: Parties, plan: Plan, ledger: Ledger, out: Path
 ) -> tuple[Evaluation, Given]:
     from hedgerow.cli.files import write_text
-    from hedgerow.cli.running import watching
+    from hedgerow.cli.progress import watching
     from hedgerow.coordinator.gate import Gate
     from hedgerow.evaluation import evaluate
 

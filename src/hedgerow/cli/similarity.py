@@ -22,7 +22,7 @@ from hedgerow.cli.talking import (
     parties_for,
     show_disclosures,
 )
-from hedgerow.cli.train import DataFiles, LedgerIn, ModelOut, SiteFolder, nothing_spent
+from hedgerow.cli.train import nothing_spent
 from hedgerow.cli.vertical_parties import heard
 from hedgerow.errors import HedgerowError, Refused, SettingsError
 
@@ -86,10 +86,10 @@ class _KeepingTables(TablesHere):
 
 def similarity(
     schema: options.SchemaFile,
-    out: ModelOut,
-    data: DataFiles = None,
+    out: options.ModelOut,
+    data: options.DataFiles = None,
     engine: EngineName = "local",
-    site: SiteFolder = None,
+    site: options.SiteFolder = None,
     trees: Trees = None,
     depth: Depth = None,
     learning_rate: Rate = None,
@@ -98,7 +98,7 @@ def similarity(
     keep: Keep = False,
     continues: Continues = None,
     shelf: ShelfFolder = None,
-    ledger: LedgerIn = None,
+    ledger: options.LedgerIn = None,
     step_seconds: StepSeconds = 600.0,
     json: options.Json = False,
     verbose: options.Verbose = False,

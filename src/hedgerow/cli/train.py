@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hedgerow.cli import cluster, options
-from hedgerow.cli.parties import Parties, Patience, parties_of
+from hedgerow.cli import options
+from hedgerow.cli.given import given_values
+from hedgerow.cli.parties import Parties, parties_of
 from hedgerow.cli.screen import print_json, results, show, size_text, table, tell
 from hedgerow.errors import HedgerowError, PlanError, SettingsError
 
@@ -21,52 +22,11 @@ if TYPE_CHECKING:
     from hedgerow.privacy.accounting.plan import Plan
     from hedgerow.privacy.ledger.ledger import Ledger
 
-
-DataFiles = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--data",
-        metavar="[NAME=]PATH",
-        help="A party's table, Parquet or CSV; repeatable. With dask one folder of Parquet files.",
-    ),
-]
-EngineName = Annotated[
-    str,
-    typer.Option(
-        "--engine",
-        envvar="HEDGEROW_ENGINE",
-        help="local (tables of this machine), nvflare (parties at other sites) or dask (one "
-        "owner's table on a cluster).",
-    ),
-]
-SiteFolder = Annotated[
+PlanIn = Annotated[
     Path | None,
-    typer.Option("--site", help="The coordinator's site folder, with --engine nvflare."),
-]
-ReplySeconds = Annotated[
-    float,
     typer.Option(
-        "--timeout-seconds", help="With nvflare: how long one reply may take before it counts lost."
+        "--plan", help="A plan file; by default one is made.", rich_help_panel=options.PROMISE
     ),
-]
-GoneSeconds = Annotated[
-    float,
-    typer.Option(
-        "--wait-seconds",
-        help="With nvflare: how long to wait for parties when too few are left; with dask: for a "
-        "worker when there is none, and a minute at least.",
-    ),
-]
-ModelOut = Annotated[Path, typer.Option("--out", help="Where the model goes (.hedge).")]
-PlanIn = Annotated[Path | None, typer.Option("--plan", help="A plan file; by default one is made.")]
-LedgerIn = Annotated[
-    Path | None, typer.Option("--ledger", help="By default the model's name + .ledger.")
-]
-BudgetEpsilon = Annotated[
-    float | None, typer.Option("--budget-epsilon", help="Ceiling over all runs of this ledger.")
-]
-BudgetDelta = Annotated[
-    float | None, typer.Option("--budget-delta", help="Its delta; by default the plan's.")
 ]
 WarmStart = Annotated[
     Path | None,
@@ -74,62 +34,49 @@ WarmStart = Annotated[
         "--warm-start-from",
         metavar="MODEL",
         help="Build on this model, made from public rows or from rows already paid for.",
+        rich_help_panel=options.METHOD,
     ),
 ]
 StartIsPublic = Annotated[
-    bool, typer.Option("--start-is-public", help="Declare that it was made from public rows.")
+    bool,
+    typer.Option(
+        "--start-is-public",
+        help="Declare that it was made from public rows.",
+        rich_help_panel=options.METHOD,
+    ),
 ]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Only go on with a run; refuse to start a new one.")
+    bool,
+    typer.Option(
+        "--resume",
+        help="Only go on with a run; refuse to start a new one.",
+        rich_help_panel=options.OUTPUT,
+    ),
 ]
 
 
 def train(
-    context: typer.Context,
+    *,
     schema: options.SchemaFile,
-    out: ModelOut,
-    data: DataFiles = None,
-    engine: EngineName = "local",
-    site: SiteFolder = None,
-    timeout_seconds: ReplySeconds = 60.0,
-    wait_seconds: GoneSeconds = 0.0,
-    scheduler: cluster.SchedulerAddress = None,
-    workers: cluster.Workers = None,
-    tls_ca: cluster.TlsCa = None,
-    tls_cert: cluster.TlsCert = None,
-    tls_key: cluster.TlsKey = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
+    data: options.DataFiles = None,
+    promise: options.PromiseOptions,
+    budget: options.BudgetOptions,
+    ledger: options.LedgerIn = None,
     plan: PlanIn = None,
-    ledger: LedgerIn = None,
-    budget_epsilon: BudgetEpsilon = None,
-    budget_delta: BudgetDelta = None,
-    resume: Resume = False,
-    trust: options.Trust = None,
-    colluding: options.Colluding = None,
-    minimum_parties: options.MinimumParties = None,
-    spare: options.Spare = None,
-    accounting: options.Accounting = None,
-    method: options.Method = None,
-    trees: options.Trees = None,
-    depth: options.Depth = None,
-    learning_rate: options.LearningRate = None,
-    bins: options.Bins = None,
-    further: options.Further = None,
-    seed: options.Seed = None,
+    settings: options.SeededMethodOptions,
     warm_start_from: WarmStart = None,
     start_is_public: StartIsPublic = False,
+    engine: options.EngineOptions,
+    resume: Resume = False,
+    out: options.ModelOut,
     json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Train a model. Running the same command again resumes a run that was stopped."""
     with nothing_spent():
-        given = options.given_values(context.params)
-        reached = cluster.ClusterOptions(scheduler, workers, tls_ca, tls_cert, tls_key)
-        patience = Patience(timeout_seconds, wait_seconds)
-        parties = parties_of(engine, data, site, patience, reached)
+        given = given_values(promise, settings)
+        parties = parties_of(engine, data)
         start = _start_model(warm_start_from, start_is_public, given)
-    budget = (budget_epsilon, budget_delta)
     with closing(parties):
         model, facts = _run(schema, parties, out, given, plan, ledger, budget, resume, start)
     if json:
@@ -145,13 +92,13 @@ def _run(
     given: dict[str, Any],
     plan: Path | None,
     ledger: Path | None,
-    budget: tuple[float | None, float | None],
+    budget: options.BudgetOptions,
     resume: bool,
     start: Ensemble | None,
 ) -> tuple[Ensemble, dict[str, Any]]:
     """Everything that can fail is tried before the first charge."""
     from hedgerow.cli.files import check_writable
-    from hedgerow.cli.planning import settle_plan
+    from hedgerow.cli.given import settle_plan
     from hedgerow.coordinator.gate import start_trees
     from hedgerow.data.schema import Schema
     from hedgerow.privacy.ledger.ledger import Ledger
@@ -171,7 +118,7 @@ def _run(
     with opened, plan_file(beside, agreed, opened):
         with nothing_spent():
             check_parties(opened, agreed, parties.names, beside, resume)
-            record_budget(opened, *budget, agreed, parties.owners)
+            record_budget(opened, budget, agreed, parties.owners)
         model, facts = _grow(public, parties, agreed, opened, out, start)
     return model, {**facts, "plan": str(beside)}
 
@@ -257,13 +204,14 @@ def check_parties(
 
 
 def record_budget(
-    ledger: Ledger, epsilon: float | None, delta: float | None, plan: Plan, parties: Iterable[str]
+    ledger: Ledger, budget: options.BudgetOptions, plan: Plan, parties: Iterable[str]
 ) -> None:
     """One ceiling for everybody who writes to this ledger."""
     from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget
     from hedgerow.privacy.ledger.spending import set_budget
     from hedgerow.privacy.settings import Privacy
 
+    epsilon, delta = budget.budget_epsilon, budget.budget_delta
     if epsilon is None:
         if delta is not None:
             raise SettingsError("--budget-delta needs --budget-epsilon. Nothing was asked.")
@@ -284,7 +232,7 @@ def _grow(
     out: Path,
     start: Ensemble | None,
 ) -> tuple[Ensemble, dict[str, Any]]:
-    from hedgerow.cli.running import watching
+    from hedgerow.cli.progress import watching
     from hedgerow.coordinator.gate import Gate
     from hedgerow.methods.registry import method_named
 

@@ -21,7 +21,7 @@ from hedgerow.cli.talking import (
     opened_ledger,
     show_disclosures,
 )
-from hedgerow.cli.train import DataFiles, LedgerIn, SiteFolder, nothing_spent
+from hedgerow.cli.train import nothing_spent
 from hedgerow.cli.vertical_parties import (
     FILE,
     SharesHere,
@@ -70,7 +70,7 @@ def train(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for the parties' parts (local engine).")
     ] = None,
-    data: DataFiles = None,
+    data: options.DataFiles = None,
     id_column: IdColumn = None,
     active: Active = None,
     owner: Owners = None,
@@ -96,8 +96,8 @@ def train(
         typer.Option("--set", metavar="NAME=VALUE", help="A further setting; docs/vertical.md."),
     ] = None,
     engine: EngineName = "local",
-    site: SiteFolder = None,
-    ledger: LedgerIn = None,
+    site: options.SiteFolder = None,
+    ledger: options.LedgerIn = None,
     step_seconds: StepSeconds = 3600.0,
     json: options.Json = False,
     verbose: options.Verbose = False,
@@ -152,14 +152,14 @@ def predict(
     out: Annotated[
         Path | None, typer.Option("--out", help="CSV file for the predictions (local engine).")
     ] = None,
-    data: DataFiles = None,
+    data: options.DataFiles = None,
     id_column: IdColumn = None,
     agreed_ids: Agreed = False,
     schema: Annotated[
         Path | None, typer.Option("--schema", help="Schema file (engine nvflare).")
     ] = None,
     engine: EngineName = "local",
-    site: SiteFolder = None,
+    site: options.SiteFolder = None,
     step_seconds: StepSeconds = 3600.0,
     json: options.Json = False,
     verbose: options.Verbose = False,

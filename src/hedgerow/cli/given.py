@@ -1,18 +1,89 @@
-"""Plans from what was given, and whether an existing plan says the same."""
+"""What was given by options and environment, and the plan that follows from it.
+
+A value comes from the flag, else the environment, else a plan file, else the method's default.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.cli.options import flag_of, privacy_names
 from hedgerow.errors import PlanError, SettingsError
-from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.settings import Privacy, Settings
 
 if TYPE_CHECKING:
     from hedgerow.data.schema import Schema
     from hedgerow.privacy.accounting.plan import Plan
+
+_OWN_FLAG = {"epsilon": "--epsilon", "delta": "--delta", "trust": "--trust"}
+_NAMES = {"trees": "n_trees", "depth": "max_depth", "bins": "n_bins"}  # of options, in plans
+# Options that set a value of a plan, by the name the value has there.
+_FLAGS = {
+    "n_trees": "--trees", "max_depth": "--depth", "learning_rate": "--learning-rate",
+    "n_bins": "--bins", "method": "--method", "seed": "--seed", "spare": "--spare",
+    "minimum_parties": "--minimum-parties", "colluding": "--colluding",
+    "accounting": "--accounting", **_OWN_FLAG,
+}  # fmt: skip
+
+
+def given_values(*groups: Any) -> dict[str, Any]:
+    """All values that were given in groups of options, by the name they have in plans.
+
+    What was not given is absent.
+    """
+    given: dict[str, Any] = {}
+    texts: Sequence[str] = ()
+    for group in groups:
+        for field in fields(group):
+            value = getattr(group, field.name)
+            if field.name == "further":
+                texts = value or ()
+            elif value is not None:
+                given[_NAMES.get(field.name, field.name)] = value
+    for text in texts:
+        name, value = _further(text)
+        if name in given:
+            raise SettingsError(f"{name!r} is given twice; keep one of the two")
+        given[name] = value
+    if "method" in given:
+        from hedgerow.methods.registry import method_named
+
+        given["method"] = method_named(given["method"]).name
+    return given
+
+
+def flag_of(name: str) -> str:
+    """How a value is given on the command line."""
+    return _FLAGS.get(name, f"--set {name}")
+
+
+def _further(text: str) -> tuple[str, Any]:
+    name, equals, value = (part.strip() for part in text.partition("="))
+    known: dict[str, Any] = {**Privacy(1.0, 1e-6).to_dict(), **Settings().to_dict()}
+    if not equals or not value:
+        raise SettingsError(f"--set {text!r} is not of the form key=value")
+    if name in _OWN_FLAG:
+        raise SettingsError(f"{name!r} has its own option; write {_OWN_FLAG[name]} {value}")
+    if name not in known:
+        names = sorted(set(known) - set(_OWN_FLAG))
+        raise SettingsError(f"unknown setting {name!r}; known: {', '.join(names)}")
+    kind = type(known[name])
+    if kind is bool:
+        if value.lower() not in ("true", "false"):
+            raise SettingsError(f"--set {text!r}: {name} must be true or false")
+        return name, value.lower() == "true"
+    try:
+        return name, kind(value)
+    except ValueError as error:
+        what = "a whole number" if kind is int else "a number"
+        raise SettingsError(f"--set {text!r}: {name} must be {what}") from error
+
+
+def privacy_names() -> set[str]:
+    """Names of values that belong to the promise rather than to the method."""
+    return {field.name for field in fields(Privacy)}
 
 
 def values_of(plan: Plan) -> dict[str, Any]:

@@ -1,21 +1,21 @@
-"""What `advise` and `plan` share: expected errors, simulated curves, and how they are shown."""
+"""Expected errors and simulated curves against epsilon, as tables and pictures.
+
+`hedgerow advise` and `hedgerow plan` show them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from hedgerow.cli.screen import messages, results, show, table
+from hedgerow.cli.progress import counting
+from hedgerow.cli.screen import results, show, table
 from hedgerow.errors import HedgerowError, SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from hedgerow.cli.options import SampleOptions
     from hedgerow.inspection.advice import Curve, Facts
     from hedgerow.inspection.advice.chart import EpsilonChart
     from hedgerow.privacy.settings import Privacy
@@ -34,18 +34,6 @@ _NAMES = {
     "mae": "MAE",
 }
 _BAR = 28  # letters of the longest bar
-
-SampleFile = Annotated[
-    Path | None,
-    typer.Option("--sample", help="A public or synthetic table, to try epsilons out on."),
-]
-MetricName = Annotated[
-    str | None,
-    typer.Option("--metric", help="With a sample: auc, accuracy, log_loss; rmse, mae, r2."),
-]
-Repeats = Annotated[
-    int, typer.Option("--repeats", min=1, max=100, help="With a sample: trainings an epsilon.")
-]
 
 
 def check_epsilons(values: Sequence[float]) -> tuple[float, ...]:
@@ -123,30 +111,18 @@ def show_errors(lines: Sequence[dict[str, Any]], facts: Facts) -> None:
 def simulated(
     facts: Facts,
     privacy: Privacy,
-    sample: Path,
+    chosen: SampleOptions,
     epsilons: Sequence[float],
-    metric: str | None,
-    repeats: int,
-) -> Curve:
-    """The curve of a sample, with a bar on stderr while it is tried out."""
+) -> Curve | None:
+    """The curve of a sample if there is one, with a bar on stderr while it is tried out."""
     from hedgerow.data.tables import rows_of
     from hedgerow.inspection.advice import simulate
 
-    rows = rows_of(sample, facts.schema)
-    with _counting((len(epsilons) + 1) * repeats) as observe:
-        return simulate(facts, rows, privacy, epsilons, metric, repeats, observe)
-
-
-@contextmanager
-def _counting(total: int) -> Iterator[Callable[[], None]]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = messages()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    off = not console.is_terminal
-    with Progress(*columns, TimeElapsedColumn(), console=console, disable=off) as bar:
-        task = bar.add_task("trainings on the sample", total=total)
-        yield lambda: bar.advance(task)
+    if chosen.sample is None:
+        return None
+    rows, repeats = rows_of(chosen.sample, facts.schema), chosen.repeats
+    with counting("trainings on the sample", (len(epsilons) + 1) * repeats) as bar:
+        return simulate(facts, rows, privacy, epsilons, chosen.metric, repeats, bar.advance)
 
 
 def show_curve(curve: Curve) -> None:

@@ -1,4 +1,4 @@
-"""While a run goes on: a progress bar, and Ctrl-C that ends it between two releases."""
+"""Progress on stderr: bars, and for a run Ctrl-C that ends it between two releases."""
 
 from __future__ import annotations
 
@@ -54,17 +54,44 @@ class Watch:
             )
 
 
+class Counter:
+    """A bar that counts what is done."""
+
+    def __init__(self, bar: Bar, what: str, total: int | None) -> None:
+        self._bar, self._task = bar, bar.add_task(what, total=total)
+
+    def advance(self) -> None:
+        """One more is done."""
+        self._bar.advance(self._task)
+
+    def reached(self, done: int, total: int) -> None:
+        """So many of so many are done."""
+        self._bar.update(self._task, completed=done, total=total)
+
+
+@contextmanager
+def counting(what: str, total: int | None = None) -> Iterator[Counter]:
+    """A bar for as long as the block lasts."""
+    with _bar() as bar:
+        yield Counter(bar, what, total)
+
+
 @contextmanager
 def watching(stored_in: str) -> Iterator[Watch]:
-    """A watch with its bar on stderr, and the handler of Ctrl-C, for as long as the block lasts."""
+    """A watch with its bar, and the handler of Ctrl-C, for as long as the block lasts."""
+    bar = _bar()
+    watch = Watch(bar, stored_in)
+    with _on_interrupt(watch.stop), bar:
+        yield watch
+
+
+def _bar() -> Bar:
+    """Silent where stderr is no terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     console = messages()
-    bar = Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal)
-    watch = Watch(bar, stored_in)
-    with _on_interrupt(watch.stop), bar:
-        yield watch
+    return Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal)
 
 
 @contextmanager
