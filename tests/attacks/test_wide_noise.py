@@ -41,10 +41,10 @@ class _Nobody(Rig):
         assert self.plan.rest is not None
         slot, mu, found = len(self.plan.slots), self.plan.rest.mu * 0.5, []
         for entry in range(1, 128):
-            mix = np.full((n_bins[0], n_bins[0]), entry, np.int8)
+            matrix = np.full((n_bins[0], n_bins[0]), entry, np.int8)
             query = ColumnSums(
                 (0, 1), cuts, n_bins, (1e-3, 1e3), "logistic", NO_TREES, "slope", math.inf,
-                (mix,), (0, -1),
+                (matrix,), (0, -1),
             )  # fmt: skip
             try:
                 found.append((noise_for(query, mu, self.plan, SCHEMA), query))

@@ -41,7 +41,7 @@ from hedgerow.queries import (
 from hedgerow.queries.gradients import Gradients
 from hedgerow.queries.leaf_averages import LEAF_RULES
 from hedgerow.queries.split_choices import UTILITIES
-from hedgerow.queries.strategy import LARGEST, PLAIN, WIDEST
+from hedgerow.queries.strategy import LARGEST_ENTRY, PLAIN, WIDEST
 from hedgerow.queries.tree_nodes import NO_COLUMN, Asked
 from tests.conftest import MIXED
 
@@ -119,21 +119,24 @@ def column_sums(schema: Schema) -> list[ColumnSums]:
         chosen = tuple(cuts[j] for j in columns)
         return ColumnSums(columns, chosen, bins, weights, loss, NO_TREES, update, clip)
 
-    def mixed(columns: tuple[int, ...], update: str, clip: float) -> ColumnSums:
-        """The same with a mix for every column that may have one, its bins of different lengths."""
-        query, rng, mixes, of = over(columns, update, clip), stream(7, "mixes"), [], []
+    def with_matrices(columns: tuple[int, ...], update: str, clip: float) -> ColumnSums:
+        """The same with a strategy matrix for every column that may have one."""
+        query, rng = over(columns, update, clip), stream(7, "strategy matrices")
+        matrices, of = [], []
         for n in query.n_bins:
-            of.append(len(mixes) if n <= WIDEST else PLAIN)
+            of.append(len(matrices) if n <= WIDEST else PLAIN)
             if n <= WIDEST:
-                mixes.append(rng.integers(-LARGEST, LARGEST + 1, (n, n)).astype(np.int8))
-        return replace(query, mixes=tuple(mixes), mixed=tuple(of))
+                matrices.append(
+                    rng.integers(-LARGEST_ENTRY, LARGEST_ENTRY + 1, (n, n)).astype(np.int8)
+                )
+        return replace(query, matrices=tuple(matrices), matrix_of=tuple(of))
 
     everything = tuple(range(len(schema.columns)))
     return [
         *(over((2,), "slope", clip) for clip in CLIPS),
         *(over((2,), "newton", clip) for clip in CLIPS[1:3]),
-        *(mixed(everything, update, 0.5) for update in ("slope", "newton")),
-        *(mixed(everything[::-1], update, math.inf) for update in ("slope", "averaging")),
+        *(with_matrices(everything, update, 0.5) for update in ("slope", "newton")),
+        *(with_matrices(everything[::-1], update, math.inf) for update in ("slope", "averaging")),
         over((0,), "slope", math.inf),
         over((1, 4), "gradient", 0.3),
         over((0, 3), "count", math.inf),

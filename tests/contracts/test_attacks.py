@@ -104,20 +104,20 @@ def test_forgotten_column_weights_are_found(
 
 
 @pytest.mark.parametrize("task", SCHEMAS)
-def test_a_mix_counted_by_anything_but_its_longest_bin_is_found(
+def test_a_strategy_matrix_counted_by_anything_but_its_longest_column_is_found(
     task: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queries = [query for query in column_sums(SCHEMAS[task]) if query.mixes]
+    queries = [query for query in column_sums(SCHEMAS[task]) if query.matrices]
     assert queries
     attack_all(queries, task)
 
-    def second_longest(mix: Any) -> tuple[float, float]:
-        whole = np.abs(mix.astype(np.int64))
+    def second_longest(matrix: Any) -> tuple[float, float]:
+        whole = np.abs(matrix.astype(np.int64))
         l1, l2 = whole.sum(axis=0), np.sqrt((whole**2).sum(axis=0))
         return float(np.sort(l1)[-2]), float(np.sort(l2)[-2])
 
-    monkeypatch.setattr("hedgerow.queries.column_sums.lengths", second_longest)
-    queries = [query for query in column_sums(SCHEMAS[task]) if query.mixes]
+    monkeypatch.setattr("hedgerow.queries.column_sums.largest_norms", second_longest)
+    queries = [query for query in column_sums(SCHEMAS[task]) if query.matrices]
     with pytest.raises(AssertionError, match="a row moves the answer"):
         attack_all(queries, task)
 

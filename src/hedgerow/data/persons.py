@@ -74,7 +74,8 @@ def places_of(parts: Sequence[PersonCounts], schema: Schema) -> list[Places]:
     """Which rows count where a party's rows lie in several parts: as if they were in one.
 
     `rows_per_person` keeps the k rows of a person with the lowest keys. Keys of one person are all
-    different, because mixing loses nothing: the k-th of them parts those that count from the rest.
+    different, because `_scramble` is a bijection, so the k-th of them divides the rows that count
+    from the rest.
     """
     ids = np.concatenate([part.ids for part in parts])
     counts = np.concatenate([part.counts for part in parts])
@@ -140,8 +141,8 @@ def _number_in_group(sorted_ids: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 def _scramble(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A fixed mixing of 64 bits (splitmix64's finaliser)."""
-    mixed = values + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+    """A fixed bijection of 64 bits that makes values look random (SplitMix64's finaliser)."""
+    bits = values + np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(bits ^ (bits >> np.uint64(31)))

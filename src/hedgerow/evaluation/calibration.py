@@ -84,8 +84,8 @@ def odds_fit(by_bin: Floats, logits: Floats, noise: float) -> tuple[float, float
         off = trust * (by_bin[1] * (1 - p) - by_bin[0] * p)
         gradient = np.array([off.sum(), off @ x]) - priors * (fit - [0.0, scale])
         known = trust * weight
-        mixed = float(known @ x)
-        hessian = np.array([[known.sum(), mixed], [mixed, known @ x**2]]) + np.diag(priors)
+        cross = float(known @ x)
+        hessian = np.array([[known.sum(), cross], [cross, known @ x**2]]) + np.diag(priors)
         fit = fit + np.clip(np.linalg.solve(hessian, gradient), -0.5, 0.5)
         fit = np.clip(fit, [-12.0, 0.0], [12.0, 12.0])
     slope = float(fit[1] / scale)

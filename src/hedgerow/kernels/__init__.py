@@ -12,7 +12,7 @@ structures.py  check trees; build those of the default method
 shapes.py      nodes of trees in code space
 cells.py       bins and cells of interaction tables
 posterior.py   what noisy sums say of a column, under several priors
-mixing.py      sums by bin times a strategy matrix
+strategy.py    sums by bin times a strategy matrix
 hashes.py      hashes of rows, and the row with most equal hashes
 threads.py     ranges of rows on all cores
 """

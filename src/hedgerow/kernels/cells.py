@@ -179,7 +179,7 @@ def recalibrate(
     shift, slope = 0.0, 1.0
     for _ in range(30):  # Newton's steps, each held to a length at which they cannot run away
         by_shift, by_slope = -shift / prior_shift**2, (1 - slope) / prior_slope**2
-        first, mixed, second = 1 / prior_shift**2, 0.0, 1 / prior_slope**2  # of the Hessian
+        first, cross, second = 1 / prior_shift**2, 0.0, 1 / prior_slope**2  # of the Hessian
         for i in range(ones.size):
             p, rows = 1 / (1 + math.exp(-(shift + slope * centres[i]))), ones[i] + zeros[i]
             off, w = ones[i] - rows * p, max(rows, 0.0) * p * (1 - p)
@@ -187,12 +187,12 @@ def recalibrate(
             by_shift += trust * off
             by_slope += trust * off * centres[i]
             first += trust * w
-            mixed += trust * w * centres[i]
+            cross += trust * w * centres[i]
             second += trust * w * centres[i] ** 2
-        whole = first * second - mixed**2
+        whole = first * second - cross**2
         by_shift, by_slope = (
-            (second * by_shift - mixed * by_slope) / whole,
-            (first * by_slope - mixed * by_shift) / whole,
+            (second * by_shift - cross * by_slope) / whole,
+            (first * by_slope - cross * by_shift) / whole,
         )
         shift += min(max(by_shift, -1.0), 1.0)
         slope = min(max(slope + min(max(by_slope, -0.3), 0.3), 0.4), 2.5)

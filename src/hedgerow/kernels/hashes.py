@@ -85,7 +85,7 @@ def band_keys(words: Words, order: Ints, shift: int, keys: Words) -> None:
 
 
 @compiled(inline="always")
-def _mixed(x: np.uint64) -> np.uint64:
+def _hashed(x: np.uint64) -> np.uint64:
     """Return a number that looks random (the finaliser of SplitMix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -138,7 +138,7 @@ def _take_best(
     for i in range(size):
         if unequal[i] == fewest:
             other = numbers[first + i] + np.uint64(offset)
-            draw = _mixed(salt + other * np.uint64(0x9E3779B97F4A7C15)) | np.uint64(1)
+            draw = _hashed(salt + other * np.uint64(0x9E3779B97F4A7C15)) | np.uint64(1)
             if draw > found[row, 1] or (draw == found[row, 1] and other < found[row, 2]):
                 found[row, 1], found[row, 2] = draw, other
 
@@ -155,7 +155,7 @@ def search_all(
         size = min(CHUNK, n_others - begin)
         for row in range(first, stop):
             fewest = _compare(own, row, columns, begin, size, unequal)
-            salt = _mixed(draws.seed + np.uint64(draws.first_row + row))
+            salt = _hashed(draws.seed + np.uint64(draws.first_row + row))
             _take_best(fewest, unequal, size, numbers, begin, offset, salt, row, found)
 
 
@@ -205,9 +205,9 @@ def search_window(
             high = max(high, low)
             while high < n_others and (keys[high] >> np.uint64(shift)) == key:
                 high += 1
-            salt = _mixed(draws.seed + np.uint64(draws.first_row) + (own_keys[begin + i] & mask))
+            salt = _hashed(draws.seed + np.uint64(draws.first_row) + (own_keys[begin + i] & mask))
             if high - low > size:
-                drawn = _mixed(salt + np.uint64(shift)) % np.uint64(high - low - size + 1)
+                drawn = _hashed(salt + np.uint64(shift)) % np.uint64(high - low - size + 1)
                 first = low + int(drawn)
             else:
                 first = (low + high - size) // 2

@@ -15,24 +15,32 @@ from hedgerow.data.binning import base_grid, code_places
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
-from hedgerow.kernels import mixing
+from hedgerow.kernels import strategy
 from hedgerow.model.losses import UPDATES, RowBound, loss_for, loss_named
 from hedgerow.queries.base import Block, EnsembleRef, QueryBase, Sensitivity, check_clip, clip_steps
 from hedgerow.queries.cuts import bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
-from hedgerow.queries.strategy import PLAIN, Mix, check_mixes, lengths, pack_mixes, unpack_mixes
+from hedgerow.queries.strategy import (
+    PLAIN,
+    StrategyMatrix,
+    check_matrices,
+    flat_entries,
+    largest_norms,
+    pack_matrices,
+    unpack_matrices,
+)
 
 MAX_WEIGHT = 1e3  # weights lie between 1/1000 and 1000; beyond, a column would be no question
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnSums(QueryBase):
-    """For each column a block (number, bin), the last bin that of missing values.
+    """One block (output, bin) for each column; its last bin is that of missing values.
 
     `cuts` are indices into the edges of an ordered column's base grid; every category is a bin of
     its own, so categorical columns have none. A column of weight w gets noise of 1/w.
 
-    A column may be `mixed`: its numbers are then the products of one of the `mixes` and its sums by
-    bin, as many as there are bins.
+    A column may have one of the strategy `matrices`: its block is then (output, coordinate), the
+    product of the matrix and its sums by bin, with as many coordinates as bins.
     """
 
     columns: tuple[int, ...]
@@ -43,8 +51,8 @@ class ColumnSums(QueryBase):
     ensemble: EnsembleRef
     update: str = "slope"
     clip: float = math.inf
-    mixes: tuple[Mix, ...] = ()
-    mixed: tuple[int, ...] = ()  # the mix of each column, or PLAIN; empty: all are plain
+    matrices: tuple[StrategyMatrix, ...] = ()
+    matrix_of: tuple[int, ...] = ()  # the matrix of each column, or PLAIN; empty: all are plain
     kind: ClassVar[str] = "column-sums"
 
     @cached_property
@@ -54,42 +62,42 @@ class ColumnSums(QueryBase):
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
         bound, blocks = self.bound, []
-        for n, weight, (_, long) in zip(self.n_bins, self.weights, self._lengths, strict=True):
-            w = weight / long
+        for n, weight, (_, norm) in zip(self.n_bins, self.weights, self._norms, strict=True):
+            w = weight / norm
             blocks.append(Block(n * bound.first, 1 / w))
             if bound.second:
                 blocks.append(Block(n * bound.second, 1 / (w * bound.second_scale)))
         return tuple(blocks)
 
     @cached_property
-    def _mixed(self) -> tuple[int, ...]:
-        return self.mixed or (PLAIN,) * len(self.columns)
+    def _matrix_of(self) -> tuple[int, ...]:
+        return self.matrix_of or (PLAIN,) * len(self.columns)
 
     @cached_property
-    def _flat_mixes(self) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
-        """All mixes, one after another, and where that of each column begins."""
-        flat = pack_mixes(self.mixes, self._mixed)["mixes"]
-        begins = np.cumsum([0, *(mix.size for mix in self.mixes)])
-        return flat, np.array([m if m == PLAIN else begins[m] for m in self._mixed], np.int64)
+    def _entries(self) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
+        """The entries of all matrices, and where those of each column's matrix begin."""
+        begins = np.cumsum([0, *(matrix.size for matrix in self.matrices)])
+        of_column = [m if m == PLAIN else begins[m] for m in self._matrix_of]
+        return flat_entries(self.matrices), np.array(of_column, np.int64)
 
     @cached_property
-    def _lengths(self) -> list[tuple[float, float]]:
-        """How long (l1, l2) one unit in a bin of each column can become."""
-        of_mix = [lengths(mix) for mix in self.mixes]
-        return [(1.0, 1.0) if m == PLAIN else of_mix[m] for m in self._mixed]
+    def _norms(self) -> list[tuple[float, float]]:
+        """The largest (l1, l2) norm to which each column's matrix takes one unit in a bin."""
+        of_matrix = [largest_norms(matrix) for matrix in self.matrices]
+        return [(1.0, 1.0) if m == PLAIN else of_matrix[m] for m in self._matrix_of]
 
     @property
     def sensitivity(self) -> Sensitivity:
-        # A row lies in exactly one bin of every column and adds its numbers there, bounded by the
-        # loss. If the column is mixed by A, the row adds g A_b, with g its number and A_b the
-        # column of A that belongs to its bin b: at most |g| times the longest A_b in l2, and as
-        # much in l1 as A_b is long there. Blocks are counted in units of that l2 length over w, so
-        # a column counts w-fold, and in l1 by the ratio of the two lengths more. With several
-        # numbers (gradients, Hessians) each is mixed by the same A: their squares, and their
-        # absolute values, add up before A_b multiplies them.
+        # A row lies in exactly one bin of every column and adds its values there, bounded by the
+        # loss. If the column has the strategy matrix A, the row adds g A_b, with g its value and
+        # A_b the column of A that belongs to its bin b: at most |g| times the largest l2 norm of
+        # a column of A, and in l1 at most |g| times the largest l1 norm. Blocks are counted in
+        # units of that l2 norm over w, so a column counts w-fold, and in l1 by the ratio of the
+        # two norms more. With several outputs (gradients, Hessians) each is multiplied by the
+        # same A: their squares, and their absolute values, add up before A_b multiplies them.
         weights = self.weights
         l2 = math.sqrt(math.fsum(w * w for w in weights)) * self.bound.l2
-        l1 = [w * far / long for w, (far, long) in zip(weights, self._lengths, strict=True)]
+        l1 = [w * norm_1 / norm_2 for w, (norm_1, norm_2) in zip(weights, self._norms, strict=True)]
         return Sensitivity(l1=math.fsum(l1) * self.bound.l1, l2=l2)
 
     def check(self, schema: Schema) -> None:
@@ -100,8 +108,8 @@ class ColumnSums(QueryBase):
         n_bins = tuple(n_bins_of(grid[j], c) for j, c in zip(self.columns, self.cuts, strict=True))
         if self.n_bins != n_bins or len(self.weights) != len(n_bins):
             raise FormatError("column sums do not have the lengths they state")
-        if self.mixes or self.mixed:
-            check_mixes(self.mixes, self.mixed, n_bins)
+        if self.matrices or self.matrix_of:
+            check_matrices(self.matrices, self.matrix_of, n_bins)
         check_clip(self.clip)
         # One by one: neither max nor min sees a weight that is no number.
         if not all(1 / MAX_WEIGHT <= weight <= MAX_WEIGHT for weight in self.weights):
@@ -117,10 +125,10 @@ class ColumnSums(QueryBase):
         )  # fmt: skip
         columns = kernels.ColumnBins(places, bins, int(starts[-1]))
         total = kernels.column_sums(rows.codes.arrays, gradients, columns)
-        if len(total) == 1 and not self.mixes:  # one number a bin lies in this order already
+        if len(total) == 1 and not self.matrices:  # one output is in the blocks' order already
             return total.ravel()
         out = np.empty(total.size, np.int64)
-        mixing.mix(total, starts, *self._flat_mixes, out)
+        strategy.apply_matrices(total, starts, *self._entries, out)
         return out
 
     def _bins(
@@ -141,21 +149,22 @@ class ColumnSums(QueryBase):
         return {}
 
     def split(self, values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        """Released values as one array (number, bin) a column.
+        """Released values as one array (output, bin) a column.
 
-        Those of a mixed column are products with its mix, divided by the length of its longest bin.
+        Those of a column with a strategy matrix are (output, coordinate): products with the matrix,
+        divided by the largest l2 norm of its columns.
         """
         width = self.bound.width
         ends = np.cumsum([width * n for n in self.n_bins])
         parts = [part.reshape(width, -1) for part in np.split(values, ends[:-1])]
-        return [p / long for p, (_, long) in zip(parts, self._lengths, strict=True)]
+        return [p / norm for p, (_, norm) in zip(parts, self._norms, strict=True)]
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays: dict[str, NDArray[Any]] = {
             **pack_cuts(self.columns, self.cuts),
             "n_bins": np.array(self.n_bins, np.int32),
             "weights": np.array(self.weights, np.float64),
-            **pack_mixes(self.mixes, self._mixed),
+            **pack_matrices(self.matrices, self._matrix_of),
         }
         values: dict[str, Any] = {
             "loss": self.loss,
@@ -182,5 +191,5 @@ class ColumnSums(QueryBase):
             EnsembleRef(int(length), str(hash_)),
             values["update"],
             math.inf if values["clip"] is None else float(values["clip"]),
-            *unpack_mixes(arrays, n_bins),
+            *unpack_matrices(arrays, n_bins),
         )

@@ -55,10 +55,10 @@ def brute_force(evidence: Evidence, h: Floats, kernels: Any, caution: float = 0.
 
 
 def correlated(n_bins: int, seed: int = 0) -> tuple[Evidence, Floats]:
-    """Evidence whose noise is correlated, as mixes and totals make it, and Hessians."""
+    """Evidence whose noise is correlated, as strategy matrices and totals make it, and Hessians."""
     rng = np.random.default_rng([n_bins, seed])
-    mixed = rng.normal(0, 0.06, (n_bins, n_bins))
-    precision = mixed.T @ mixed + 0.002 * np.eye(n_bins) + 0.01
+    scatter = rng.normal(0, 0.06, (n_bins, n_bins))
+    precision = scatter.T @ scatter + 0.002 * np.eye(n_bins) + 0.01
     z = rng.normal(0, 30, n_bins)
     return Evidence(precision, precision @ z, precision), rng.uniform(1, 200, n_bins)
 

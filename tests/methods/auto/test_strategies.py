@@ -21,7 +21,7 @@ from hedgerow.methods.auto.evidence import (
     said_by_bins,
     said_by_coordinates,
 )
-from hedgerow.methods.auto.main_effects import _mixes
+from hedgerow.methods.auto.main_effects import _matrices
 from hedgerow.methods.auto.priors import kernels_of
 from hedgerow.methods.auto.smoothing import smooth
 from hedgerow.methods.auto.strategies import (
@@ -36,22 +36,22 @@ from hedgerow.methods.auto.strategies import (
 from hedgerow.packing import pack, unpack
 from hedgerow.queries import NO_TREES, ColumnSums, n_bins_of, query_bytes, query_from_bytes
 from hedgerow.queries.strategy import (
-    LARGEST,
+    LARGEST_ENTRY,
     MOST,
     PLAIN,
     WIDEST,
-    Mix,
-    check_mixes,
-    lengths,
-    pack_mixes,
-    unpack_mixes,
+    StrategyMatrix,
+    check_matrices,
+    largest_norms,
+    pack_matrices,
+    unpack_matrices,
 )
 from tests.contracts.attacks import SCHEMAS
 
 Floats = NDArray[np.float64]
 
 
-# What a mix costs
+# What a strategy matrix costs
 
 
 @pytest.mark.parametrize("n_bins", [2, 3, 4, 9, 33, WIDEST])
@@ -63,22 +63,24 @@ def test_no_bin_is_louder_than_in_plain_sums(n_bins: int, ordered: bool, strengt
     norms = np.linalg.norm(strategy.matrix, axis=0)
     assert norms.max() == pytest.approx(1.0, abs=1e-12)
     assert norms.min() > 0.97  # rounding to whole numbers wastes little of what is paid for
-    assert strategy.mix is not None
-    assert np.abs(strategy.mix).max() <= LARGEST
+    assert strategy.integer_matrix is not None
+    assert np.abs(strategy.integer_matrix).max() <= LARGEST_ENTRY
     assert np.linalg.matrix_rank(strategy.matrix) == n_bins  # every pattern is heard
 
 
 @given(
     st.integers(1, 6).flatmap(
         lambda n: st.lists(
-            st.lists(st.integers(-LARGEST, LARGEST), min_size=n, max_size=n), min_size=n, max_size=n
+            st.lists(st.integers(-LARGEST_ENTRY, LARGEST_ENTRY), min_size=n, max_size=n),
+            min_size=n,
+            max_size=n,
         )
     )
 )
-def test_lengths_are_those_of_the_longest_bin(rows: list[list[int]]) -> None:
-    mix = np.array(rows, np.int8)
-    l1, l2 = lengths(mix)
-    whole = [[int(a) for a in column] for column in mix.T]
+def test_largest_norms_are_those_of_the_longest_bin(rows: list[list[int]]) -> None:
+    matrix = np.array(rows, np.int8)
+    l1, l2 = largest_norms(matrix)
+    whole = [[int(a) for a in column] for column in matrix.T]
     assert l1 == max(sum(abs(a) for a in column) for column in whole)
     assert l2 == pytest.approx(max(sum(a * a for a in column) for column in whole) ** 0.5)
 
@@ -99,16 +101,16 @@ def left_over(kernel: Floats, gram: Floats, square: float) -> float:
     ("strength", "at_most"), [(0.1, 0.95), (0.3, 0.75), (1.0, 0.7), (3.0, 0.9)]
 )
 @pytest.mark.parametrize("n_bins", [9, 16, 25, 33])
-def test_mixes_leave_less_of_ordered_effects_unknown(
+def test_strategy_matrices_leave_less_of_ordered_effects_unknown(
     n_bins: int, strength: float, at_most: float
 ) -> None:
     kernel = kernels_of(n_bins, True)[:, :-1, :-1].mean(axis=0)
-    mixed = strategy_for(n_bins, True, strength, 0.3).gram
-    assert mixed is not None
+    gram = strategy_for(n_bins, True, strength, 0.3).gram
+    assert gram is not None
     square = strength**2
     before = left_over(kernel, np.eye(n_bins - 1), square)
     assert (
-        left_over(kernel, mixed[:-1, :-1], square) < max(at_most, 1 - 1.2 * (1 - at_most)) * before
+        left_over(kernel, gram[:-1, :-1], square) < max(at_most, 1 - 1.2 * (1 - at_most)) * before
     )
 
 
@@ -151,23 +153,23 @@ def test_likely_patterns_are_louder_and_none_is_silent() -> None:
     assert heard[0] > 2 * heard[1] > 0.5
 
 
-def test_columns_share_mixes_and_too_many_are_asked_plainly() -> None:
+def test_columns_share_matrices_and_too_many_are_asked_plainly() -> None:
     strategies = [strategy_for(n, False, 1.0, 0.3) for n in range(2, 2 + MOST + 3)]
     strategies += [strategy_for(2, False, 9.0, 0.3), plain(5, True)]
-    mixes, mixed = _mixes(strategies)
-    assert len(mixes) == MOST
-    assert mixed == (*range(MOST), PLAIN, PLAIN, PLAIN, 0, PLAIN)
-    assert [d.mix is None for d in strategies[MOST : MOST + 3]] == [True] * 3
+    matrices, matrix_of = _matrices(strategies)
+    assert len(matrices) == MOST
+    assert matrix_of == (*range(MOST), PLAIN, PLAIN, PLAIN, 0, PLAIN)
+    assert [s.integer_matrix is None for s in strategies[MOST : MOST + 3]] == [True] * 3
     assert is_wide(WIDEST + 1, False)
     assert not is_wide(WIDEST + 1, True)
     assert plain(WIDEST + 1, False).gram is None
-    assert strategy_for(WIDEST + 1, True, 1.0, 0.3).mix is None
+    assert strategy_for(WIDEST + 1, True, 1.0, 0.3).integer_matrix is None
 
 
-# How a mix is asked and read
+# How products with a strategy matrix are asked and read
 
 
-def mixed_query(task: str = "binary", update: str = "slope", clip: float = 0.5) -> ColumnSums:
+def matrix_query(task: str = "binary", update: str = "slope", clip: float = 0.5) -> ColumnSums:
     schema = SCHEMAS[task]
     grid = base_grid(schema)
     columns = tuple(range(len(schema.columns)))
@@ -177,21 +179,21 @@ def mixed_query(task: str = "binary", update: str = "slope", clip: float = 0.5) 
     loss = {"binary": "logistic", "number": "squared"}.get(task, "softmax")
     weights = tuple(0.5 + 0.2 * j for j in columns)
     return ColumnSums(
-        columns, cuts, n_bins, weights, loss, NO_TREES, update, clip, *_mixes(strategies)
+        columns, cuts, n_bins, weights, loss, NO_TREES, update, clip, *_matrices(strategies)
     )
 
 
-def test_a_mixed_question_travels_whole() -> None:
-    query = mixed_query()
+def test_a_question_with_matrices_travels_whole() -> None:
+    query = matrix_query()
     again = query_from_bytes(query_bytes(query))
     assert isinstance(again, ColumnSums)
-    assert again.mixed == query.mixed
-    assert len(query.mixes) > 0
-    assert all(np.array_equal(a, b) for a, b in zip(again.mixes, query.mixes, strict=True))
+    assert again.matrix_of == query.matrix_of
+    assert len(query.matrices) > 0
+    assert all(np.array_equal(a, b) for a, b in zip(again.matrices, query.matrices, strict=True))
     assert query_bytes(again) == query_bytes(query)
 
 
-WRONG: list[tuple[str, tuple[Mix, ...], tuple[int, ...]]] = [
+WRONG: list[tuple[str, tuple[StrategyMatrix, ...], tuple[int, ...]]] = [
     ("no column has it", (np.eye(3, dtype=np.int8),), (PLAIN, PLAIN)),
     ("one that is not there", (np.eye(3, dtype=np.int8),), (0, 1)),
     ("of another size", (np.eye(4, dtype=np.int8),), (0, PLAIN)),
@@ -205,24 +207,24 @@ WRONG: list[tuple[str, tuple[Mix, ...], tuple[int, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("what", "mixes", "mixed"), WRONG, ids=[w[0] for w in WRONG])
-def test_mixes_that_make_no_sense_are_refused(
-    what: str, mixes: tuple[Mix, ...], mixed: tuple[int, ...]
+@pytest.mark.parametrize(("what", "matrices", "matrix_of"), WRONG, ids=[w[0] for w in WRONG])
+def test_matrices_that_make_no_sense_are_refused(
+    what: str, matrices: tuple[StrategyMatrix, ...], matrix_of: tuple[int, ...]
 ) -> None:
-    check_mixes((np.eye(3, dtype=np.int8),), (0, PLAIN), (3, 5))
+    check_matrices((np.eye(3, dtype=np.int8),), (0, PLAIN), (3, 5))
     with pytest.raises(FormatError, match="column sums"):
-        check_mixes(mixes, mixed, (3, 5))
-    query = mixed_query()
+        check_matrices(matrices, matrix_of, (3, 5))
+    query = matrix_query()
     with pytest.raises(FormatError):
-        replace(query, mixes=mixes, mixed=mixed).check(SCHEMAS["binary"])
+        replace(query, matrices=matrices, matrix_of=matrix_of).check(SCHEMAS["binary"])
 
 
-def test_mixes_of_more_or_larger_kinds_than_allowed_are_refused() -> None:
+def test_matrices_of_more_or_larger_kinds_than_allowed_are_refused() -> None:
     many = tuple(np.eye(2, dtype=np.int8) for _ in range(MOST + 1))
-    with pytest.raises(FormatError, match="more mixes"):
-        check_mixes(many, tuple(range(MOST + 1)), (2,) * (MOST + 1))
+    with pytest.raises(FormatError, match="more strategy matrices"):
+        check_matrices(many, tuple(range(MOST + 1)), (2,) * (MOST + 1))
     with pytest.raises(FormatError, match="larger ones"):
-        check_mixes((np.eye(WIDEST + 1, dtype=np.int8),), (0,), (WIDEST + 1,))
+        check_matrices((np.eye(WIDEST + 1, dtype=np.int8),), (0,), (WIDEST + 1,))
 
 
 @settings(max_examples=200, deadline=None)
@@ -231,19 +233,19 @@ def test_mixes_of_more_or_larger_kinds_than_allowed_are_refused() -> None:
     st.lists(st.integers(-2, 6), max_size=5),
     st.integers(0, 40),
 )
-def test_mixes_of_any_message_are_read_or_refused(
-    mixed: list[int], n_bins: list[int], size: int
+def test_matrices_of_any_message_are_read_or_refused(
+    matrix_of: list[int], n_bins: list[int], size: int
 ) -> None:
-    arrays = {"mixed": np.array(mixed, np.int32), "mixes": np.ones(size, np.int8)}
+    arrays = {"mixed": np.array(matrix_of, np.int32), "mixes": np.ones(size, np.int8)}
     try:
-        mixes, of = unpack_mixes(unpack(pack({}, arrays))[1], n_bins)
+        matrices, of = unpack_matrices(unpack(pack({}, arrays))[1], n_bins)
     except FormatError:
         return
-    again = pack_mixes(mixes, of)
+    again = pack_matrices(matrices, of)
     assert all(np.array_equal(again[name], arrays[name]) for name in arrays)
 
 
-def test_numbers_of_a_mixed_column_say_what_its_sums_are() -> None:
+def test_coordinates_of_a_column_with_a_matrix_say_what_its_sums_are() -> None:
     rng = np.random.default_rng(2)
     for strategy in (
         strategy_for(9, True, 0.4, 0.5),

@@ -55,9 +55,9 @@ def _levels_deviation(
     share = hessian / hessian.sum()
     left = np.concatenate([left - (left @ share)[:, None], -np.ones((1, z.size))])
     right = np.concatenate([right, (share * own)[None, :]])
-    mixed = (right * variance) @ right.T
+    middle = (right * variance) @ right.T
     square = own**2 * variance + 2 * own * variance * np.sum(left * right, axis=0)
-    return np.asarray(np.sqrt(np.maximum(square + np.sum(left * (mixed @ left), axis=0), 0.0)))
+    return np.asarray(np.sqrt(np.maximum(square + np.sum(left * (middle @ left), axis=0), 0.0)))
 
 
 def _shares(logs: Floats) -> Floats:

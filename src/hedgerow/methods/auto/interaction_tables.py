@@ -30,8 +30,8 @@ def chances(theta: list[Floats], hessians: list[Floats], counts: list[Floats]) -
     """How often a column is drawn: the root of its importance times its Gini, a tenth by Gini."""
     spread = np.array([gini(c) for c in counts]) + 1e-12
     drawn = np.sqrt(np.maximum(importance(theta, hessians), 1e-12)) * spread
-    mixed = 0.9 * drawn / drawn.sum() + 0.1 * spread / spread.sum()
-    return np.asarray(mixed / mixed.sum())
+    weights = 0.9 * drawn / drawn.sum() + 0.1 * spread / spread.sum()
+    return np.asarray(weights / weights.sum())
 
 
 def leading(theta: Floats, counts: Floats) -> Floats:

@@ -27,7 +27,7 @@ from hedgerow.methods.auto.strategies import (
     plain,
     strategy_for,
 )
-from hedgerow.queries.strategy import MOST, PLAIN, Mix
+from hedgerow.queries.strategy import MOST, PLAIN, StrategyMatrix
 
 Floats = NDArray[np.float64]
 INTERCEPT_STEP = 0.7
@@ -161,12 +161,12 @@ def main_rounds(run: Run) -> None:
         run.move(step)
         weights = _weights(run, target)
         strategies = _strategies(run, weights, target)
-        query = run.question(cuts, "slope", weights, rule.clip * run.spread, *_mixes(strategies))
+        query = run.question(cuts, "slope", weights, rule.clip * run.spread, *_matrices(strategies))
         release = run.release(query, share, f"main effects {number + 1}")
         if release is None:
             step = [np.zeros_like(t) for t in run.theta]
             continue
-        noise = (release.unit / weights / run.spread) ** 2  # (column,) variance of a number
+        noise = (release.unit / weights / run.spread) ** 2  # (column,) variance of a coordinate
         coordinates = [-part / run.spread for part in query.split(release.values)]
         average.add(
             [said_by_coordinates(*of) for of in zip(coordinates, strategies, noise, strict=True)]
@@ -189,24 +189,30 @@ def _strategies(run: Run, weights: Floats, target: list[Floats]) -> list[Strateg
     bound = run.loss.bound("slope", run.rule.clip * run.spread)
     noise = bound.l2 / (run.mu * math.sqrt(run.rule.main_share) * weights) / run.spread  # (column,)
     seen = importance([t.ravel() / run.spread for t in target], [h.ravel() for h in hessians])
-    found = []
+    strategies = []
     for j, bins in enumerate(run.bins):
         size = LEAST + math.sqrt(max(float(seen[j]), 0.0)) if np.any(target[j]) else GUESS
         rows = float(hessians[j].sum(axis=1).mean()) / bins.n_bins
         strength = rows * size / float(noise[j])
-        found.append(strategy_for(bins.n_bins, run.grid[j].ordered, strength, level))
-    return found
+        strategies.append(strategy_for(bins.n_bins, run.grid[j].ordered, strength, level))
+    return strategies
 
 
-def _mixes(strategies: list[Strategy]) -> tuple[tuple[Mix, ...], tuple[int, ...]]:
-    """Strategies as a question names them, each mix once. Those beyond `MOST` are asked plainly."""
-    mixes: dict[int, Mix] = {}
+def _matrices(
+    strategies: list[Strategy],
+) -> tuple[tuple[StrategyMatrix, ...], tuple[int, ...]]:
+    """The distinct matrices of a query, and the index of each column's, or PLAIN.
+
+    Columns whose matrix would be one more than `MOST` become plain, in place.
+    """
+    matrices: dict[int, StrategyMatrix] = {}  # by identity: columns share them
     for j, strategy in enumerate(strategies):
-        if strategy.mix is not None and id(strategy.mix) not in mixes:
-            if len(mixes) == MOST:
+        matrix = strategy.integer_matrix
+        if matrix is not None and id(matrix) not in matrices:
+            if len(matrices) == MOST:
                 strategies[j] = plain(strategy.n_bins, ordered=True)
                 continue
-            mixes[id(strategy.mix)] = strategy.mix
-    places = {key: place for place, key in enumerate(mixes)}
-    mixed = tuple(PLAIN if d.mix is None else places[id(d.mix)] for d in strategies)
-    return tuple(mixes.values()), mixed
+            matrices[id(matrix)] = matrix
+    index = {key: place for place, key in enumerate(matrices)}
+    asked = [strategy.integer_matrix for strategy in strategies]
+    return tuple(matrices.values()), tuple(PLAIN if m is None else index[id(m)] for m in asked)

@@ -22,7 +22,7 @@ from hedgerow.model.tree import Structure, Tree, single_leaf
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.reservation import Release
 from hedgerow.queries import ColumnSums, SumQuery, n_bins_of
-from hedgerow.queries.strategy import Mix
+from hedgerow.queries.strategy import StrategyMatrix
 
 Floats = NDArray[np.float64]
 
@@ -86,15 +86,15 @@ class Run:
         update: str,
         weights: Floats | None = None,
         clip: float = math.inf,
-        mixes: tuple[Mix, ...] = (),
-        mixed: tuple[int, ...] = (),
+        matrices: tuple[StrategyMatrix, ...] = (),
+        matrix_of: tuple[int, ...] = (),
     ) -> ColumnSums:
-        """Sums by bin of every column, some of them mixed."""
+        """A query of every column's sums by bin, some of them times strategy matrices."""
         n_bins = tuple(n_bins_of(grid, c) for c, grid in zip(cuts, self.grid, strict=True))
         equal = np.ones(len(self.columns)) if weights is None else weights
         return ColumnSums(
             self.columns, tuple(cuts), n_bins, tuple(float(w) for w in equal),
-            self.loss.name, self.gate.ensemble, update, clip, mixes, mixed,
+            self.loss.name, self.gate.ensemble, update, clip, matrices, matrix_of,
         )  # fmt: skip
 
     def move(self, step: list[Floats]) -> None:

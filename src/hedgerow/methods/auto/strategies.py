@@ -1,11 +1,11 @@
-"""Which mixes of a column's bins are asked for: patterns that effects have get less noise.
+"""Which strategy matrix each column is asked with: patterns that effects have get less noise.
 
 Noise on sums by bin is the same for every pattern over the bins. Effects are not: neighbours of an
-ordered column have similar scores, and the level of a column is the same number in all of them. A
-mix that speaks up for likely patterns, at the cost of unlikely ones, is as dear (no bin's column of
-it is longer) and says more. That is the matrix mechanism (Li et al. 2010) with the prior of
-`smoothing` as its workload. Mixes follow from public facts and releases; they need not be the best
-ones, only known.
+ordered column have similar scores, and the level of a column is the same value in all of them. A
+strategy matrix that amplifies likely patterns, at the cost of unlikely ones, costs the same (none
+of its columns has a larger norm) and says more. That is the matrix mechanism (Li et al. 2010) with
+the prior of `smoothing` as its workload. Matrices follow from public facts and releases; privacy
+does not depend on their being the best ones, only on their being known.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hedgerow.kernels import posterior
 from hedgerow.methods.auto.priors import kernels_of
-from hedgerow.queries.strategy import LARGEST, WIDEST, Mix, lengths
+from hedgerow.queries.strategy import LARGEST_ENTRY, WIDEST, StrategyMatrix, largest_norms
 
 Floats = NDArray[np.float64]
 EVERY = 0.7  # loudness that any pattern has, beside that of the likely ones: priors can be wrong
@@ -30,15 +30,17 @@ LEAST = 0.05  # what is added to the size that effects seem to have
 
 @dataclass(frozen=True, eq=False)
 class Strategy:
-    """How one column is asked: sums by bin times a matrix (number, bin); None: as they are."""
+    """How one column is asked: sums by bin times a matrix; without one, sums by bin as they are."""
 
     n_bins: int
-    mix: Mix | None = None
+    integer_matrix: StrategyMatrix | None = None  # (coordinate, bin), as it is sent
     wide: bool = False  # too many categories for matrices of them
 
     @cached_property
     def matrix(self) -> Floats | None:
-        return None if self.mix is None else np.asarray(self.mix / lengths(self.mix)[1])
+        """The matrix (coordinate, bin), its longest column of l2 norm 1."""
+        whole = self.integer_matrix
+        return None if whole is None else np.asarray(whole / largest_norms(whole)[1])
 
     @cached_property
     def gram(self) -> Floats | None:
@@ -83,7 +85,7 @@ def level_share(n_columns: int) -> float:
 def strategy_for(n_bins: int, ordered: bool, strength: float, level: float) -> Strategy:
     """The strategy of a column whose effect in a bin is `strength` times its noise.
 
-    Strengths are rounded to half octaves, so that columns share mixes.
+    Strengths are rounded to half octaves, so that columns share matrices.
     """
     if not 2 <= n_bins <= WIDEST:
         return plain(n_bins, ordered)
@@ -100,7 +102,7 @@ def _strategy(n_bins: int, curve: bool, steps: int, level: float) -> Strategy:
     else:
         matrix = np.eye(n_bins) - (1 - math.sqrt(level)) / n_bins
     matrix /= np.linalg.norm(matrix, axis=0)
-    return Strategy(n_bins, np.rint(LARGEST * matrix).astype(np.int8))
+    return Strategy(n_bins, np.rint(LARGEST_ENTRY * matrix).astype(np.int8))
 
 
 @lru_cache(maxsize=WIDEST)
@@ -119,7 +121,7 @@ def _patterns(n_bins: int) -> tuple[Floats, Floats]:
 
 
 def loud_patterns(variance: Floats, patterns: Floats, square: float, level: float) -> Floats:
-    """A symmetric matrix (number, bin), its columns of length 1, for effects that vary so.
+    """A symmetric matrix (coordinate, bin), its columns of length 1, for effects that vary so.
 
     `square` is the squared effect in a bin over the noise's variance. Along each direction in which
     effects vary, loudness is what makes the sum of their remaining variances least if all of it
