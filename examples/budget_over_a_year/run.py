@@ -11,10 +11,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from hedgerow import Ledger, PrivateBoostingClassifier, Schema
+from hedgerow import Budget, Ledger, PrivateBoostingClassifier, Schema, set_budget, spending
 from hedgerow.errors import BudgetExceeded
-from hedgerow.privacy.ledger.ledger import Budget
-from hedgerow.privacy.ledger.spending import set_budget, spending
 
 BUDGET = Budget(epsilon=2.0, delta=1e-6)
 SCHEMA = Schema.from_bounds(

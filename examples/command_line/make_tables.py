@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hedgerow.data.schema import Categorical, Label, Numeric, Schema
+from hedgerow import Categorical, Label, Numeric, Schema
 
 
 def main() -> None:

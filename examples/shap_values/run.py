@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import xgboost
 
-from hedgerow import PrivateBoostingClassifier, Schema
-from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal
+from hedgerow import Categorical, Label, Numeric, Ordinal, PrivateBoostingClassifier, Schema
 from hedgerow.export import feature_names, feature_types
 
 with warnings.catch_warnings():  # of what it imports itself

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.data.schema import Categorical, Label, Numeric, Schema
+from hedgerow import Categorical, Label, Numeric, Schema
 
 HELD = {"bank": ("income", "age"), "phone": ("late_bills", "plan"), "shop": ("spent", "returns")}
 SCHEMA = Schema(

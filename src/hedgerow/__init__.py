@@ -30,12 +30,21 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.1.0"  # the one place: the wheel, `hedgerow --version` and the site read it here
+# Names load with their first use, so `import hedgerow` and `hedgerow --help` start at once.
 _HOMES = {
+    "Budget": "hedgerow.privacy.ledger.ledger",
+    "Categorical": "hedgerow.data.schema",
+    "Disclosure": "hedgerow.model.statement",
     "Ensemble": "hedgerow.model.ensemble",
     "Evaluation": "hedgerow.evaluation",
     "Federation": "hedgerow.coordinator.federation",
+    "Label": "hedgerow.data.schema",
     "Ledger": "hedgerow.privacy.ledger.ledger",
+    "Limits": "hedgerow.party.limits",
+    "Measure": "hedgerow.evaluation",
+    "Numeric": "hedgerow.data.schema",
+    "Ordinal": "hedgerow.data.schema",
     "Plan": "hedgerow.privacy.accounting.plan",
     "Privacy": "hedgerow.privacy.settings",
     "PrivateBoostingClassifier": "hedgerow.estimators.boosting",
@@ -45,20 +54,37 @@ _HOMES = {
     "SimilarityBoostingClassifier": "hedgerow.estimators.simfl",
     "SimilarityBoostingRegressor": "hedgerow.estimators.simfl",
     "SimilarityMemory": "hedgerow.methods.simfl.memory",
+    "Spending": "hedgerow.privacy.ledger.spending",
     "Statement": "hedgerow.model.statement",
+    "Unit": "hedgerow.data.schema",
     "VerticalBoostingClassifier": "hedgerow.estimators.vertical",
     "VerticalBoostingRegressor": "hedgerow.estimators.vertical",
     "evaluate_privately": "hedgerow.estimators.evaluation",
+    "explain": "hedgerow.inspection.explain",
     "local_federation": "hedgerow.engines.local",
-    "export_text": "hedgerow.inspection.tree_view",
     "plan_for": "hedgerow.methods.registry",
-    "plot_tree": "hedgerow.inspection.tree_view",
+    "report_html": "hedgerow.inspection.report",
+    "rows_of": "hedgerow.data.tables",
+    "set_budget": "hedgerow.privacy.ledger.spending",
+    "spending": "hedgerow.privacy.ledger.spending",
 }
-__all__ = [*sorted(_HOMES), "__version__"]
+_NAMESPACES = ("audit", "errors", "export", "inspection", "testing")
+__all__ = [*sorted(_HOMES), *_NAMESPACES, "__version__"]
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the same again for type checkers; tests compare the two
+    from hedgerow import audit as audit
+    from hedgerow import errors as errors
+    from hedgerow import export as export
+    from hedgerow import inspection as inspection
+    from hedgerow import testing as testing
     from hedgerow.coordinator.federation import Federation as Federation
+    from hedgerow.data.schema import Categorical as Categorical
+    from hedgerow.data.schema import Label as Label
+    from hedgerow.data.schema import Numeric as Numeric
+    from hedgerow.data.schema import Ordinal as Ordinal
     from hedgerow.data.schema import Schema as Schema
+    from hedgerow.data.schema import Unit as Unit
+    from hedgerow.data.tables import rows_of as rows_of
     from hedgerow.engines.local import local_federation as local_federation
     from hedgerow.estimators.boosting import PrivateBoostingClassifier as PrivateBoostingClassifier
     from hedgerow.estimators.boosting import PrivateBoostingRegressor as PrivateBoostingRegressor
@@ -73,21 +99,30 @@ if TYPE_CHECKING:
     )
     from hedgerow.estimators.vertical import VerticalBoostingRegressor as VerticalBoostingRegressor
     from hedgerow.evaluation import Evaluation as Evaluation
-    from hedgerow.inspection.tree_view import export_text as export_text
-    from hedgerow.inspection.tree_view import plot_tree as plot_tree
+    from hedgerow.evaluation import Measure as Measure
+    from hedgerow.inspection.explain import explain as explain
+    from hedgerow.inspection.report import report_html as report_html
     from hedgerow.methods.registry import plan_for as plan_for
     from hedgerow.methods.simfl.memory import SimilarityMemory as SimilarityMemory
     from hedgerow.model.ensemble import Ensemble as Ensemble
+    from hedgerow.model.statement import Disclosure as Disclosure
     from hedgerow.model.statement import Statement as Statement
+    from hedgerow.party.limits import Limits as Limits
     from hedgerow.privacy.accounting.plan import Plan as Plan
+    from hedgerow.privacy.ledger.ledger import Budget as Budget
     from hedgerow.privacy.ledger.ledger import Ledger as Ledger
+    from hedgerow.privacy.ledger.spending import Spending as Spending
+    from hedgerow.privacy.ledger.spending import set_budget as set_budget
+    from hedgerow.privacy.ledger.spending import spending as spending
     from hedgerow.privacy.settings import Privacy as Privacy
+else:  # hidden from type checkers, to which it would make any name a name of hedgerow
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'hedgerow' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name in _HOMES:
+            return getattr(import_module(_HOMES[name]), name)
+        if name in _NAMESPACES:
+            return import_module(f"hedgerow.{name}")
+        raise AttributeError(f"module 'hedgerow' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

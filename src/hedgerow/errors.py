@@ -5,6 +5,24 @@ A message says what happened, the numbers, whether anything was spent, and what 
 
 from __future__ import annotations
 
+__all__ = [
+    "BudgetExceeded",
+    "ExchangeFailed",
+    "ExportError",
+    "FormatError",
+    "HedgerowError",
+    "Interrupted",
+    "LedgerError",
+    "LedgerWriteFailed",
+    "PlanError",
+    "Refused",
+    "SchemaError",
+    "SettingsError",
+    "SlotSpent",
+    "SumFailed",
+    "TableError",
+]
+
 
 class HedgerowError(Exception):
     """Base of all errors raised on purpose."""

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from hedgerow import Ensemble, PrivateTreeClassifier, Schema, export_text, plot_tree
+from hedgerow import Ensemble, PrivateTreeClassifier, Schema
 from hedgerow.coordinator.federation import Federation, Total
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.rng import stream
 from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal
 from hedgerow.errors import SchemaError, SettingsError
 from hedgerow.estimators.boosting import PrivateBoostingClassifier
-from hedgerow.inspection.tree_view import TreeView, export_rules
+from hedgerow.inspection import TreeView, export_rules, export_text, plot_tree
 from hedgerow.inspection.tree_view.conditions import Side, merged, number
 from hedgerow.inspection.tree_view.layout import layout_of
 from hedgerow.inspection.tree_view.plot import READABLE

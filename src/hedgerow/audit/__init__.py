@@ -7,3 +7,7 @@ fedxgboost_kernels.py   null-space vectors by themselves, before any answer
 fedxgboost_labels.py    labels, from plain, noisy and randomised gradients
 fedxgboost_matrices.py  answers of secure matrix multiplication
 """
+
+from hedgerow.audit.fedxgboost import AuditSettings, audit_table
+
+__all__ = ["AuditSettings", "audit_table"]

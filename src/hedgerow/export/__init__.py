@@ -27,6 +27,6 @@ FORMATS = {
 }
 
 __all__ = [
-    "FORMATS", "Exported", "category_names", "feature_names", "feature_types", "to_matrix",
-    "to_onnx", "to_sklearn", "to_treelite", "to_xgboost",
+    "Exported", "category_names", "feature_names", "feature_types", "to_matrix", "to_onnx",
+    "to_sklearn", "to_treelite", "to_xgboost",
 ]  # fmt: skip

@@ -6,3 +6,23 @@ tree_view/  one tree as text, rules and picture
 advice/     how much epsilon is needed
 drawing/    the pictures of all of them, as SVG
 """
+
+from hedgerow.inspection.drawing import Picture
+from hedgerow.inspection.explain.editing import edit
+from hedgerow.inspection.explain.explanation import Explanation
+from hedgerow.inspection.explain.rows import Contributions
+from hedgerow.inspection.explain.shapes import Pair, Shape
+from hedgerow.inspection.tree_view import TreeView, export_rules, export_text, plot_tree
+
+__all__ = [
+    "Contributions",
+    "Explanation",
+    "Pair",
+    "Picture",
+    "Shape",
+    "TreeView",
+    "edit",
+    "export_rules",
+    "export_text",
+    "plot_tree",
+]
