@@ -186,5 +186,5 @@ def test_explanations_do_not_take_memory_that_no_file_has() -> None:
         np.array([0, words, *[2 * words] * 4], np.int32), np.ones(2 * words, np.uint64),
     )  # fmt: skip
     tree = Tree(both, np.ones((3, 1), np.float32))
-    with pytest.raises(HedgerowError, match=r"4,225,\d+,\d+ numbers.*Nothing was"):
+    with pytest.raises(HedgerowError, match=r"4,225,\d+,\d+ values.*Nothing was"):
         explain(Ensemble((tree,), schema, _says("")))
