@@ -161,7 +161,8 @@ def as_it_runs(
     """SMM-2 with 32 bins a column: labels found, by share of the null space and answers.
 
     Blocks have twice as many rows as columns of the matrix. Every second candidate is asked about
-    at a time, beside 8 columns of coins and one of normal numbers, so a level gives two answers.
+    at a time, beside 8 columns of random bits and one of normal values, so a level gives two
+    answers.
     """
     n_rows = max(SETTINGS.block_rows, 2 * (31 * columns.shape[1] + 10))
     found: dict[str, dict[str, float]] = {}
@@ -169,8 +170,8 @@ def as_it_runs(
         right: dict[str, list[float]] = {"guessing": [], "1": [], "2": []}
         for _ in range(SETTINGS.most_blocks):
             block = rng.permutation(len(columns))[:n_rows]
-            coins = rng.integers(0, 2, (n_rows, 8)).astype(np.bool_)
-            bits = np.column_stack([split_matrix(columns[block], 31)[:, ::2], coins])
+            decoys = rng.integers(0, 2, (n_rows, 8)).astype(np.bool_)
+            bits = np.column_stack([split_matrix(columns[block], 31)[:, ::2], decoys])
             left = n_rows - 1 - int(np.linalg.matrix_rank(bits.astype(np.float64)))
             for answers in ("1", "2"):
                 of_rows = share * left / n_rows

@@ -175,8 +175,11 @@ def test_the_rate_is_that_of_the_plan_that_was_reserved() -> None:
 def test_a_restarted_party_answers_about_the_same_rows() -> None:
     rig = rig_of(rate=0.5)
     first = rig.unsealed("a", slot=FIRST, query=choices(0.1))
-    identity, coins = rig.parties["a"].identity, rig.parties["a"]._coins
-    rig.parties["a"] = Party("a", some_rows(50, 0), SCHEMA, rig.ledgers["a"], identity, coins=coins)
+    party = rig.parties["a"]
+    identity, secret = party.identity, party._sampling_secret
+    rig.parties["a"] = Party(
+        "a", some_rows(50, 0), SCHEMA, rig.ledgers["a"], identity, sampling_secret=secret
+    )
     rig.parties["a"].pin(rig.roster)
     rig.open(rig.plan)
     tree = tree_of()

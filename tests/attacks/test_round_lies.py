@@ -27,7 +27,7 @@ from hedgerow.privacy.accounting.pure import (
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.verify import verify
-from hedgerow.privacy.noise.poisson_sampling import kept_key
+from hedgerow.privacy.noise.poisson_sampling import stored_key
 from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.protocol import messages
 from hedgerow.queries import NO_TREES, ColumnCounts, LeafAverages, size_of
@@ -103,12 +103,12 @@ def test_merged_losses_never_promise_more(n: int, cost: float) -> None:
 
 
 def sampled_rig(seed: bytes, ledger: Ledger | None = None, persons: bool = False) -> Rig:
-    """One party whose coins have a known key, and two rounds that ask half of its rows."""
+    """One party that samples with a known key, and two rounds that ask half of its rows."""
     rig = Rig(("a",), trust="coordinator", opened=False)
     rig.ledgers["a"] = ledger or rig.ledgers["a"]
     rows = some_rows(400, 0)
     rows = replace(rows, persons=np.zeros(400, np.uint64)) if persons else rows
-    party = Party("a", rows, SCHEMA, rig.ledgers["a"], coins=lambda: seed)
+    party = Party("a", rows, SCHEMA, rig.ledgers["a"], sampling_secret=lambda: seed)
     rig.parties["a"] = party
     rig.roster = replace(rig.roster, parties=(("a", party.identity.public),))
     party.pin(rig.roster)
@@ -126,7 +126,7 @@ def drawn(rig: Rig, slot: int) -> list[int]:
     return sample.index.tolist()
 
 
-def test_no_two_rounds_and_no_two_ledgers_share_their_coins(tmp_path: Path) -> None:
+def test_no_two_rounds_and_no_two_ledgers_share_their_samples(tmp_path: Path) -> None:
     """The same plan over another ledger is another run, whose rows must be drawn anew."""
     seed = bytes(32)
     with Ledger.open(tmp_path / "ledger") as ledger:
@@ -139,7 +139,7 @@ def test_no_two_rounds_and_no_two_ledgers_share_their_coins(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o660, 0o606])
-def test_coins_that_others_may_know_are_not_tossed(tmp_path: Path, mode: int) -> None:
+def test_samples_that_others_may_know_are_not_drawn(tmp_path: Path, mode: int) -> None:
     """Whoever put a key there, or can read it, would see the questions without their sampling."""
     file = tmp_path / "ledger.coins"
     file.write_bytes(bytes(32))
@@ -149,12 +149,12 @@ def test_coins_that_others_may_know_are_not_tossed(tmp_path: Path, mode: int) ->
             local_federation({"a": some_rows(10, 0)}, SCHEMA, ledger)
         assert not ledger.lines()
         file.chmod(0o600)
-        assert kept_key(file) == bytes(32)
+        assert stored_key(file) == bytes(32)
         local_federation({"a": some_rows(10, 0)}, SCHEMA, ledger)
 
 
 def test_rows_are_drawn_one_by_one_where_a_row_is_what_is_protected() -> None:
-    """All with one coin, a row that joined would be in the sample whenever the others are."""
+    """If all shared one draw, a row that joined would be in the sample whenever the others are."""
     assert 100 < len(drawn(sampled_rig(bytes(32), persons=True), 0)) < 300
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hedgerow.methods.fedxgboost.ids import seal_ids
 from hedgerow.methods.simfl.kept import place_of
 from hedgerow.privacy.accounting.pure import Draw
-from hedgerow.privacy.noise.poisson_sampling import Coins
+from hedgerow.privacy.noise.poisson_sampling import PoissonSampler
 from hedgerow.protocol.identity import Announcement, Identity, digest_of
 from hedgerow.protocol.masks import Context, MaskKeys
 from hedgerow.protocol.messages import REFUSALS, Message, plain
@@ -30,7 +30,7 @@ def keys() -> Files:
     context = Context("plan", "schema", 4, 1, "request", PARTIES)
     masks = {n: [int(x) for x in boxes[n].mask(n, context, announced, 5)] for n in PARTIES}
     sealed = boxes["east"].seal(boxes["west"].public, "request", "east", b"an answer")
-    coins = Coins.of(b"s" * 32, ("east", "plan", "line"), Draw(3, 0.25))
+    sampler = PoissonSampler.of(b"s" * 32, ("east", "plan", "line"), Draw(3, 0.25))
     seal = seal_ids(["a", "b", "c"], b"k" * 32)
     facts = {
         "announcement": {name: one.to_dict() for name, one in announced.items()},
@@ -39,9 +39,9 @@ def keys() -> Files:
         "sealed": sealed.hex(),
         "secret of a party": {name: one.secret().hex() for name, one in signers.items()},
         "sample": {
-            "key": coins.key.hex(),
-            "rows": coins.taken(40).tolist(),
-            "part": coins.part(2).taken(40).tolist(),
+            "key": sampler.key.hex(),
+            "rows": sampler.taken(40).tolist(),
+            "part": sampler.part(2).taken(40).tolist(),
         },
         "ids": [seal.count, seal.ordered, seal.unordered],
         "kept similar rows": place_of("a run"),

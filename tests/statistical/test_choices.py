@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from hedgerow.privacy.accounting.pure import Draw
-from hedgerow.privacy.noise.bernoulli import exp_coins
+from hedgerow.privacy.noise.bernoulli import bernoulli_exp
 from hedgerow.privacy.noise.mechanisms import SecureSource, choose
-from hedgerow.privacy.noise.poisson_sampling import Coins
+from hedgerow.privacy.noise.poisson_sampling import PoissonSampler
 from hedgerow.testing import noise_off, seeded
 from tests.statistical.measures import (
     UNNOTICED,
@@ -38,14 +38,14 @@ def softmax(utilities: list[int], scale: int) -> NDArray[np.float64]:
 
 
 def flipped(utilities: list[int], scale: int) -> NDArray[np.float64]:
-    """Permute and flip by its definition: over every order, the first coin that succeeds."""
-    coins, n = np.exp((np.array(utilities) - max(utilities)) / scale), len(utilities)
+    """Permute and flip by its definition: over every order, the first draw that succeeds."""
+    odds, n = np.exp((np.array(utilities) - max(utilities)) / scale), len(utilities)
     found = np.zeros(n)
     for order in permutations(range(n)):
         left = 1.0 / math.factorial(n)
         for i in order:
-            found[i] += left * coins[i]
-            left *= 1 - coins[i]
+            found[i] += left * odds[i]
+            left *= 1 - odds[i]
     return found
 
 
@@ -108,18 +108,18 @@ def test_permute_and_flip_is_the_noisy_maximum_of_opendp() -> None:
 
 
 @pytest.mark.parametrize("gap", [0, 1, 5, 7, 8, 20, 41])
-def test_coins_succeed_with_the_exponential_of_their_gap(gap: int) -> None:
+def test_bernoulli_draws_succeed_with_the_exponential_of_their_gap(gap: int) -> None:
     scale = 7
-    flips = exp_coins(np.full(N, gap, np.int64), scale)
-    assert hits_fit(int(flips.sum()), N, math.exp(-gap / scale))
+    hits = bernoulli_exp(np.full(N, gap, np.int64), scale)
+    assert hits_fit(int(hits.sum()), N, math.exp(-gap / scale))
 
 
-def test_coins_of_one_call_are_tossed_one_by_one() -> None:
+def test_bernoulli_draws_of_one_call_are_independent() -> None:
     gaps = np.tile(np.array([3, 7, 14], np.int64), N // 3)
-    flips = exp_coins(gaps, 7).reshape(-1, 3)
-    together = int((flips[:, 0] & flips[:, 1]).sum())
-    assert hits_fit(together, len(flips), math.exp(-10 / 7))
-    following = flips[::2, 0] & flips[1::2, 0]
+    hits = bernoulli_exp(gaps, 7).reshape(-1, 3)
+    together = int((hits[:, 0] & hits[:, 1]).sum())
+    assert hits_fit(together, len(hits), math.exp(-10 / 7))
+    following = hits[::2, 0] & hits[1::2, 0]
     assert hits_fit(int(following.sum()), len(following), math.exp(-6 / 7))
 
 
@@ -152,17 +152,17 @@ KEY = bytes(range(32))
 ROWS = 20_000
 
 
-def coins(
+def sample(
     round_: int = 0, rate: float = 0.1, key: bytes = KEY, about: tuple[str, ...] = ("a", "plan")
 ) -> NDArray[np.bool_]:
     found = np.zeros(ROWS, np.bool_)
-    found[Coins.of(key, about, Draw(round_, rate)).taken(ROWS)] = True
+    found[PoissonSampler.of(key, about, Draw(round_, rate)).taken(ROWS)] = True
     return found
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.5, 0.9])
 def test_rows_take_part_as_often_as_stated(rate: float) -> None:
-    assert hits_fit(int(coins(rate=rate).sum()), ROWS, rate)
+    assert hits_fit(int(sample(rate=rate).sum()), ROWS, rate)
 
 
 @pytest.mark.parametrize(
@@ -174,24 +174,24 @@ def test_rows_take_part_as_often_as_stated(rate: float) -> None:
 def test_samples_of_rounds_parties_and_plans_know_nothing_of_each_other(
     other: dict[str, Any],
 ) -> None:
-    together = int((coins() & coins(**other)).sum())
+    together = int((sample() & sample(**other)).sum())
     assert hits_fit(together, ROWS, 0.01)
 
 
 def test_neighbouring_rows_know_nothing_of_each_other() -> None:
-    found = coins(rate=0.3)
+    found = sample(rate=0.3)
     assert hits_fit(int((found[:-1] & found[1:])[::2].sum()), ROWS // 2, 0.09)
 
 
 def test_the_same_key_draws_the_same_rows_again() -> None:
-    assert np.array_equal(coins(), coins())
+    assert np.array_equal(sample(), sample())
 
 
-def test_all_rows_of_a_person_share_one_coin() -> None:
+def test_all_rows_of_a_person_share_one_draw() -> None:
     persons = np.repeat(np.arange(5000, dtype=np.uint64) * 977 % 6007, 4)
     rng = np.random.default_rng(1)
     rng.shuffle(persons)
-    index = Coins.of(KEY, ("a", "plan"), Draw(0, 0.2)).taken(ROWS, persons)
+    index = PoissonSampler.of(KEY, ("a", "plan"), Draw(0, 0.2)).taken(ROWS, persons)
     inside = np.zeros(ROWS, np.bool_)
     inside[index] = True
     chosen = set(persons[inside].tolist())

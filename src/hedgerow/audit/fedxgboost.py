@@ -51,7 +51,7 @@ class AuditSettings:
     block_rows: int = 256
     most_blocks: int = 3
     candidates: int = 8  # splits a column
-    decoys: int = 8  # columns of coins in SMM-2
+    decoys: int = 8  # columns of random bits in SMM-2
     repeats: tuple[int, ...] = (1, 10)  # trees of SMM-1, answers of SMM-2 about the same rows
     n_levels: int = 2  # of a first tree
     tries: int = 10  # rows of a block whose bin is looked for in vectors of SMM-2

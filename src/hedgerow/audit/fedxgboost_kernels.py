@@ -10,7 +10,7 @@ splits (`audit_matrices.py`).
 - Splits (SMM-2, the active party attacks). The rows of one bin, as a vector of zeros and ones, are
   a difference of two splits, hence beside U; and it has few ones. Of all vectors beside U with
   entries in [0, 1] and a 1 for some row, the one with the least sum is found by a linear program.
-  Columns of coins or normal numbers that hide the splits have no such vectors, and do not help.
+  Columns of random bits or normal values that hide the splits have no such vectors: no help.
 """
 
 from __future__ import annotations
@@ -77,13 +77,13 @@ def bins_from_kernel(
     """SMM-2, attacked by the active party: of how many rows it finds all others of the same bin.
 
     `codes` (row, column) are bins of a passive party, one block. Its vectors are `share` of those
-    beside the splits, `decoys` columns of coins and two of normal numbers (algorithm 5). A row
+    beside the splits, `decoys` columns of random bits and two of normal values (algorithm 5). A row
     counts if the set that is found is exactly its bin in one of the columns.
     """
     n_rows = len(codes)
     splits = (codes[:, :, None] <= np.arange(n_bins - 1)).reshape(n_rows, -1)
-    coins = rng.integers(0, 2, (n_rows, decoys))
-    held = np.column_stack([splits, np.ones(n_rows), coins, rng.normal(size=(n_rows, 2))])
+    bits = rng.integers(0, 2, (n_rows, decoys))
+    held = np.column_stack([splits, np.ones(n_rows), bits, rng.normal(size=(n_rows, 2))])
     left, size, _ = np.linalg.svd(held, full_matrices=False)
     basis = left[:, size > NOTHING_LEFT * size[0]]
     count = max(1, round(share * (n_rows - basis.shape[1])))

@@ -54,7 +54,7 @@ MEANINGS = {
     "bounds_share": "private-tree: part of a node's epsilon that ranks columns; 0 = by the rule",
     "save_budget": "private-tree: rank columns, ask few, hand down what is left",
     "sketch_share": "dp-xgboost: part of a tree's epsilon for where columns are cut; 0 = not asked",
-    "sample_rate": "dp-xgboost: how likely a row takes part in a tree, by secret coins",
+    "sample_rate": "dp-xgboost: probability that a row takes part in a tree (Poisson sampling)",
     "sample_by": "dp-xgboost: whether a tree or each question has its own sample: tree or question",
     "level_growth": "dp-xgboost: epsilon of a level's splits beside that of the level above",
     "utility": "dp-xgboost: what makes a cut good: separation or gain",

@@ -15,7 +15,7 @@ from hedgerow.party.limits import Limits
 from hedgerow.party.party import Party
 from hedgerow.party.running_scores import Holding
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.privacy.noise.poisson_sampling import kept_key
+from hedgerow.privacy.noise.poisson_sampling import KEY_SUFFIX, stored_key
 from hedgerow.protocol.identity import Identity, Roster, check_names
 from hedgerow.protocol.messages import Message
 from hedgerow.protocol.replies import PartyReply, collect_replies
@@ -86,13 +86,15 @@ def local_federation(
     """
     check_names(list(tables))
     shared = ledger or Ledger.in_memory()
-    coins = None
+    sampling_secret = None
     if shared.path is not None:  # a run that is resumed draws the same rows
-        path = Path(f"{shared.path}.coins")
-        coins = partial(kept_key, path)
+        path = Path(f"{shared.path}{KEY_SUFFIX}")
+        sampling_secret = partial(stored_key, path)
         if path.exists():
-            coins()  # one that others may know is refused before anything is asked
-    made = partial(Party, schema=schema, ledger=shared, limits=limits, coins=coins)
+            sampling_secret()  # one that others may know is refused before anything is asked
+    made = partial(
+        Party, schema=schema, ledger=shared, limits=limits, sampling_secret=sampling_secret
+    )
     with shared.transaction():  # that each of them was started, in one commit
         parties = {
             name: made(name, rows, programs=programs, shelf=(shelves or {}).get(name))

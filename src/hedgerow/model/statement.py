@@ -48,7 +48,7 @@ class Statement:
     reason: str = ""
     builds_on: str = ""  # hash of a model that was there before
     builds_on_promise: str = ""  # what that one promises, or "public"
-    sampled: bool = False  # whether secret coins said which rows took part
+    sampled: bool = False  # whether Poisson sampling drew the rows that took part
     edits: int = 0  # shapes changed by hand after training
     format: int = field(default=FORMAT)
 
@@ -136,7 +136,7 @@ class Statement:
     def _assumptions(self) -> str:
         text = "Assumed: the ledger is not rolled back"
         if self.sampled:
-            text += "; the coins that drew rows for each tree stay secret, and ChaCha20 is sound"
+            text += "; which rows were sampled for each tree stays secret, and ChaCha20 is sound"
         text += trust_named(self.trust).assumptions(self)
         if self.simulated:
             text += f". {_SIMULATED}"

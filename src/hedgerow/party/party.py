@@ -31,7 +31,7 @@ from hedgerow.privacy.ledger.ledger import Ledger, Line
 from hedgerow.privacy.ledger.refusals import Refusals
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.noise import mechanisms
-from hedgerow.privacy.noise.poisson_sampling import Coins
+from hedgerow.privacy.noise.poisson_sampling import PoissonSampler
 from hedgerow.protocol import messages
 from hedgerow.protocol.identity import Announcement, Identity, Roster, digest_of
 from hedgerow.protocol.mask_keys import Peers
@@ -60,7 +60,7 @@ class Party:
         nor others that are asked together with it
     programs : what it can do together with other parties, without an epsilon (`protocol.roles`)
     shelf : where such programs keep what outlives them; by default nothing does
-    coins : the secret that samples of rows are drawn with; by default it follows from the identity
+    sampling_secret : what samples of rows are drawn with; by default it follows from the identity
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Party:
         limits: Limits | None = None,
         approvals: Approvals | None = None,
         watch: Callable[[Event], None] | None = None,
-        coins: Callable[[], bytes] | None = None,
+        sampling_secret: Callable[[], bytes] | None = None,
         programs: Mapping[str, ProgramFactory] | None = None,
         shelf: Shelf | None = None,
     ) -> None:
@@ -90,7 +90,8 @@ class Party:
         self._ledger = ledger or Ledger.in_memory()
         self._approvals, self._watch = approvals, watch
         self._peers, self._refusals = Peers(self._ledger, name), Refusals(self._ledger, name)
-        self._keys, self._coins = MaskKeys(), coins or self.identity.secret
+        self._keys = MaskKeys()
+        self._sampling_secret = sampling_secret or self.identity.secret
         self._boot = len(self._ledger.lines(name, "boot")) + 1
         self._ledger.append(name, "boot", values={"boot": self._boot})
         self._runs: dict[str, OpenedRun] = {}
@@ -314,8 +315,8 @@ class Party:
         elif not exact:
             # Charged, and it failed: whether it would again is not free.
             raise Refusal("old-attempt")
-        coins = self._coins_for(ask, run)
-        exact_sums = yield partial(scores.exact, ask.query, ask.noise.bits, coins)
+        sampler = self._sampler_for(ask, run)
+        exact_sums = yield partial(scores.exact, ask.query, ask.noise.bits, sampler)
         try:
             reply = self._answer(ask, run, message.hash, exact_sums)
         except PlanError as error:  # charged: it cannot be the message's fault any more
@@ -354,8 +355,8 @@ class Party:
                 return Answer.from_body(line.arrays["body"].tobytes())
         return None
 
-    def _coins_for(self, ask: Ask, run: OpenedRun) -> Coins | None:
-        """What takes rows into the slot's sample, where the plan samples.
+    def _sampler_for(self, ask: Ask, run: OpenedRun) -> PoissonSampler | None:
+        """The sampler of the slot's round, where the plan samples.
 
         Rate and round come from the plan that was reserved, never from the question.
         """
@@ -366,7 +367,8 @@ class Party:
         # The line that reserved the plan is unlike any of another ledger: whoever runs a plan
         # again with another ledger, or after losing this one, gets other rows.
         reserved = self._ledger.lines(self.name, "reserve", ask.run)[0].hash
-        return Coins.of(self._coins(), (self.name, run.plan.hash, reserved), draw)
+        about = (self.name, run.plan.hash, reserved)
+        return PoissonSampler.of(self._sampling_secret(), about, draw)
 
     def _answer(self, ask: Ask, run: OpenedRun, request: str, exact: NDArray[np.int64]) -> Answer:
         """Exact sums, then this party's noise and mask. A zero under the same mask is a check."""

@@ -19,7 +19,7 @@ from hedgerow.data.tables import Rows
 from hedgerow.model.losses import loss_for
 from hedgerow.model.routing import Routes, shared_routes
 from hedgerow.model.tree import Tree, check_trees
-from hedgerow.privacy.noise.poisson_sampling import Coins
+from hedgerow.privacy.noise.poisson_sampling import PoissonSampler
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery
 
 
@@ -44,10 +44,12 @@ class Holding(Protocol):
         """Raise unless samples can be drawn of these rows; before anything is reserved."""
         ...
 
-    def exact(self, query: SumQuery, bits: int, coins: Coins | None = None) -> NDArray[np.int64]:
+    def exact(
+        self, query: SumQuery, bits: int, sampler: PoissonSampler | None = None
+    ) -> NDArray[np.int64]:
         """The exact answer at the query's ensemble; `sync` comes first.
 
-        It is over all rows, or over those that the coins of a round take.
+        It is over all rows, or over the sample of a round.
         """
         ...
 
@@ -56,7 +58,7 @@ class Holding(Protocol):
 class _Sample:
     """The rows of the last round that was asked about; the questions of a round share them."""
 
-    coins: Coins
+    sampler: PoissonSampler
     index: NDArray[np.int64]
     rows: Rows
     ensemble: EnsembleRef | None = None
@@ -88,26 +90,30 @@ class RunningScores:
     def check_samples(self) -> None:
         """Rows in one place can all be sampled."""
 
-    def exact(self, query: SumQuery, bits: int, coins: Coins | None = None) -> NDArray[np.int64]:
+    def exact(
+        self, query: SumQuery, bits: int, sampler: PoissonSampler | None = None
+    ) -> NDArray[np.int64]:
         """The exact answer over these rows, or those of a sample; `sync` comes first."""
         with self._busy:
-            return self._exact(query, bits, coins)
+            return self._exact(query, bits, sampler)
 
-    def _exact(self, query: SumQuery, bits: int, coins: Coins | None) -> NDArray[np.int64]:
+    def _exact(
+        self, query: SumQuery, bits: int, sampler: PoissonSampler | None
+    ) -> NDArray[np.int64]:
         rows, scores = self._rows, self.at(query.ensemble, query.step_trees)
-        if coins is not None:
-            rows, scores = self._sampled(coins, query.ensemble, scores)
+        if sampler is not None:
+            rows, scores = self._sampled(sampler, query.ensemble, scores)
         return query.answer(rows, scores, self._schema, bits)
 
     def _sampled(
-        self, coins: Coins, ensemble: EnsembleRef, scores: NDArray[np.float64]
+        self, sampler: PoissonSampler, ensemble: EnsembleRef, scores: NDArray[np.float64]
     ) -> tuple[Rows, NDArray[np.float64]]:
         known = self._sample
-        if known is None or known.coins != coins:
-            # Rows share a coin where they are protected together, and nowhere else.
+        if known is None or known.sampler != sampler:
+            # Rows share a draw where they are protected together, and nowhere else.
             persons = self._rows.persons if self._schema.unit.kind == "person" else None
-            index = coins.taken(self._rows.n_rows, persons)
-            known = _Sample(coins, index, self._rows.take(index))
+            index = sampler.taken(self._rows.n_rows, persons)
+            known = _Sample(sampler, index, self._rows.take(index))
         if known.ensemble != ensemble:
             known = replace(known, ensemble=ensemble, scores=scores[known.index])
         self._sample = known

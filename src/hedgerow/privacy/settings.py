@@ -81,7 +81,7 @@ class Settings:
     save_budget: bool = True  # rank columns first, ask few of them, hand down what is left
     sketch_share: float = 0.0  # part of a tree's epsilon for where columns are cut; 0 = not asked
     level_growth: float = 1.0  # a level's part of the epsilon for splits, beside the one above
-    sample_rate: float = 1.0  # how likely a row takes part in a tree, by secret coins
+    sample_rate: float = 1.0  # probability that a row takes part in a tree
     sample_by: str = "tree"  # or "question": how long the same rows take part
     utility: str = "separation"  # or "gain": what makes a cut good
     selector: str = "permute-and-flip"  # or "exponential": how a cut is drawn by its gain

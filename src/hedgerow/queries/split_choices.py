@@ -86,8 +86,8 @@ class SplitChoices(QueryBase):
         """By how much more one row can move the utility of one cut than that of another, in steps.
 
         It is all that a choice needs: whoever draws in proportion to exp(epsilon u / range), or
-        flips coins of these odds against the best, is epsilon-private, because adding a number to
-        all utilities changes nothing. On whole steps, two floors and rounding errors add a few.
+        accepts cuts with these odds against the best, is epsilon-private, because adding a constant
+        to all utilities changes nothing. On whole steps, two floors and rounding errors add a few.
         """
         b = float(self.gradients.l2)
         apart = float(_GAIN * b**2 if self.utility == "gain" else _SEPARATION * b)

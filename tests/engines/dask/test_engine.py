@@ -374,6 +374,6 @@ def test_persons_whose_rows_lie_apart_are_not_sampled(client: Client, tmp_path: 
     rows_ = ClusterRows(ParquetFolder(tmp_path, client, schema), schema, client)
     ledger = Ledger.in_memory()
     plan = sampled(schema)
-    with pytest.raises(SettingsError, match="share a coin"):
+    with pytest.raises(SettingsError, match="sampled together"):
         grown(dask_federation(rows_, schema, plan.privacy, ledger), plan, ledger)
     assert not ledger.lines(kind="reserve")

@@ -23,7 +23,7 @@ from hedgerow.privacy.accounting.paths import Priced, priced_of, spent_on_paths
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.ledger.verify import verify
-from hedgerow.privacy.noise.poisson_sampling import Coins
+from hedgerow.privacy.noise.poisson_sampling import PoissonSampler
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import LeafAverages, SplitChoices
 from hedgerow.queries.base import NO_TREES
@@ -124,9 +124,9 @@ def test_a_run_that_was_killed_goes_on_with_the_same_rows(
     drawn: list[tuple[str, bytes]] = []
     right = RunningScores._sampled
 
-    def seen(self: RunningScores, coins: Coins, *more: Any) -> Any:
-        rows, scores = right(self, coins, *more)
-        drawn.append((f"{coins.key.hex()} {coins.draw.round}", rows.codes.narrow.tobytes()))
+    def seen(self: RunningScores, sampler: PoissonSampler, *more: Any) -> Any:
+        rows, scores = right(self, sampler, *more)
+        drawn.append((f"{sampler.key.hex()} {sampler.draw.round}", rows.codes.narrow.tobytes()))
         return rows, scores
 
     monkeypatch.setattr(RunningScores, "_sampled", seen)

@@ -38,11 +38,11 @@ def answers(total: int, epsilon: float) -> NDArray[np.float64]:
 
 
 def on_a_sample(rows: list[int], rate: float, epsilon: float) -> NDArray[np.float64]:
-    """The same on rows taken by coins, over every sample there is."""
+    """The same on a Poisson sample of rows, over every sample there is."""
     found = np.zeros(len(OUTCOMES))
-    for coins in product((0, 1), repeat=len(rows)):
-        chance = math.prod(rate if coin else 1 - rate for coin in coins)
-        found += chance * answers(sum(c * r for c, r in zip(coins, rows, strict=True)), epsilon)
+    for taken in product((0, 1), repeat=len(rows)):
+        chance = math.prod(rate if t else 1 - rate for t in taken)
+        found += chance * answers(sum(t * r for t, r in zip(taken, rows, strict=True)), epsilon)
     return found
 
 

@@ -27,7 +27,7 @@ from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import SettingsError
 from hedgerow.packing import digest, unpack
 from hedgerow.party.running_scores import RunningScores
-from hedgerow.privacy.noise.poisson_sampling import Coins
+from hedgerow.privacy.noise.poisson_sampling import PoissonSampler
 from hedgerow.protocol.messages import Message
 from hedgerow.queries import SumQuery, query_from_bytes
 
@@ -72,6 +72,7 @@ class Answer:
 _held: dict[tuple[str, int], _Held] = {}
 _last: dict[str, tuple[str, frozenset[int], Total | None]] = {}  # by run: the latest sum
 _NO_ROWS = np.zeros(0, np.int64)
+SAMPLER = "coins"  # of a sent question: the state of its Poisson sampler, by its first name
 _answering = threading.Lock()  # an abandoned task may still run when the next one starts
 
 
@@ -174,7 +175,7 @@ class _Question:
     hash: str
     query: SumQuery
     bits: int
-    coins: Coins | None
+    sampler: PoissonSampler | None
     message: Message
 
 
@@ -183,8 +184,9 @@ def _read(data: bytes) -> _Question:
     message = Message.from_bytes(data)
     values, arrays = unpack(message.body)
     query = query_from_bytes(arrays["query"].tobytes())
-    coins = None if values["coins"] is None else Coins.from_dict(values["coins"])
-    return _Question(message.hash, query, int(values["bits"]), coins, message)
+    state = values[SAMPLER]
+    sampler = None if state is None else PoissonSampler.from_dict(state)
+    return _Question(message.hash, query, int(values["bits"]), sampler, message)
 
 
 def _answer(run: str, indexes: Sequence[int], asked: _Question) -> Answer:
@@ -220,8 +222,8 @@ def _sum_of(index: int, held: _Held, asked: _Question) -> Total | None:
             return None
         if query.of_a_party:  # does not add up over rows, but this does
             return query.tally(held.rows, held.schema)
-        coins = None if asked.coins is None else asked.coins.part(index)
-        return scores.exact(query, asked.bits, coins)
+        sampler = None if asked.sampler is None else asked.sampler.part(index)
+        return scores.exact(query, asked.bits, sampler)
     except BaseException:
         scores.reset()  # half of the trees may have been added
         raise

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from hedgerow.data.schema import Schema
 from hedgerow.engines.dask import partitions
 from hedgerow.engines.dask.cluster import Cluster, ClusterLost, WorkersLost
-from hedgerow.engines.dask.partitions import Answer
+from hedgerow.engines.dask.partitions import SAMPLER, Answer
 from hedgerow.engines.dask.placing import Observe, Placement, read_table
 from hedgerow.engines.dask.sources import Source
 from hedgerow.errors import SettingsError
 from hedgerow.model.losses import loss_for
 from hedgerow.model.tree import Tree, check_trees
 from hedgerow.packing import pack
-from hedgerow.privacy.noise.poisson_sampling import Coins
+from hedgerow.privacy.noise.poisson_sampling import PoissonSampler
 from hedgerow.protocol.messages import Message
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, query_bytes
 
@@ -94,29 +94,33 @@ class ClusterRows:
     def check_samples(self) -> None:
         if self._schema.unit.at_most > 1:
             self.problem = SettingsError(
-                "all rows of a person share a coin, and on a cluster they may lie apart. Nothing "
-                "was asked. Set sample_rate = 1, or keep one row a person (at_most = 1)."
+                "all rows of a person are sampled together, and on a cluster they may lie apart. "
+                "Nothing was asked. Set sample_rate = 1, or keep one row a person (at_most = 1)."
             )
             raise self.problem
 
-    def exact(self, query: SumQuery, bits: int, coins: Coins | None = None) -> NDArray[np.int64]:
-        """The exact answer over all partitions, or over the rows that coins take of each."""
+    def exact(
+        self, query: SumQuery, bits: int, sampler: PoissonSampler | None = None
+    ) -> NDArray[np.int64]:
+        """The exact answer over all partitions, or over the rows sampled of each."""
         try:
             if not query.of_a_party:
-                return self._sum(query, bits, coins)
-            if coins is not None:
+                return self._sum(query, bits, sampler)
+            if sampler is not None:
                 raise SettingsError(f"{query.kind} needs all rows of a party in one place")
             return query.from_tally(self._sum(query, bits), self._schema, bits)
         except Exception as error:
             self.problem = error  # the party says of it that it failed, and no more
             raise RuntimeError("no sum over the cluster") from error
 
-    def _sum(self, query: SumQuery, bits: int, coins: Coins | None = None) -> NDArray[np.int64]:
+    def _sum(
+        self, query: SumQuery, bits: int, sampler: PoissonSampler | None = None
+    ) -> NDArray[np.int64]:
         for _ in range(_MOST_LOSSES):
             try:
                 if self._placement.complete():
                     self._known = 0
-                found = self._ask(query, bits, coins)
+                found = self._ask(query, bits, sampler)
             except WorkersLost:
                 self._placement.look()
                 continue
@@ -132,9 +136,9 @@ class ClusterRows:
             "Add workers or memory, then run the same command again."
         )
 
-    def _ask(self, query: SumQuery, bits: int, coins: Coins | None) -> Answer:
+    def _ask(self, query: SumQuery, bits: int, sampler: PoissonSampler | None) -> Answer:
         """One task a worker, for all its partitions; of many workers, sums of sums."""
-        values = {"bits": bits, "coins": None if coins is None else coins.to_dict()}
+        values = {"bits": bits, SAMPLER: None if sampler is None else sampler.to_dict()}
         body = pack(values, {"query": np.frombuffer(query_bytes(query), np.uint8)})
         first, stop = min(self._known, query.ensemble.length), query.ensemble.length
         trees = tuple(self._trees[first:stop])

@@ -54,7 +54,7 @@ def pure_mu(epsilon: float) -> float:
 def amplified(epsilon: float, rate: float) -> float:
     """What an epsilon-private question costs when every row takes part with probability `rate`.
 
-    Coins are tossed row by row (Poisson sampling) and stay secret. Let M be the question on the
+    Rows are drawn one by one (Poisson sampling), in secret. Let M be the question on the
     rows taken, p its probability of an outcome on D and q on D + x. With x left out (1 - rate) the
     two tables give the same p; with x taken the outcome has at most e^epsilon and at least
     e^-epsilon times the probability it has on the same rows without x. So q / p lies between
@@ -92,7 +92,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Draw:
-    """Which rows a slot is asked about: those that its round's secret coins took."""
+    """Which rows a slot is asked about: the Poisson sample of its round."""
 
     round: int
     rate: float
@@ -164,7 +164,7 @@ class Branches:
             text += f"{one.epsilon:.4g} on any path from the root to a leaf"
             if one.rate < 1:
                 text += (
-                    f", of rows drawn with probability {one.rate:g} by secret coins, which costs "
+                    f", of rows drawn with probability {one.rate:g} in secret, which costs "
                     f"{one.cost:.4g}"
                 )
             found.append(f"{text}{' a round' if n > 1 else ''}.")

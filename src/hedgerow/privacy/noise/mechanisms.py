@@ -89,16 +89,17 @@ class SecureSource:
     def choose(self, utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list[int]:
         if how == "exponential":
             return bernoulli.in_proportion([one.max() - one for one in utilities], scale)
-        # Permute and flip: in random order, each takes a coin of exp((u - best) / scale), and the
-        # first that succeeds is it. All coins may as well be flipped at once: the first success of
-        # a random order is any of the successes, each as likely as another. The best succeeds.
+        # Permute and flip: in random order, each place is accepted with exp((u - best) / scale),
+        # and the first that is accepted is chosen. All may as well be drawn at once: the first
+        # success of a random order is any of the successes, each as likely as another. The best
+        # always succeeds.
         gaps = np.concatenate([one.max() - one for one in utilities])
         ends = np.cumsum([len(one) for one in utilities])[:-1]
-        found = []
-        for flipped in np.split(bernoulli.exp_coins(gaps, scale), ends):
-            successes = np.flatnonzero(flipped)
-            found.append(int(successes[int(bernoulli.below(1, len(successes))[0])]))
-        return found
+        chosen = []
+        for accepted in np.split(bernoulli.bernoulli_exp(gaps, scale), ends):
+            successes = np.flatnonzero(accepted)
+            chosen.append(int(successes[int(bernoulli.below(1, len(successes))[0])]))
+        return chosen
 
     def laplace(self, size: int, scale: float, shares: int = 1) -> NDArray[np.int64]:
         if size == 0:
@@ -255,7 +256,7 @@ def add_laplace(
 
 
 def choose(utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list[int]:
-    """Of each list one place, so that moving all utilities by what one unit can costs its price.
+    """Choose one place of each list by its utility, epsilon-privately.
 
     With utilities that one unit moves apart by at most R, scale = R / epsilon is epsilon-private:
 
@@ -263,8 +264,8 @@ def choose(utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list
       weight of each by a factor between e^(a/scale) and e^((a + R)/scale), a the least change, and
       their sum by at least the former: each chance by at most e^(R/scale).
     - "permute-and-flip" (McKenna and Sheldon 2020): no worse at any utilities, and often better. It
-      is epsilon-private for coins exp(epsilon (u - best) / (2 D)) where each utility moves by at
-      most D; adding a number to all of them changes nothing, so D = R / 2 will do.
+      is epsilon-private where it accepts with exp(epsilon (u - best) / (2 D)) if each utility
+      moves by at most D; adding a constant to all of them changes nothing, so D = R / 2 will do.
     """
     if how not in SELECTORS or not 1 <= scale <= WIDEST_CHOICE or not utilities:
         raise PlanError(f"a choice of scale {scale} by {how!r} cannot be drawn; nothing was sent")
@@ -274,7 +275,7 @@ def choose(utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list
 
 
 def perturb(values: NDArray[np.float64], epsilon: float, mechanism: str) -> NDArray[np.float64]:
-    """Numbers between -1 and 1, each with noise of its own: epsilon-private one by one.
+    """Add to each of the values, between -1 and 1, noise of its own: each is epsilon-private.
 
     The mean of an output is its input. `randomisers.py` has the mechanisms and their proofs.
     """
@@ -286,14 +287,14 @@ def perturb(values: NDArray[np.float64], epsilon: float, mechanism: str) -> NDAr
 def _perturbed(values: NDArray[np.float64], rule: randomisers.Rule) -> NDArray[np.float64]:
     source = _SOURCE.get()
     if isinstance(rule, randomisers.Hybrid):
-        one, two = rule.parts
-        coins = source.below(len(values), rule.limit)
-        if coins is None:
-            return one.exact(one.cells(values))
-        first, found = coins < np.uint64(rule.share), np.empty(len(values))
-        found[first] = _perturbed(values[first], one)
-        found[~first] = _perturbed(values[~first], two)
-        return found
+        first, second = rule.parts
+        drawn = source.below(len(values), rule.limit)
+        if drawn is None:
+            return first.exact(first.cells(values))
+        by_first, outputs = drawn < np.uint64(rule.share), np.empty(len(values))
+        outputs[by_first] = _perturbed(values[by_first], first)
+        outputs[~by_first] = _perturbed(values[~by_first], second)
+        return outputs
     cells = rule.cells(values)
     if isinstance(rule, randomisers.Laplace):
         return rule.outputs(cells, source.many_laplace(len(cells), rule.scale))

@@ -202,8 +202,8 @@ class Piecewise:
 class Hybrid:
     """Piecewise with a chance of 1 - e^(-epsilon/2), else Duchi's (Wang et al. 2019).
 
-    The coin does not depend on the input, so even who sees it learns no more than from one of the
-    two; its rounding is of no account.
+    The choice between them does not depend on the input, so even who sees it learns no more than
+    from one of the two; its rounding is of no account.
     """
 
     epsilon: float

@@ -32,12 +32,12 @@ def shuffled(n: int) -> NDArray[np.int64]:
 
 
 def bits(shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Fair coins."""
+    """Fair random bits."""
     return np.asarray(words(math.prod(shape)) >> np.uint64(63) == 1).reshape(shape)
 
 
 def uniform(shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Numbers between -1 and 1."""
+    """Uniform values between -1 and 1."""
     drawn = (words(math.prod(shape)) >> np.uint64(11)).astype(np.float64)
     return (drawn * 2.0**-52 - 1.0).reshape(shape)
 

@@ -173,12 +173,12 @@ class Smm2Passive(Passive):
         return found
 
     def _hidden(self, matrix: Floats) -> Floats:
-        """Algorithm 5: what coins and normal numbers span together with the true columns."""
+        """Algorithm 5: what random bits and normal values span together with the true columns."""
         n = len(matrix)
         decoys, drawn = min(self.settings.decoys, n // 4), min(self.settings.gaussians, n // 8)
-        coins = secret.bits((n, decoys)).astype(np.float64)
+        bits = secret.bits((n, decoys)).astype(np.float64)
         normals = secret.normals((n, max(1, drawn)))
-        return smm.directions(np.concatenate([matrix, coins, normals], axis=1))
+        return smm.directions(np.concatenate([matrix, bits, normals], axis=1))
 
     def _vectors(self, basis: Floats) -> Floats:
         """Vectors at right angles to all of that."""
