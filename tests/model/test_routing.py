@@ -305,9 +305,9 @@ def test_sums_of_one_question_are_not_touched_by_the_next() -> None:
     codes, target = random_codes(300, rng), rng.integers(0, 2, 300).astype(float)
     gradients = newton(target)
     routes = [routes_of([random_tree((0, 1, 2), depth, rng)], GRID) for depth in (5, 2, 5)]
-    found = [one.leaf_sums(codes, gradients, room=1) for one in routes]
+    found = [one.leaf_sums(codes, gradients, spare=1) for one in routes]
     kept = [one.copy() for one in found]
-    again = [one.leaf_sums(codes, gradients, room=1) for one in routes]
+    again = [one.leaf_sums(codes, gradients, spare=1) for one in routes]
     for one, before, other in zip(found, kept, again, strict=True):
         assert np.array_equal(one[:-1], before[:-1])
         assert np.array_equal(one[:-1], other[:-1])

@@ -107,11 +107,11 @@ _CHUNK = 1 << 15  # values that are made float32 at once
 
 def leaf_sums(
     codes: CodeArrays, gradients: Gradients, routes: RouteArrays, kept: NDArray[np.uint16],
-    n_leaves: int, room: int = 0,
+    n_leaves: int, spare: int = 0,
 ) -> Ints:  # fmt: skip
     """Add every row's statistics in every leaf of every tree: (statistic, leaf).
 
-    They lie in one row, with room behind them for some more. See `loops.leaf_sums` on `kept`.
+    They lie in one row, with `spare` elements behind them. See `loops.leaf_sums` on `kept`.
     """
     n_rows, width = len(gradients.target), gradients.width
     ranges = ranges_of(n_rows, len(routes.trees))
@@ -126,13 +126,13 @@ def leaf_sums(
             return part
 
         total = _added(over_items(work, ranges))
-    sums = np.empty(total.size + room, np.int64)
+    sums = np.empty(total.size + spare, np.int64)
     sums[: total.size].reshape(width, n_leaves)[...] = total.T
     return sums
 
 
 class _Scratch(threading.local):
-    """Memory of one thread for sums that do not leave it: that of large ones is dear to get."""
+    """Memory of one thread for sums that do not leave it: large blocks are slow to allocate."""
 
     def __init__(self) -> None:
         self._flat = np.zeros(0, np.int64)
@@ -262,11 +262,11 @@ def hash_rows(codes: CodeArrays, projection: Projection, words: Words) -> None:
     over_rows(work, len(words))
 
 
-def search_all(own: Words, others: OtherRows, draws: Draws, found: Words) -> None:
+def search_all(own: Words, others: OtherRows, draws: Draws, best: Words) -> None:
     """Compare every row with every row of another party; see `hashes.search_all`."""
 
     def work(first: int, stop: int) -> None:
-        hashes.search_all(own, others, draws, first, stop, found)
+        hashes.search_all(own, others, draws, first, stop, best)
 
     over_rows(work, len(own))
 
@@ -309,7 +309,7 @@ def add_kept(
 
 
 def spread(codes: NDArray[Any], of: NDArray[Any], sizes: Ints) -> list[NDArray[Any]]:
-    """The codes (column, row) of each of several sets of rows; `of` names the set of every row."""
+    """Return the codes (column, row) of several sets of rows; `of` names the set of every row."""
     loop: Any = coding.spread
     n_columns, first = len(codes), np.cumsum(sizes) - sizes
     flat = np.empty(codes.size, codes.dtype)  # set after set, and in each column after column
@@ -323,7 +323,7 @@ def spread(codes: NDArray[Any], of: NDArray[Any], sizes: Ints) -> list[NDArray[A
 
 
 def take_above(values: NDArray[Any], lowest: int, table: NDArray[Any], out: NDArray[Any]) -> None:
-    """What the table has at each whole number less the lowest; see `coding.take_above`."""
+    """Write what the table has at each integer less the lowest; see `coding.take_above`."""
     loop: Any = coding.take_above
     over_rows(lambda first, stop: loop(values, lowest, table, first, stop, out), len(values))
 
@@ -333,7 +333,7 @@ def encode(
 ) -> None:
     """Count the edges <= x for every value, both in float32; NaN becomes `missing`.
 
-    Numbers are cast by way of float64, so that one rounds alike whether it came as text or integer.
+    Values are cast by way of float64, so that one rounds alike whether it came as text or integer.
     """
     edges = np.ascontiguousarray(edges, np.float32)
     lead, scale = np.zeros(2, np.int32), 0.0
@@ -359,28 +359,28 @@ def encode(
 
 
 def objection(*tree: Any) -> tuple[int, int]:
-    """What speaks against a tree, and the node; see `structures.objection`."""
+    """Return what is wrong with a tree, and the node; see `structures.objection`."""
     loop: Any = structures.objection
     what, node = loop(*tree)
     return int(what), int(node)
 
 
 def table_tree(*columns: Any) -> tuple[NDArray[Any], ...]:
-    """A tree of the cells of several columns' parts; see `structures.table_tree`."""
+    """Return a tree of the cells of several columns' parts; see `structures.table_tree`."""
     loop: Any = structures.table_tree
-    found: tuple[NDArray[Any], ...] = loop(*columns)
-    return found
+    tree: tuple[NDArray[Any], ...] = loop(*columns)
+    return tree
 
 
 def as_table(*tree: Any) -> tuple[int, NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """A tree of few columns as a table; see `shapes.as_table`."""
+    """Return a tree of few columns as a table; see `shapes.as_table`."""
     loop: Any = shapes.as_table
     n_columns, columns, sizes, after = loop(*tree)
     return int(n_columns), columns, sizes, after
 
 
 def as_walk(*tree: Any) -> tuple[int, NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """A tree to be walked or blended; see `shapes.as_walk`."""
+    """Return a tree to be walked or blended; see `shapes.as_walk`."""
     loop: Any = shapes.as_walk
     depth, sizes, after, nodes = loop(*tree)
     return int(depth), sizes, after, nodes

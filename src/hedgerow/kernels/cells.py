@@ -49,25 +49,25 @@ class CellWeights(NamedTuple):
 
 
 @compiled()
-def _drawn(uniform: Floats, used: int, chance: Floats, size: int, found: Int32s) -> int:
+def _drawn(uniform: Floats, used: int, chance: Floats, size: int, columns: Int32s) -> int:
     """Draw columns of one table, none twice, as `Generator.choice` does; return what is used.
 
-    Where some came twice, the rest is drawn of the other columns. Each time one is new at least, so
-    that takes no more than size (size + 1) / 2 numbers.
+    Where some came twice, the rest is drawn of the other columns. Every pass yields a new one at
+    least, so all of them take no more than size (size + 1) / 2 values of `uniform`.
     """
-    left, ends, n_found = chance.copy(), np.empty(chance.size), 0
-    while n_found < size:
-        whole, wanted = 0.0, size - n_found
+    chances, ends, n_drawn = chance.copy(), np.empty(chance.size), 0
+    while n_drawn < size:
+        total, wanted = 0.0, size - n_drawn
         for j in range(chance.size):
-            whole += left[j]
-            ends[j] = whole
+            total += chances[j]
+            ends[j] = total
         for k in range(used, used + wanted):
             j = 0
-            while ends[j] / whole <= uniform[k]:
+            while ends[j] / total <= uniform[k]:
                 j += 1
-            if left[j] > 0.0:
-                found[n_found], left[j] = j, 0.0
-                n_found += 1
+            if chances[j] > 0.0:
+                columns[n_drawn], chances[j] = j, 0.0
+                n_drawn += 1
         used += wanted
     return used
 
@@ -80,7 +80,7 @@ def draw_tables(
 
     Returned are columns; where their bins begin, counted in each table; the part and the edge of
     every bin: all of them one table after another. Column j has the chance[j] to be drawn. A table
-    of s columns takes at most s (s + 3) / 2 numbers of `uniform`, in the order in which columns
+    of s columns takes at most s (s + 3) / 2 values of `uniform`, in the order in which columns
     and then shifts are drawn: the same seed gives the same tables.
     """
     first, place, order, edges = bins.first, bins.place, bins.order, bins.edges
@@ -100,8 +100,10 @@ def draw_tables(
     for table in range(n_tables):
         for _ in range(sizes[table]):
             begin, n = first[columns[at]], first[columns[at] + 1] - first[columns[at]]
-            own = slice(begin, begin + n)
-            cut_by_place(place[own], order[own], n_parts[table], shifts[at], part[bin_ : bin_ + n])
+            bins_of = slice(begin, begin + n)
+            cut_by_place(
+                place[bins_of], order[bins_of], n_parts[table], shifts[at], part[bin_ : bin_ + n]
+            )
             for i in range(n):
                 after[bin_ + i] = edges[begin + i]
             at, bin_ = at + 1, bin_ + n
@@ -129,13 +131,17 @@ def _likely(
     g: Floats, h: Floats, noise: float, taus: Floats, log_weights: Floats, floor: float,
     likely: Floats,
 ) -> None:  # fmt: skip
-    """Write how likely each tau is by the cells of one table: (tau,)."""
+    """Write the posterior probability of each tau by the cells of one table: (tau,).
+
+    Given tau, the sum g of a cell with Hessian h is normal with mean 0 and variance
+    noise^2 + h + tau^2 h^2: the noise, the rows' own scatter, and the effect times h.
+    """
     for t in range(taus.size):
         evidence, square = 0.0, taus[t] ** 2
         for i in range(g.size):
-            held = max(h[i], floor)
-            full = noise**2 + held + square * held**2
-            evidence += math.log(full) + g[i] ** 2 / full
+            hessian = max(h[i], floor)
+            variance = noise**2 + hessian + square * hessian**2
+            evidence += math.log(variance) + g[i] ** 2 / variance
         likely[t] = log_weights[t] - 0.5 * evidence
     top = likely.max()  # taken off, so that no exponential overflows
     for t in range(taus.size):
@@ -159,10 +165,10 @@ def weigh(sums: CellSums, noise: float, share: float, prior: EffectPrior, out: C
             logs = prior.log_weights[k]
             _likely(g[k, first:stop], h[k, first:stop], noise, taus, logs, floor, chance)
             for i in range(first, stop):
-                held, trust = max(h[k, i], floor), 0.0
+                hessian, trust = max(h[k, i], floor), 0.0
                 for t in range(taus.size):
-                    square = taus[t] ** 2 * held
-                    trust += chance[t] * square / (share * noise**2 + held + square * held)
+                    square = taus[t] ** 2 * hessian
+                    trust += chance[t] * square / (share * noise**2 + hessian + square * hessian)
                 weights[k, i], deviations[k, i] = trust * g[k, i], trust * noise
             first = stop
 
@@ -172,27 +178,28 @@ def recalibrate(
     ones: Floats, zeros: Floats, noise: float, centres: Floats, prior_shift: float,
     prior_slope: float,
 ) -> tuple[float, float]:  # fmt: skip
-    """Find shift and slope of scores, most likely given noisy counts by class: (score bin,).
+    """Return the most likely shift and slope of scores, given noisy counts by class: (score bin,).
 
     `methods.auto.calibration` says more. `centres` are the scores of the bins' middles.
     """
     shift, slope = 0.0, 1.0
     for _ in range(30):  # Newton's steps, each held to a length at which they cannot run away
         by_shift, by_slope = -shift / prior_shift**2, (1 - slope) / prior_slope**2
-        first, cross, second = 1 / prior_shift**2, 0.0, 1 / prior_slope**2  # of the Hessian
+        first, cross, second = 1 / prior_shift**2, 0.0, 1 / prior_slope**2  # the Hessian
         for i in range(ones.size):
             p, rows = 1 / (1 + math.exp(-(shift + slope * centres[i]))), ones[i] + zeros[i]
             off, w = ones[i] - rows * p, max(rows, 0.0) * p * (1 - p)
+            # A bin counts by the share of its variance that is not noise.
             trust = w / max(noise**2 * ((1 - p) ** 2 + p**2) + w, 1e-9)
             by_shift += trust * off
             by_slope += trust * off * centres[i]
             first += trust * w
             cross += trust * w * centres[i]
             second += trust * w * centres[i] ** 2
-        whole = first * second - cross**2
-        by_shift, by_slope = (
-            (second * by_shift - cross * by_slope) / whole,
-            (first * by_slope - cross * by_shift) / whole,
+        determinant = first * second - cross**2
+        by_shift, by_slope = (  # the inverse of a 2 x 2 matrix, times the gradient
+            (second * by_shift - cross * by_slope) / determinant,
+            (first * by_slope - cross * by_shift) / determinant,
         )
         shift += min(max(by_shift, -1.0), 1.0)
         slope = min(max(slope + min(max(by_slope, -0.3), 0.3), 0.4), 2.5)

@@ -23,10 +23,10 @@ def spread(codes: Codes, of: Codes, begin: Ints, out: Codes) -> None:
     """
     at = begin.copy()
     for i in range(codes.size):
-        own = np.uint64(of[i])
-        place = at[own]
+        set_of = np.uint64(of[i])
+        place = at[set_of]
         out[np.uint64(place)] = codes[i]
-        at[own] = place + 1
+        at[set_of] = place + 1
 
 
 @compiled()

@@ -86,7 +86,7 @@ def band_keys(words: Words, order: Ints, shift: int, keys: Words) -> None:
 
 @compiled(inline="always")
 def _hashed(x: np.uint64) -> np.uint64:
-    """Return a number that looks random (the finaliser of SplitMix64)."""
+    """Return a hash of a word that looks random: the finaliser of SplitMix64."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
@@ -98,8 +98,9 @@ def _compare(
 ) -> np.uint64:
     """Write how many hashes differ from those of `size` other rows; return the fewest.
 
-    `columns` are (word, row). A hash that differs leaves a bit in its four; the bits of all words
-    are added four by four (at most 15 words), then byte by byte.
+    `columns` are (word, row). A hash that differs leaves one bit in its four; these fields of four
+    bits are added over all words, at most 15 of them, which a field can count. Multiplying by
+    0x0101... then adds the eight bytes of a word in its highest one.
     """
     for i in range(size):
         unequal[i] = 0
@@ -124,30 +125,30 @@ def _compare(
 @compiled()
 def _take_best(
     fewest: np.uint64, unequal: Words, size: int, numbers: Words, first: int, offset: int,
-    salt: np.uint64, row: int, found: Words,
+    salt: np.uint64, row: int, best: Words,
 ) -> None:  # fmt: skip
     """Keep the best of the rows just compared; of equals the one whose draw is highest.
 
-    `found` (row, 3): hashes that differ, the draw, the other row's number. A draw belongs to two
+    `best` (row, 3): hashes that differ, the draw, the other row's number. A draw belongs to two
     rows, so it does not matter in which order rows are met, or how often.
     """
-    if fewest > found[row, 0]:
+    if fewest > best[row, 0]:
         return
-    if fewest < found[row, 0]:
-        found[row, 0], found[row, 1], found[row, 2] = fewest, np.uint64(0), np.uint64(0)
+    if fewest < best[row, 0]:
+        best[row, 0], best[row, 1], best[row, 2] = fewest, np.uint64(0), np.uint64(0)
     for i in range(size):
         if unequal[i] == fewest:
             other = numbers[first + i] + np.uint64(offset)
             draw = _hashed(salt + other * np.uint64(0x9E3779B97F4A7C15)) | np.uint64(1)
-            if draw > found[row, 1] or (draw == found[row, 1] and other < found[row, 2]):
-                found[row, 1], found[row, 2] = draw, other
+            if draw > best[row, 1] or (draw == best[row, 1] and other < best[row, 2]):
+                best[row, 1], best[row, 2] = draw, other
 
 
 @compiled()
 def search_all(
-    own: Words, others: OtherRows, draws: Draws, first: int, stop: int, found: Words
+    own: Words, others: OtherRows, draws: Draws, first: int, stop: int, best: Words
 ) -> None:
-    """Compare rows first .. stop with every row of another party; see `_take_best` on `found`."""
+    """Compare rows first .. stop with every row of another party; see `_take_best` on `best`."""
     columns, numbers, offset = others.columns, others.numbers, others.offset
     unequal = np.empty(CHUNK, np.uint64)
     n_others = columns.shape[1]
@@ -156,7 +157,7 @@ def search_all(
         for row in range(first, stop):
             fewest = _compare(own, row, columns, begin, size, unequal)
             salt = _hashed(draws.seed + np.uint64(draws.first_row + row))
-            _take_best(fewest, unequal, size, numbers, begin, offset, salt, row, found)
+            _take_best(fewest, unequal, size, numbers, begin, offset, salt, row, best)
 
 
 @compiled()
@@ -172,7 +173,7 @@ def in_order(words: Words, keys: Words, shift: int, columns: Words) -> None:
 @compiled()
 def search_window(
     own: Words, own_keys: Words, others: OtherRows, shift: int, window: int, draws: Draws,
-    found: Words,
+    best: Words,
 ) -> None:  # fmt: skip
     """Compare every row with those around its place among another party's sorted rows.
 
@@ -184,7 +185,7 @@ def search_window(
     """
     columns, keys, offset = others.columns, others.numbers, others.offset
     unequal = np.empty(window, np.uint64)
-    mine, best = np.empty((CHUNK, own.shape[1]), np.uint64), np.empty((CHUNK, 3), np.uint64)
+    mine, chunk_best = np.empty((CHUNK, own.shape[1]), np.uint64), np.empty((CHUNK, 3), np.uint64)
     n_own, n_others = own_keys.shape[0], keys.shape[0]
     mask = (np.uint64(1) << np.uint64(shift)) - np.uint64(1)
     numbers = keys & mask
@@ -197,7 +198,7 @@ def search_window(
             for w in range(own.shape[1]):
                 mine[i, w] = own[row, w]
             for k in range(3):
-                best[i, k] = found[row, k]
+                chunk_best[i, k] = best[row, k]
         for i in range(count):
             key = own_keys[begin + i] >> np.uint64(shift)
             while low < n_others and (keys[low] >> np.uint64(shift)) < key:
@@ -213,11 +214,11 @@ def search_window(
                 first = (low + high - size) // 2
             first = int(min(max(first, 0), n_others - size))
             fewest = _compare(mine, i, columns, first, size, unequal)
-            _take_best(fewest, unequal, size, numbers, first, offset, salt, i, best)
+            _take_best(fewest, unequal, size, numbers, first, offset, salt, i, chunk_best)
         for i in range(count):
             row = int(own_keys[begin + i] & mask)
             for k in range(3):
-                found[row, k] = best[i, k]
+                best[row, k] = chunk_best[i, k]
 
 
 @compiled()

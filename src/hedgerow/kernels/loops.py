@@ -157,8 +157,8 @@ def softmax(scores: Floats, target: float, bits: int, out: Ints) -> None:
 
     Everything after exp is integer: weights of 31 bits, their exact sum, floored quotients. So the
     probabilities of the other classes add up to at most 1 on the grid, |g| of the row's own class
-    is exactly their sum, and the order of the classes does not matter. Scores that are no finite
-    numbers weigh nothing; where no class weighs anything the row adds nothing.
+    is exactly their sum, and the order of the classes does not matter. Scores that are not
+    finite weigh nothing; where no class weighs anything the row adds nothing.
     """
     n = scores.shape[0]
     top = -math.inf
@@ -173,16 +173,16 @@ def softmax(scores: Floats, target: float, bits: int, out: Ints) -> None:
         total += out[k]
     if total == 0:
         return
-    own = np.int64(target)
+    label = np.int64(target)
     one = np.int64(1) << bits
     rest = np.int64(0)
     for k in range(n):
-        if k != own:
+        if k != label:
             out[k] = (out[k] << bits) // total
             rest += out[k]
             out[n + k] = (out[k] * (one - out[k])) >> bits
-    out[own] = -rest
-    out[n + own] = (rest * (one - rest)) >> bits
+    out[label] = -rest
+    out[n + label] = (rest * (one - rest)) >> bits
 
 
 @compiled()
@@ -195,7 +195,7 @@ def squared(score: float, target: float, bits: int) -> tuple[np.int64, np.int64]
 
 @compiled()
 def _label_statistics(gradients: Gradients, row: int, out: Ints) -> None:
-    """Write what a row adds whatever its score: itself, or its class, or its label and itself."""
+    """Write what a row adds whatever its score: a count, or its class, or its label and a count."""
     one, target = np.int64(1) << gradients.bits, gradients.target[row]
     if gradients.update == COUNT:
         out[0] = one
@@ -345,11 +345,11 @@ def _one_of_each(codes: Bytes, low: int, span: int, left: Bytes, right: Bytes, o
 
 @compiled()
 def blend(
-    narrow: Narrow, root: int, n_nodes: int, nodes: Int32s, first: int, size: int, found: Bytes
+    narrow: Narrow, root: int, n_nodes: int, nodes: Int32s, first: int, size: int, ends: Bytes
 ) -> None:
     """Write the leaves of rows first .. first + size in a small tree, from its last node up.
 
-    Every node says for every row where the row would end if it came by: (node, row) in `found`,
+    Every node says for every row where the row would end if it came by: (node, row) in `ends`,
     the root's first. That is more work than walking, but has no branch and no look-up, so that the
     processor does 32 rows at once.
     """
@@ -357,31 +357,31 @@ def blend(
         node = nodes[root + k]
         codes = narrow[node[0], first : first + size]
         low, span, left, right = node[1], node[2], node[3], node[4]
-        out = found[k, :size]
+        out = ends[k, :size]
         if left < 0 and right < 0:
             _one_of_two(codes, low, span, -1 - left, -1 - right, out)
         elif left < 0:  # a leaf beside an inner node is written out first
             out[:] = np.uint8(-1 - left)
-            _one_of_each(codes, low, span, out, found[right, :size], out)
+            _one_of_each(codes, low, span, out, ends[right, :size], out)
         elif right < 0:
             out[:] = np.uint8(-1 - right)
-            _one_of_each(codes, low, span, found[left, :size], out, out)
+            _one_of_each(codes, low, span, ends[left, :size], out, out)
         else:
-            _one_of_each(codes, low, span, found[left, :size], found[right, :size], out)
+            _one_of_each(codes, low, span, ends[left, :size], ends[right, :size], out)
 
 
 @compiled()
 def _leaves(
-    codes: CodeArrays, routes: RouteArrays, tree: int, first: int, size: int, found: Bytes,
+    codes: CodeArrays, routes: RouteArrays, tree: int, first: int, size: int, ends: Bytes,
     leaf: Int32s,
 ) -> None:  # fmt: skip
     """Write the leaves of rows first .. first + size in one tree, counted over all trees."""
     trees = routes.trees
     root, kind, n_nodes = trees[tree, 0], trees[tree, 1], trees[tree, 2]
     if n_nodes > 0 and codes.wide.shape[0] == 0:
-        blend(codes.narrow, trees[tree, 4], n_nodes, routes.nodes, first, size, found)
+        blend(codes.narrow, trees[tree, 4], n_nodes, routes.nodes, first, size, ends)
         for i in range(size):
-            leaf[i] = trees[tree, 3] + np.int32(found[0, i])
+            leaf[i] = trees[tree, 3] + np.int32(ends[0, i])
     elif kind > 0:
         look_up(codes, routes, root, kind, first, size, leaf)
     else:
@@ -422,12 +422,12 @@ def leaf_sums(
     width, trees = gradients.width, routes.trees
     # A loss writes g and h of every output, whether or not all of them are added.
     rows = np.empty((BLOCK, max(width, 2 * gradients.scores.shape[1])), np.int64)
-    leaf, found = np.empty(BLOCK, np.int32), np.empty((MAX_BLENDED, BLOCK), np.uint8)
+    leaf, ends = np.empty(BLOCK, np.int32), np.empty((MAX_BLENDED, BLOCK), np.uint8)
     for begin in range(first, stop, BLOCK):
         size = min(BLOCK, stop - begin)
         row_statistics(gradients, begin, size, rows)
         for tree in range(trees.shape[0]):
-            _leaves(codes, routes, tree, begin, size, found, leaf)
+            _leaves(codes, routes, tree, begin, size, ends, leaf)
             _add(total, leaf, rows, size, width)
             if kept.shape[0] > 0:
                 _keep(leaf[:size], trees[tree, 3], kept[tree, begin : begin + size])
@@ -439,10 +439,10 @@ def leaf_counts(
 ) -> Ints:
     """Count the rows in every leaf of one tree: (leaf,)."""
     total = np.zeros(n_leaves, np.int64)
-    leaf, found = np.empty(BLOCK, np.int32), np.empty((MAX_BLENDED, BLOCK), np.uint8)
+    leaf, ends = np.empty(BLOCK, np.int32), np.empty((MAX_BLENDED, BLOCK), np.uint8)
     for begin in range(first, stop, BLOCK):
         size = min(BLOCK, stop - begin)
-        _leaves(codes, routes, 0, begin, size, found, leaf)
+        _leaves(codes, routes, 0, begin, size, ends, leaf)
         for i in range(size):
             total[np.uint64(leaf[i])] += 1
     return total
@@ -461,13 +461,13 @@ def node_histograms(
     place, bins, n_bins, width = columns.place, columns.bins, columns.n_bins, gradients.width
     total = np.zeros((wanted.shape[0] * n_bins, width), np.int64)
     rows = np.empty((BLOCK, max(width, 2 * gradients.scores.shape[1])), np.int64)
-    leaf, found = np.empty(BLOCK, np.int32), np.empty((MAX_BLENDED, BLOCK), np.uint8)
+    leaf, ends = np.empty(BLOCK, np.int32), np.empty((MAX_BLENDED, BLOCK), np.uint8)
     here = np.empty(BLOCK, np.int64)
     chosen = np.empty(BLOCK, np.int64)
     for begin in range(first, stop, BLOCK):
         size, n_chosen = min(BLOCK, stop - begin), 0
         row_statistics(gradients, begin, size, rows)
-        _leaves(codes, routes, 0, begin, size, found, leaf)
+        _leaves(codes, routes, 0, begin, size, ends, leaf)
         # Chosen rows move to the front of the block. Every row is written there, and the next one
         # overwrites it unless it was wanted: no branch that the processor could guess wrong.
         for i in range(size):
@@ -493,16 +493,16 @@ def _add_in_turns(
     Neighbours are often in the same bin, and its sum would have to be written before the next row
     could be added to it. Single elements are read here, and no slices: those take long to compile.
     """
-    own, of, first = np.uint64(line), np.uint64(j), np.uint64(begin)
+    at, of, first = np.uint64(line), np.uint64(j), np.uint64(begin)
     for k in range(size // 2):
         i = np.uint64(2 * k)
-        here = np.uint64(bins[of, np.uint64(codes[own, first + i])])
-        there = np.uint64(bins[of, np.uint64(codes[own, first + i + np.uint64(1)])])
+        here = np.uint64(bins[of, np.uint64(codes[at, first + i])])
+        there = np.uint64(bins[of, np.uint64(codes[at, first + i + np.uint64(1)])])
         every_other[0, here] += values[i]
         every_other[1, there] += values[i + np.uint64(1)]
     if size % 2:
         i = np.uint64(size - 1)
-        here = np.uint64(bins[of, np.uint64(codes[own, first + i])])
+        here = np.uint64(bins[of, np.uint64(codes[at, first + i])])
         every_other[0, here] += values[i]
 
 
@@ -653,11 +653,11 @@ def softmax_step_sums(
         row_statistics(gradients, begin, size, rows)
         for i in range(size):
             _centred_step(scores[begin + i], before[begin + i], scale, step)
-            own = np.int64(target[begin + i])
+            label = np.int64(target[begin + i])
             mean, square = np.int64(0), np.int64(0)
             for k in range(n):
-                if k != own:
-                    apart = step[k] - step[own]
+                if k != label:
+                    apart = step[k] - step[label]
                     mean += rows[i, k] * apart
                     square += rows[i, k] * ((apart * apart) >> 20)
             slope = abs(mean) >> 20
@@ -674,9 +674,9 @@ def _add_values(
     scores: Floats, codes: Narrow | Kept, of: Ints, values: Floats, tree: int, begin: int, end: int
 ) -> None:
     """Add what each row's code has in a tree's `values`, (tree, code); see `_add_by_code`."""
-    own, line = np.uint64(tree), np.uint64(of[tree])
+    at, line = np.uint64(tree), np.uint64(of[tree])
     for row in range(np.uint64(begin), np.uint64(end)):
-        scores[row, 0] += values[own, np.uint64(codes[line, row])]
+        scores[row, 0] += values[at, np.uint64(codes[line, row])]
 
 
 @compiled()
@@ -703,7 +703,7 @@ def _values_by_code(routes: RouteArrays, values: LeafValues, lines: Ints) -> Flo
     Where these codes lie is written to `lines`: (tree,).
     """
     trees, place, start, after = routes.trees, routes.place, routes.start, routes.after
-    found = np.zeros((trees.shape[0], MOST_NARROW))
+    by_code = np.zeros((trees.shape[0], MOST_NARROW))
     for tree in range(trees.shape[0]):
         root = trees[tree, 0]
         if trees[tree, 1] != 1 or place[root] < 0:
@@ -711,8 +711,8 @@ def _values_by_code(routes: RouteArrays, values: LeafValues, lines: Ints) -> Flo
         lines[tree] = place[root]
         begin, end = start[root], start[root + 1]  # behind the codes lie the leaves of cells
         for code in range(end - begin):
-            found[tree, code] = np.float64(values[after[end + after[begin + code]], 0])
-    return found
+            by_code[tree, code] = np.float64(values[after[end + after[begin + code]], 0])
+    return by_code
 
 
 @compiled()
@@ -744,14 +744,14 @@ def add_scores(
     by_code = np.zeros((0, 0))
     if scores.shape[1] == 1 and stop - first >= MOST_NARROW:  # else it is not worth it
         by_code = _values_by_code(routes, values, lines)
-    leaf, found = np.empty(BLOCK, np.int32), np.empty((MAX_BLENDED, BLOCK), np.uint8)
+    leaf, ends = np.empty(BLOCK, np.int32), np.empty((MAX_BLENDED, BLOCK), np.uint8)
     for begin in range(first, stop, BLOCK):
         size, tree = min(BLOCK, stop - begin), 0
         while tree < n:
             if lines[tree] >= 0:
                 tree = _add_by_code(scores, codes.narrow, lines, by_code, tree, begin, begin + size)
                 continue
-            _leaves(codes, routes, tree, begin, size, found, leaf)
+            _leaves(codes, routes, tree, begin, size, ends, leaf)
             tree += 1
             if scores.shape[1] == 1:  # by far the most frequent, and without a loop inside
                 for i in range(size):

@@ -1,4 +1,14 @@
-"""Compiled: what noisy sums say of a column's scores under several priors; see `auto.smoothing`.
+"""Compiled: posterior means of a column's scores under several Gaussian priors.
+
+`methods.auto.smoothing` has the model. Scores theta (bin,) have the prior N(0, tau^2 K) for one of
+several kernels K and sizes tau, less their level; a release is y = H theta + noise, with H the
+diagonal of Hessians and the precision P of the noise known. With P = L L' (Cholesky) the release is
+whitened, w = L^-1 P y, so that its noise has variance 1 and its mean is D theta with
+D = L' H (I - 1 s'). Then the posterior mean is tau^2 K D' (I + tau^2 M)^-1 w with M = D K D', and
+the evidence needs the determinant of I + tau^2 M.
+
+M does not depend on tau. It is reduced once to a tridiagonal T by Householder reflections, after
+which a solve and a determinant take n steps for each tau instead of n^3.
 
 All of it lives in this one file, because Numba's cache on disk notices changes of a function's own
 file only.
@@ -12,105 +22,114 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-NEGLIGIBLE = 1e-9  # weight of a prior below which it is left out
+NEGLIGIBLE = 1e-9  # the weight of a prior below which it is left out
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})  # sums of several numbers at once
+# Sums may be taken in another order, so that the processor adds several products at once.
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def _product(matrix: Any, row: int, others: Any, other: int, first: int) -> Any:
-    """Of a row of one matrix and a row of another, from a column on."""
-    found, one, two = 0.0, np.uint64(row), np.uint64(other)
+    """Return the inner product of a row of one matrix and a row of another, from a column on."""
+    # Unsigned indices: for signed ones Numba compiles the case of a negative index too.
+    product, left, right = 0.0, np.uint64(row), np.uint64(other)
     for j in range(np.uint64(first), np.uint64(matrix.shape[1])):
-        found += matrix[one, j] * others[two, j]
-    return found
+        product += matrix[left, j] * others[right, j]
+    return product
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _take_both(matrix: Any, row: int, turned: Any, mirrors: Any, k: int) -> None:
-    """Take from a row what both mirrors change in it."""
-    mirror, moved, own, of = mirrors[k, row], turned[0, row], np.uint64(row), np.uint64(k)
+def _update_row(matrix: Any, row: int, products: Any, reflectors: Any, k: int) -> None:
+    """Subtract from one row what reflection k changes in it from both sides: v w' + w v'."""
+    v, w, at, of = reflectors[k, row], products[0, row], np.uint64(row), np.uint64(k)
     for j in range(np.uint64(k + 1), np.uint64(matrix.shape[1])):
-        matrix[own, j] -= mirror * turned[0, j] + moved * mirrors[of, j]
+        matrix[at, j] -= v * products[0, j] + w * reflectors[of, j]
 
 
 @njit(cache=True, nogil=True)
-def _tridiagonal(matrix: Any, mirrors: Any, scales: Any, beside: Any) -> None:
-    """A symmetric matrix to three diagonals, in place, by mirrors I - scale v v' from both sides.
+def _tridiagonal(matrix: Any, reflectors: Any, scales: Any, beside: Any) -> None:
+    """Reduce a symmetric matrix to tridiagonal form, in place (Householder 1958).
 
-    The diagonal is left in the matrix, the one beside it in `beside`. Whole rows are taken, though
+    Reflection k is I - scale v v', applied from both sides, with v in row k of `reflectors`. The
+    diagonal is left in the matrix, the one beside it in `beside`. Whole rows are updated, though
     half of each would do: that is quicker. Slices of rows would take seconds to compile.
     """
     n = len(matrix)
-    turned = np.zeros((1, n))
+    products = np.zeros((1, n))  # w = scale A v - (scale / 2) (scale v' A v) v
     for k in range(n - 2):
         for i in range(k + 1, n):
-            mirrors[k, i] = matrix[k, i]
-        length = math.sqrt(_product(mirrors, k, mirrors, k, k + 1))
-        beside[k] = -length if mirrors[k, k + 1] > 0 else length
-        mirrors[k, k + 1] -= beside[k]
-        square = _product(mirrors, k, mirrors, k, k + 1)
+            reflectors[k, i] = matrix[k, i]
+        length = math.sqrt(_product(reflectors, k, reflectors, k, k + 1))
+        # Of both signs the one that adds to the first entry of v: nothing cancels.
+        beside[k] = -length if reflectors[k, k + 1] > 0 else length
+        reflectors[k, k + 1] -= beside[k]
+        square = _product(reflectors, k, reflectors, k, k + 1)
         scales[k] = 2.0 / square if square > 0 else 0.0
         for i in range(k + 1, n):
-            turned[0, i] = scales[k] * _product(matrix, i, mirrors, k, k + 1)
-        along = 0.5 * scales[k] * _product(turned, 0, mirrors, k, k + 1)
+            products[0, i] = scales[k] * _product(matrix, i, reflectors, k, k + 1)
+        along = 0.5 * scales[k] * _product(products, 0, reflectors, k, k + 1)
         for i in range(k + 1, n):
-            turned[0, i] -= along * mirrors[k, i]
+            products[0, i] -= along * reflectors[k, i]
         for i in range(k + 1, n):
-            _take_both(matrix, i, turned, mirrors, k)
+            _update_row(matrix, i, products, reflectors, k)
     if n > 1:
         beside[n - 2] = matrix[n - 1, n - 2]
 
 
 @njit(cache=True, nogil=True)
-def _mirror(vector: Any, mirror: Any, scale: float, first: int) -> None:
+def _reflect(vector: Any, reflector: Any, scale: float, first: int) -> None:
+    """Apply one reflection I - scale v v' to a vector, in place; v is 0 before `first`."""
     along = 0.0
     for i in range(first, vector.size):
-        along += mirror[i] * vector[i]
+        along += reflector[i] * vector[i]
     for i in range(first, vector.size):
-        vector[i] -= scale * along * mirror[i]
+        vector[i] -= scale * along * reflector[i]
 
 
 @njit(cache=True, nogil=True)
 def _solve(matrix: Any, beside: Any, times: float, vector: Any, out: Any) -> Any:
-    """(I + times T)^-1 vector, for T not negative; and log determinant plus vector' of it."""
-    n, logs, whole = vector.size, 0.0, 1.0
-    parts = np.empty(n)  # of one: what the pivots have below them
+    """Write (I + times T)^-1 vector to `out`, and return log det + vector' (I + times T)^-1 vector.
+
+    T is tridiagonal and positive semidefinite, given by its diagonal in `matrix` and `beside`. The
+    system is factored as L D L', with pivots on the diagonal of D, which are at least 1.
+    """
+    n, logs, product = vector.size, 0.0, 1.0
+    inverses = np.empty(n)  # of the pivots
     for i in range(n):
         pivot, out[i] = 1.0 + times * matrix[i, i], vector[i]
         if i:
-            factor = times * beside[i - 1] * parts[i - 1]
+            factor = times * beside[i - 1] * inverses[i - 1]
             pivot -= factor * times * beside[i - 1]
             out[i] -= factor * out[i - 1]
         pivot = max(pivot, 1.0)  # as it is but for rounding
-        parts[i] = 1.0 / pivot
-        logs += out[i] ** 2 * parts[i]
-        whole *= pivot
-        if whole > 1e150:  # the logarithm of many at once
-            logs += math.log(whole)
-            whole = 1.0
+        inverses[i] = 1.0 / pivot
+        logs += out[i] ** 2 * inverses[i]
+        product *= pivot
+        if product > 1e150:  # one logarithm of many pivots, before their product overflows
+            logs += math.log(product)
+            product = 1.0
     for i in range(n - 1, -1, -1):
-        out[i] *= parts[i]
+        out[i] *= inverses[i]
         if i < n - 1:
-            out[i] -= times * beside[i] * parts[i] * out[i + 1]
-    return logs + math.log(whole)
+            out[i] -= times * beside[i] * inverses[i] * out[i + 1]
+    return logs + math.log(product)
 
 
 @njit(cache=True, nogil=True)
 def _root(precision: Any) -> Any:
-    """The lower triangle L with L L' = precision (Cholesky)."""
+    """Return the lower triangle L with L L' = precision (Cholesky)."""
     n = len(precision)
     root = np.zeros((n, n))
     for i in range(n):
         for j in range(i + 1):
-            left = precision[i, j]
+            rest = precision[i, j]
             for k in range(j):
-                left -= root[i, k] * root[j, k]
-            root[i, j] = math.sqrt(max(left, 1e-300)) if i == j else left / root[j, j]
+                rest -= root[i, k] * root[j, k]
+            root[i, j] = math.sqrt(max(rest, 1e-300)) if i == j else rest / root[j, j]
     return root
 
 
 @njit(cache=True, nogil=True)
 def _white(root: Any, moment: Any) -> Any:
-    """L^-1 moment: numbers with noise of variance 1."""
+    """Return L^-1 moment, coordinates whose noise has variance 1: (coordinate,)."""
     white = moment.copy()
     for i in range(white.size):
         for k in range(i):
@@ -121,8 +140,11 @@ def _white(root: Any, moment: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def _design(root: Any, hessian: Any) -> Any:
-    """L' H (I - 1 s'), s the shares of H: what those numbers are of scores: (number, bin)."""
-    n, whole = hessian.size, hessian.sum()
+    """Return D = L' H (I - 1 s'), s the shares of H: (white coordinate, bin).
+
+    It takes scores to the means of the white coordinates. The last factor takes away the level.
+    """
+    n, total = hessian.size, hessian.sum()
     design = np.zeros((n, n))
     for i in range(n):
         level = 0.0
@@ -130,46 +152,47 @@ def _design(root: Any, hessian: Any) -> Any:
             design[i, j] = root[j, i] * hessian[j]
             level += design[i, j]
         for j in range(n):
-            design[i, j] -= level * hessian[j] / whole
+            design[i, j] -= level * hessian[j] / total
     return design
 
 
 @njit(cache=True, nogil=True)
-def _turn_back(vectors: Any, mirrors: Any, scales: Any) -> None:
-    """Apply all mirrors, the last one first, to several vectors: (bin, vector)."""
+def _back_transform(vectors: Any, reflectors: Any, scales: Any) -> None:
+    """Apply all reflections, the last one first, to several vectors, in place: (bin, vector)."""
     n, along = len(vectors), np.empty(vectors.shape[1])
     for m in range(n - 3, -1, -1):
         along[:] = 0.0
         for i in range(m + 1, n):
             for j in range(along.size):
-                along[j] += mirrors[m, i] * vectors[i, j]
+                along[j] += reflectors[m, i] * vectors[i, j]
         for i in range(m + 1, n):
-            factor = scales[m] * mirrors[m, i]
+            factor = scales[m] * reflectors[m, i]
             for j in range(along.size):
                 vectors[i, j] -= factor * along[j]
 
 
 @njit(cache=True, nogil=True)
 def _solve_all(kernels: Any, design: Any, white: Any, taus: Any, prior: Any) -> Any:
-    """How likely each kernel and tau is, (kernel, tau), and (I + tau^2 M)^-1 white behind it.
+    """Return the weight of each prior, (kernel, tau), and (I + tau^2 M)^-1 white under it.
 
-    M = design K design'. It is left as the diagonals of a matrix T and the mirrors that turn T
-    into M, which have yet to turn those vectors (kernel, number, tau) back.
+    M = design K design' comes back as a tridiagonal T and the reflections that take T to M. The
+    solutions, (kernel, coordinate, tau), are those of T: the reflections have yet to be applied.
+    A weight is the prior times the evidence, and all weights add up to 1.
     """
     n, size = white.size, len(kernels)
-    matrices, mirrors = np.empty((size, n, n)), np.zeros((size, n, n))
+    matrices, reflectors = np.empty((size, n, n)), np.zeros((size, n, n))
     besides, scales = np.zeros((size, n)), np.zeros((size, n))
     backs = np.empty((size, n, taus.size))
-    logs, turned_design = np.empty((len(kernels), taus.size)), design.T.copy()
+    logs, design_t = np.empty((len(kernels), taus.size)), design.T.copy()
     for k in range(len(kernels)):
-        matrices[k] = np.dot(np.dot(design, kernels[k]), turned_design)
-        _tridiagonal(matrices[k], mirrors[k], scales[k], besides[k])
-        turned = white.copy()
+        matrices[k] = np.dot(np.dot(design, kernels[k]), design_t)
+        _tridiagonal(matrices[k], reflectors[k], scales[k], besides[k])
+        reflected = white.copy()
         for m in range(white.size - 2):
-            _mirror(turned, mirrors[k, m], scales[k, m], m + 1)
+            _reflect(reflected, reflectors[k, m], scales[k, m], m + 1)
         for t in range(taus.size):
-            solved = _solve(matrices[k], besides[k], taus[t] ** 2, turned, backs[k, :, t])
-            logs[k, t] = prior[t] - 0.5 * solved
+            misfit = _solve(matrices[k], besides[k], taus[t] ** 2, reflected, backs[k, :, t])
+            logs[k, t] = prior[t] - 0.5 * misfit
     most, total = logs[0, 0], 0.0
     for k in range(len(kernels)):
         for t in range(taus.size):
@@ -178,49 +201,53 @@ def _solve_all(kernels: Any, design: Any, white: Any, taus: Any, prior: Any) -> 
         for t in range(taus.size):
             logs[k, t] = math.exp(logs[k, t] - most)
             total += logs[k, t]
-    return logs / total, backs, matrices, besides, mirrors, scales
+    return logs / total, backs, matrices, besides, reflectors, scales
 
 
 @njit(cache=True, nogil=True)
 def _take_level(scores: Any, hessian: Any) -> None:
-    """Less their mean, weighted by Hessians, in place: (bin, any)."""
-    whole = hessian.sum()
+    """Subtract from each column of `scores` its mean weighted by Hessians, in place: (bin, any)."""
+    total = hessian.sum()
     for j in range(scores.shape[1]):
         level = 0.0
         for i in range(hessian.size):
-            level += scores[i, j] * hessian[i] / whole
+            level += scores[i, j] * hessian[i] / total
         for i in range(hessian.size):
             scores[i, j] -= level
 
 
 @njit(cache=True, nogil=True)
 def mean(kernels: Any, precision: Any, moment: Any, hessian: Any, taus: Any, prior: Any) -> Any:
-    """The mean of scores theta ~ N(0, tau^2 K) less their level, averaged by evidence: (bin,).
+    """Return the posterior mean of scores less their level, averaged over the priors: (bin,).
 
-    `moment` is precision times a noisy H theta; `prior` are log weights of the taus.
+    Priors are theta ~ N(0, tau^2 K) for kernels K (kernel, bin, bin) and taus with log weights
+    `prior` (tau,); they count by their evidence. `moment` is the precision (bin, bin) times a
+    noisy H theta.
     """
     n, size, root = hessian.size, len(kernels), _root(precision)
     design = _design(root, hessian)
-    weights, backs, _, _, mirrors, scales = _solve_all(
+    weights, backs, _, _, reflectors, scales = _solve_all(
         kernels, design, _white(root, moment), taus, prior
     )
-    found, back = np.zeros((n, 1)), design.T.copy()
+    scores, design_t = np.zeros((n, 1)), design.T.copy()
     for k in range(size):
-        drawn = np.zeros((n, 1))
+        solution = np.zeros((n, 1))  # over all taus: the reflections are linear, once will do
         for i in range(n):
             for t in range(taus.size):
-                drawn[i, 0] += weights[k, t] * taus[t] ** 2 * backs[k, i, t]
-        _turn_back(drawn, mirrors[k], scales[k])
-        found += np.dot(kernels[k], np.dot(back, drawn))
-    _take_level(found, hessian)
-    return found[:, 0]
+                solution[i, 0] += weights[k, t] * taus[t] ** 2 * backs[k, i, t]
+        _back_transform(solution, reflectors[k], scales[k])
+        scores += np.dot(kernels[k], np.dot(design_t, solution))
+    _take_level(scores, hessian)
+    return scores[:, 0]
 
 
 @njit(cache=True, nogil=True)
-def _inverse(matrix: Any, beside: Any, mirrors: Any, scales: Any, times: Any, weights: Any) -> Any:
-    """The sum of weights times (I + times M)^-1, for M as `_solve_all` leaves it: (bin, bin)."""
+def _inverse(
+    matrix: Any, beside: Any, reflectors: Any, scales: Any, times: Any, weights: Any
+) -> Any:
+    """Return the weighted sum of (I + times[t] M)^-1, for M as `_solve_all` leaves it: (n, n)."""
     n = len(matrix)
-    whole, pivots, factors, out = np.zeros((n, n)), np.ones(n), np.zeros(n), np.empty(n)
+    inverse, pivots, factors, out = np.zeros((n, n)), np.ones(n), np.zeros(n), np.empty(n)
     for t in range(times.size):
         if weights[t] == 0.0:
             continue
@@ -230,7 +257,7 @@ def _inverse(matrix: Any, beside: Any, mirrors: Any, scales: Any, times: Any, we
                 factors[i] = times[t] * beside[i - 1] / pivots[i - 1]
                 pivots[i] -= factors[i] * times[t] * beside[i - 1]
             pivots[i] = max(pivots[i], 1.0)
-        for column in range(n):
+        for column in range(n):  # solve for each unit vector; before its 1 all stays 0
             out[:column], out[column] = 0.0, 1.0
             for i in range(column + 1, n):
                 out[i] = -factors[i] * out[i - 1]
@@ -238,16 +265,16 @@ def _inverse(matrix: Any, beside: Any, mirrors: Any, scales: Any, times: Any, we
             for i in range(n - 2, -1, -1):
                 out[i] = out[i] / pivots[i] - factors[i + 1] * out[i + 1]
             for i in range(n):
-                whole[column, i] += weights[t] * out[i]
-    _turn_back(whole, mirrors, scales)  # from one side, and from the other
-    whole = whole.T.copy()
-    _turn_back(whole, mirrors, scales)
-    return whole
+                inverse[column, i] += weights[t] * out[i]
+    _back_transform(inverse, reflectors, scales)  # from one side, and from the other
+    inverse = inverse.T.copy()
+    _back_transform(inverse, reflectors, scales)
+    return inverse
 
 
 @njit(cache=True, nogil=True)
 def _unwhiten(slopes: Any, root: Any) -> None:
-    """Slopes by white numbers to slopes by the moment, in place: (bin, number)."""
+    """Turn slopes by white coordinates into slopes by the moment, in place: (bin, coordinate)."""
     n = len(root)
     for row in range(len(slopes)):
         for i in range(n - 1, -1, -1):
@@ -258,26 +285,26 @@ def _unwhiten(slopes: Any, root: Any) -> None:
 
 @njit(cache=True, nogil=True)
 def slope(kernels: Any, precision: Any, moment: Any, hessian: Any, taus: Any, prior: Any) -> Any:
-    """The derivative of `mean` by `moment`: (bin, bin).
+    """Return the derivative of `mean` by `moment`: (bin of the mean, bin of the moment).
 
-    Each prior's mean is linear in the moment, and the weights of the priors move with it. Most
-    priors have next to no weight, and then no part in it.
+    It is a sum of two parts: each prior's mean is linear in the moment, and the weights of the
+    priors move with it. Most priors have next to no weight, and are left out.
     """
     n, size, root = hessian.size, len(kernels), _root(precision)
     design = _design(root, hessian)
-    weights, backs, matrices, besides, mirrors, scales = _solve_all(
+    weights, backs, matrices, besides, reflectors, scales = _solve_all(
         kernels, design, _white(root, moment), taus, prior
     )
-    means, average, back = np.zeros((size, n, taus.size)), np.zeros(n), design.T.copy()
-    found, sizes = np.zeros((n, n)), np.empty(taus.size)
+    means, average, design_t = np.zeros((size, n, taus.size)), np.zeros(n), design.T.copy()
+    slopes, sizes = np.zeros((n, n)), np.empty(taus.size)
     for k in range(size):
         for t in range(taus.size):
             if weights[k, t] <= NEGLIGIBLE:
                 weights[k, t] = 0.0
         if weights[k].sum() == 0.0:
             continue
-        _turn_back(backs[k], mirrors[k], scales[k])
-        means[k] = np.dot(kernels[k], np.dot(back, backs[k] * taus**2))
+        _back_transform(backs[k], reflectors[k], scales[k])
+        means[k] = np.dot(kernels[k], np.dot(design_t, backs[k] * taus**2))
         for i in range(n):
             for t in range(taus.size):
                 average[i] += weights[k, t] * means[k, i, t]
@@ -286,40 +313,46 @@ def slope(kernels: Any, precision: Any, moment: Any, hessian: Any, taus: Any, pr
             continue
         for t in range(taus.size):
             sizes[t] = weights[k, t] * taus[t] ** 2
-        linear = _inverse(matrices[k], besides[k], mirrors[k], scales[k], taus**2, sizes)
-        found += np.dot(kernels[k], np.dot(back, linear))
+        linear = _inverse(matrices[k], besides[k], reflectors[k], scales[k], taus**2, sizes)
+        slopes += np.dot(kernels[k], np.dot(design_t, linear))
         for i in range(n):
-            for t in range(taus.size):  # the log evidence of a prior has the derivative -back
+            # The log evidence of a prior has the derivative -back by the white coordinates, so its
+            # weight w has w (average back - back). Times the means and added over the priors that
+            # is the same as -w (mean - average mean) back.
+            for t in range(taus.size):
                 moved = weights[k, t] * (means[k, i, t] - average[i])
                 for j in range(n):
-                    found[i, j] -= moved * backs[k, j, t]
-    _unwhiten(found, root)
-    _take_level(found, hessian)
-    return found
+                    slopes[i, j] -= moved * backs[k, j, t]
+    _unwhiten(slopes, root)
+    _take_level(slopes, hessian)
+    return slopes
 
 
 @njit(cache=True, nogil=True)
 def solve(precision: Any, vector: Any) -> Any:
-    """precision^-1 vector, for a positive definite matrix: (bin,)."""
+    """Return precision^-1 vector, for a positive definite matrix: (bin,)."""
     root = _root(precision)
-    found, n = _white(root, vector), vector.size
+    solution, n = _white(root, vector), vector.size
     for i in range(n - 1, -1, -1):
         for k in range(i + 1, n):
-            found[i] -= root[k, i] * found[k]
-        found[i] /= root[i, i]
-    return found
+            solution[i] -= root[k, i] * solution[k]
+        solution[i] /= root[i, i]
+    return solution
 
 
 @njit(cache=True, nogil=True)
-def three_diagonals(matrix: Any) -> Any:
-    """A symmetric matrix as a diagonal, the one beside it, and what turns vectors back."""
-    n, left = len(matrix), matrix.copy()
-    mirrors, scales, beside = np.zeros((n, n)), np.zeros(n), np.zeros(n)
-    _tridiagonal(left, mirrors, scales, beside)
-    return np.diag(left), beside[: n - 1], mirrors, scales
+def tridiagonalise(matrix: Any) -> Any:
+    """Return the diagonal, the one beside it, and the reflections (vectors, scales) of a matrix.
+
+    The matrix is symmetric; `back_transform` takes vectors of the tridiagonal one to its own.
+    """
+    n, reduced = len(matrix), matrix.copy()
+    reflectors, scales, beside = np.zeros((n, n)), np.zeros(n), np.zeros(n)
+    _tridiagonal(reduced, reflectors, scales, beside)
+    return np.diag(reduced), beside[: n - 1], reflectors, scales
 
 
 @njit(cache=True, nogil=True)
-def turn_back(vectors: Any, mirrors: Any, scales: Any) -> None:
-    """Vectors (bin, vector) of the three diagonals to those of the matrix, in place."""
-    _turn_back(vectors, mirrors, scales)
+def back_transform(vectors: Any, reflectors: Any, scales: Any) -> None:
+    """Take vectors of the tridiagonal matrix to those of the matrix, in place: (bin, vector)."""
+    _back_transform(vectors, reflectors, scales)

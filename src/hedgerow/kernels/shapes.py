@@ -22,7 +22,10 @@ MOST_CODES = 256  # of columns whose trees are blended, and leaves of these
 def _first_right(
     node: int, feature: Any, threshold: Any, edges: Any, edge_start: Any, categorical: Any
 ) -> Any:
-    """The first code that goes right at an ordered split, 0 at a set; NO_EDGE if it is no edge."""
+    """Return the first code that goes right at an ordered split, 0 at a set.
+
+    A threshold that is no edge of the grid gives NO_EDGE: such a tree has no form in code space.
+    """
     column = feature[node]
     if categorical[column]:
         return np.int64(0)
@@ -44,6 +47,7 @@ def _goes_right(
     node: int, code: int, low: int, is_set: bool, missing: int, missing_left: Any,
     member_start: Any, members: Any,
 ) -> Any:  # fmt: skip
+    """Say whether a code goes right at a node: by its set of 64-bit words, or from `low` on."""
     if code == missing:
         return missing_left[node] == 0
     if not is_set:
@@ -56,13 +60,13 @@ def _goes_right(
 
 @njit(cache=True, nogil=True)
 def _splits_alike(
-    one: int, other: int, low: Any, missing_left: Any, member_start: Any, members: Any
+    node: int, other: int, low: Any, missing_left: Any, member_start: Any, members: Any
 ) -> Any:
-    """Whether two nodes of one column send every code the same way, by what they say."""
-    if low[one] != low[other] or missing_left[one] != missing_left[other]:
+    """Say whether two nodes of one column send every code the same way, by what they say."""
+    if low[node] != low[other] or missing_left[node] != missing_left[other]:
         return False
-    first, second = member_start[one], member_start[other]
-    for k in range(member_start[one + 1] - first):
+    first, second = member_start[node], member_start[other]
+    for k in range(member_start[node + 1] - first):
         if members[first + k] != members[second + k]:
             return False
     return True
@@ -70,7 +74,7 @@ def _splits_alike(
 
 @njit(cache=True, nogil=True)
 def _leaves_of(feature: Any) -> Any:
-    """The number of every leaf, in node order: (node,); that of other nodes means nothing."""
+    """Return the number of every leaf, in node order: (node,); inner nodes mean nothing there."""
     leaf, n_leaves = np.empty(feature.size, np.int32), 0
     for node in range(feature.size):
         leaf[node] = n_leaves
@@ -80,39 +84,39 @@ def _leaves_of(feature: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def _columns_of(feature: Any, most: int) -> Any:
-    """The distinct columns of a tree in order, and how many: 0 if there are more than `most`."""
-    found, n = np.empty(most, np.int32), 0
+    """Return the distinct columns of a tree, sorted, and how many: 0 if more than `most`."""
+    columns, n = np.empty(most, np.int32), 0
     for node in range(feature.size):
         column = feature[node]
         at = 0
-        while at < n and found[at] < column:
+        while at < n and columns[at] < column:
             at += 1
-        if column < 0 or (at < n and found[at] == column):
+        if column < 0 or (at < n and columns[at] == column):
             continue
         if n == most:
-            return found, 0
+            return columns, 0
         for k in range(n, at, -1):
-            found[k] = found[k - 1]
-        found[at] = column
+            columns[k] = columns[k - 1]
+        columns[at] = column
         n += 1
-    return found, n
+    return columns, n
 
 
 @njit(cache=True, nogil=True)
 def _told_apart_in_order(
     column: int, feature: Any, missing_left: Any, low: Any, missing: int
 ) -> tuple[Any, Any]:
-    """`_told_apart` for an ordered column: stretches between its splits, and missing values.
+    """Do as `_told_apart` for an ordered column: stretches between its splits, and missing values.
 
-    Missing values go with the codes of one stretch if at splits up to it they go right, and left
-    from then on; else they are told apart from all codes.
+    Missing values go with the codes of one stretch if they go right at all splits before it, and
+    left at all splits behind it, as its codes do; else they are told apart from all codes.
     """
     part = np.empty(missing + 1, np.int32)
     ways = np.zeros(missing + 1, np.uint8)  # by first code that goes right: 1 missing left, 2 right
     for node in range(feature.size):
         if feature[node] == column:
             ways[low[node]] |= 1 if missing_left[node] else 2
-    here = own = 0
+    here = of_missing = 0  # the stretch of a code, and the one that missing values may belong to
     alike, went_left = True, False
     for code in range(missing):
         if ways[code]:
@@ -120,11 +124,11 @@ def _told_apart_in_order(
             if ways[code] == 1:
                 went_left = True
             elif ways[code] == 2:
-                alike, own = alike and not went_left, here
+                alike, of_missing = alike and not went_left, here
             else:
                 alike = False
         part[code] = here
-    part[missing] = own if alike else here + 1
+    part[missing] = of_missing if alike else here + 1
     return part, here + 1 if alike else here + 2
 
 
@@ -133,9 +137,10 @@ def _told_apart(
     column: int, feature: Any, missing_left: Any, member_start: Any, members: Any, low: Any,
     missing: int, most: int,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """Codes that every split of a column sends the same way get the same number: (code,).
+    """Return the part of every code, (code,), and how many parts there are, 0 if above `most`.
 
-    And how many numbers there are; 0 if more than `most`.
+    Codes that every split of the column sends the same way are one part. Each split that is unlike
+    the earlier ones divides the parts once more, so a pair of part and side is a new part.
     """
     part, n_parts = np.zeros(missing + 1, np.int32), 1
     known, n_known = np.empty(feature.size, np.int64), 0
@@ -151,7 +156,7 @@ def _told_apart(
             continue
         known[n_known] = node
         n_known += 1
-        number, n_fresh = np.full(2 * n_parts, -1, np.int32), 0
+        number, n_fresh = np.full(2 * n_parts, -1, np.int32), 0  # (part, side): its new number
         for code in range(missing + 1):
             right = _goes_right(
                 node, code, low[node], True, missing, missing_left, member_start, members
@@ -173,30 +178,34 @@ def as_table(
     members: Any, edges: Any, edge_start: Any, n_cells: Any, categorical: Any, most_columns: int,
     most_cells: int,
 ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
-    """A tree of few columns as a table: how many columns; which, and -1; sizes; what codes add.
+    """Return a tree of few columns as a table: their number; columns, and -1; sizes; addends.
 
-    Behind what the codes of each column add to the number of a cell stands the leaf of every cell.
-    Instead of a number of columns NO_TABLE, or NO_EDGE with the column of a split that is no edge.
+    A row's cell is the sum of what its codes add, one for each column. Behind these addends stands
+    the leaf of every cell. In place of the number of columns comes NO_TABLE where there would be
+    too many columns or cells, or NO_EDGE with the column of a split that is no edge.
+
+    The table is exact: a cell is one part of each column, and all codes of a part take the same way
+    at every split, so walking the tree once for each cell with any codes of its parts will do.
     """
-    n, none = feature.size, np.zeros(0, np.int32)
-    found, n_columns = _columns_of(feature, most_columns)
+    n, empty = feature.size, np.zeros(0, np.int32)
+    columns_used, n_columns = _columns_of(feature, most_columns)
     if n_columns == 0 or n > MOST_NODES:
-        return NO_TABLE, none, none, none
+        return NO_TABLE, empty, empty, empty
     place, low = np.zeros(n, np.int64), np.zeros(n, np.int64)
     for node in range(n):
         if feature[node] >= 0:
-            while found[place[node]] != feature[node]:
+            while columns_used[place[node]] != feature[node]:
                 place[node] += 1
             low[node] = _first_right(node, feature, threshold, edges, edge_start, categorical)
             if low[node] == NO_EDGE:
-                return NO_EDGE, _alone(feature[node]), none, none
+                return NO_EDGE, _alone(feature[node]), empty, empty
     columns = np.empty(n_columns + 1, np.int32)
     for k in range(n_columns):
-        columns[k] = found[k]
+        columns[k] = columns_used[k]
     columns[n_columns] = -1
     sizes, counts = np.empty(n_columns + 1, np.int32), np.empty(n_columns, np.int64)
     total: Any = np.int64(0)
-    whole: Any = np.int64(1)
+    n_table_cells: Any = np.int64(1)
     for k in range(n_columns):
         sizes[k] = n_cells[columns[k]] + 1
         total += sizes[k]
@@ -208,28 +217,28 @@ def as_table(
         if categorical[column]:
             part, counts[k] = _told_apart(
                 column, feature, missing_left, member_start, members, low, n_cells[column],
-                most_cells // whole,
+                most_cells // n_table_cells,
             )  # fmt: skip
         else:
             part, counts[k] = _told_apart_in_order(
                 column, feature, missing_left, low, n_cells[column]
             )
-        if counts[k] == 0 or counts[k] > most_cells // whole:
-            return NO_TABLE, none, none, none
+        if counts[k] == 0 or counts[k] > most_cells // n_table_cells:
+            return NO_TABLE, empty, empty, empty
         for code in range(part.size):
             of_part[total + part[code]] = code
-            adds[total + code] = part[code] * whole
-        whole *= counts[k]
+            adds[total + code] = part[code] * n_table_cells
+        n_table_cells *= counts[k]
         total += part.size
-    sizes[n_columns] = whole
-    after = np.empty(total + whole, np.int32)
+    sizes[n_columns] = n_table_cells
+    after = np.empty(total + n_table_cells, np.int32)
     for at in range(total):
         after[at] = adds[at]
     leaf = _leaves_of(feature)
     parts, codes = np.zeros(n_columns, np.int64), np.empty(n_columns, np.int64)  # of a cell
     for k in range(n_columns):
         codes[k] = of_part[starts[k]]
-    for cell in range(whole):
+    for cell in range(n_table_cells):
         here: Any = np.int64(0)
         while feature[here] >= 0:
             column = feature[here]
@@ -249,9 +258,10 @@ def as_table(
 
 @njit(cache=True, nogil=True)
 def _alone(number: int) -> Any:
-    found = np.empty(1, np.int32)
-    found[0] = number
-    return found
+    """Return an array of one number."""
+    single = np.empty(1, np.int32)
+    single[0] = number
+    return single
 
 
 @njit(cache=True, nogil=True)
@@ -259,7 +269,7 @@ def as_walk(
     feature: Any, threshold: Any, missing_left: Any, left: Any, right: Any, member_start: Any,
     members: Any, edges: Any, edge_start: Any, n_cells: Any, categorical: Any, most_blended: int,
 ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
-    """A tree to be walked: how deep, sizes, where each code leads, and its nodes for blending.
+    """Return a tree to be walked: its depth, sizes, where each code leads, and nodes for blending.
 
     Inner nodes are numbered in their order; a code leads to one, or to -1 - k for leaf k. The depth
     is 0 unless all leaves lie equally deep, or NO_EDGE, with the column of a split that is no edge.
@@ -315,7 +325,7 @@ def as_walk(
 def _add_stretches(
     goes: Any, size: int, column: int, to_left: int, to_right: int, nodes: Any, at: int
 ) -> Any:
-    """Write one split as nodes for blending from `at` on; where the next ones begin.
+    """Write one split as nodes for blending from `at` on; return where the next ones begin.
 
     A node says of one stretch of codes where it leads, and where all others do. Stretches are those
     that go right or, if these are fewer, those that stay. Inner nodes are named by their number
@@ -348,13 +358,13 @@ def _add_stretches(
 
 @njit(cache=True, nogil=True)
 def _equal_depth(feature: Any, left: Any, right: Any) -> Any:
-    """How deep the leaves lie if all lie equally deep, else 0."""
-    depth, found = np.zeros(feature.size, np.int64), np.int64(-1)
+    """Return how deep the leaves lie if all lie equally deep, else 0."""
+    depth, common = np.zeros(feature.size, np.int64), np.int64(-1)
     for node in range(feature.size):
         if feature[node] >= 0:  # parents come first
             depth[left[node]] = depth[right[node]] = depth[node] + 1
-        elif found < 0:
-            found = depth[node]
-        elif found != depth[node]:
+        elif common < 0:
+            common = depth[node]
+        elif common != depth[node]:
             return np.int64(0)
-    return found
+    return common

@@ -19,9 +19,11 @@ def objection(
     feature: Any, threshold: Any, missing_left: Any, left: Any, right: Any, member_start: Any,
     n_members: int, words: Any,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """What speaks against a tree over some columns with sets of so many `words`; and the node.
+    """Return what is wrong with a tree, or FINE, and the node where it is.
 
-    All arrays have an entry a node, `member_start` one more.
+    All arrays have an entry a node, `member_start` one more; `words` (column,) says how many words
+    a set of the column has. A child has a larger number than its parent and only one parent, so
+    whatever passes is one tree, and walking it ends.
     """
     n = feature.size
     if member_start[0] != 0 or member_start[n] != n_members:
@@ -52,18 +54,19 @@ def objection(
         if not np.isfinite(threshold[node]):
             return NOT_FINITE, node
     for node in range(n):
-        held = member_start[node + 1] - member_start[node]
-        if feature[node] >= 0 and held != words[feature[node]]:
+        n_words = member_start[node + 1] - member_start[node]
+        if feature[node] >= 0 and n_words != words[feature[node]]:
             return WRONG_SET, node
     return FINE, 0
 
 
 @njit(cache=True, nogil=True)
 def _is_among(value: int, values: Any, first: int, stop: int) -> Any:
-    found = False
+    """Say whether a value is among values[first:stop]; there are few of them."""
+    among = False
     for k in range(first, stop):
-        found = found or values[k] == value
-    return found
+        among = among or values[k] == value
+    return among
 
 
 @njit(cache=True, nogil=True)
@@ -71,12 +74,12 @@ def _ordered_branch(
     part: Any, edges: Any, first: int, stop: int, aside: float, k: int, nodes: Any, values: Any,
     ends: Any,
 ) -> Any:  # fmt: skip
-    """One ordered column's parts as a tree of its own: how many nodes, and how many leaves.
+    """Write one ordered column's parts as a tree of its own; return its nodes and leaves, counted.
 
     `part` has from `first` on the part of each bin, missing values last; `edges` the edge behind
-    each bin, `aside` one that may tell missing values apart, NaN if there is none. Written are for
-    this column, number k, `nodes` (left, right, whether missing values go left), -1 at leaves, the
-    cuts' `values`, and `ends` (leaf, part).
+    each bin, `aside` one that may tell missing values apart, NaN if there is none. For this column,
+    number k, it writes `nodes` (left, right, whether missing values go left), -1 at leaves, the
+    cuts' `values`, and `ends` (leaf, part). Intervals are halved, so the tree is balanced.
     """
     n_bins, missing = stop - first - 1, part[stop - 1]
     owners, thresholds = np.empty(n_bins + 1, np.int64), np.empty(n_bins + 1, np.float32)
@@ -128,7 +131,7 @@ def _ordered_branch(
 
 @njit(cache=True, nogil=True)
 def _set_branch(part: Any, first: int, stop: int, k: int, nodes: Any, sets: Any, ends: Any) -> Any:
-    """The same for categories: parts from one to another go right, in `sets` (node, word)."""
+    """Do the same for categories: a half of the parts goes right, as `sets` (node, word)."""
     n_cells, missing = stop - first - 1, part[stop - 1]
     chosen, n_chosen = np.empty(stop - first, np.int64), 0
     for b in range(first, stop):  # distinct parts, in order
@@ -169,13 +172,13 @@ def _set_branch(part: Any, first: int, stop: int, k: int, nodes: Any, sets: Any,
 def table_tree(
     columns: Any, words: Any, starts: Any, part: Any, edges: Any, aside: Any
 ) -> tuple[Any, Any, Any, Any, Any, Any, Any, Any]:
-    """A tree whose leaves are the cells of several columns' parts: its arrays, and leaves' cells.
+    """Return a tree whose leaves are the cells of several columns' parts: arrays, and cells.
 
     Bins of the columns lie one after another from `starts` on, missing values last: `part` and, of
     columns without `words` of sets, `edges`. See `_ordered_branch`. Every leaf of what is there
     gets a branch of the next column: its root in the leaf's place, the others behind all nodes.
 
-    Single numbers are read and written here, and no slices: those take seconds to compile.
+    Single elements are read and written here, and no slices: those take seconds to compile.
     """
     n_columns, width, room = columns.size, np.int64(1), np.int64(4)
     for k in range(n_columns):
@@ -238,6 +241,7 @@ def _grow(sizes: Any, nodes: Any, ends: Any, most: int, tree: Any) -> None:
 def _assembled(
     columns: Any, words: Any, nodes: Any, values: Any, sets: Any, n_leaves: int, tree: Any
 ) -> tuple[Any, Any, Any, Any, Any, Any, Any, Any]:
+    """Return the arrays of `model.tree.Structure`, and the cell of every leaf, in node order."""
     n, n_words, done = len(tree), np.int64(0), 0
     feature, value = np.empty(n, np.int32), np.zeros(n, np.float32)
     left, right = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -245,14 +249,14 @@ def _assembled(
     cells = np.empty(n_leaves, np.int64)
     for node in range(n):
         feature[node], left[node], right[node] = -1, -1, -1
-        k, own = tree[node, 0], tree[node, 1]
+        k, branch_node = tree[node, 0], tree[node, 1]
         if k < 0:
             cells[done] = tree[node, 4]
             done += 1
         else:
-            feature[node], value[node] = columns[k], values[k, own]
+            feature[node], value[node] = columns[k], values[k, branch_node]
             left[node], right[node] = tree[node, 2], tree[node, 3]
-            missing_left[node] = nodes[k, own, 2]
+            missing_left[node] = nodes[k, branch_node, 2]
             n_words += words[k]
         start[node + 1] = n_words
     members = np.empty(n_words, np.uint64)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
-BLOCK = 1024  # rows that a loop takes at once: its numbers stay in the nearest cache
+BLOCK = 1024  # rows that a loop takes at once: its values stay in the nearest cache
 _LEAST = 32 * BLOCK  # rows of a range; below that waking a thread costs more than it brings
 _RANGES = 4  # of each thread, so that one that was held up does not hold up all
 S = TypeVar("S")
@@ -68,23 +68,23 @@ def ranges_of(n_rows: int, each: int = 1) -> list[tuple[int, int]]:
 
 
 def over_items(work: Callable[[S], T], items: Sequence[S]) -> list[T]:
-    """What `work` gives for every item, in order."""
+    """Return what `work` gives for every item, in order."""
     n = len(items)
     if n < 2 or _pool.size == 1:
         return [work(item) for item in items]
-    found: dict[int, T] = {}
-    numbers = iter(range(n))  # each number goes to whoever asks first
+    results: dict[int, T] = {}
+    indices = iter(range(n))  # each goes to whichever thread asks first
 
     def drain() -> None:
-        for k in numbers:
-            found[k] = work(items[k])
+        for k in indices:
+            results[k] = work(items[k])
 
     # The caller works too. A thread that was not woken by the time all is done is not waited for.
     others = [_pool.threads().submit(drain) for _ in range(min(_pool.size, n) - 1)]
     try:
         drain()
     finally:
-        for _ in numbers:  # where this thread was interrupted, the others begin nothing new
+        for _ in indices:  # where this thread was interrupted, the others begin nothing new
             pass
         for other in others:
             if not other.cancel():
@@ -92,9 +92,9 @@ def over_items(work: Callable[[S], T], items: Sequence[S]) -> list[T]:
     for other in others:
         if not other.cancelled():
             other.result()
-    return [found[k] for k in range(n)]
+    return [results[k] for k in range(n)]
 
 
 def over_rows(work: Callable[[int, int], T], n_rows: int, each: int = 1) -> list[T]:
-    """What `work(first, stop)` gives for every range, in order; see `ranges_of`."""
+    """Return what `work(first, stop)` gives for every range, in order; see `ranges_of`."""
     return over_items(lambda rows: work(*rows), ranges_of(n_rows, each))

@@ -20,7 +20,7 @@ from hedgerow.kernels.arrays import Bools, CodeArrays, Floats, Int32s, Ints
 from hedgerow.kernels.compiling import compiled
 from hedgerow.kernels.threads import BLOCK
 
-SPLIT_COLUMN, SPLIT_CODE, SPLIT_MISSING_LEFT = 0, 1, 2  # whole numbers of the best split
+SPLIT_COLUMN, SPLIT_CODE, SPLIT_MISSING_LEFT = 0, 1, 2  # entries of the best split
 NODE_LEFT, NODE_RIGHT = 3, 4  # of a node, behind the three of its split
 Histogram = Ints  # (bin of all columns, statistic)
 
@@ -220,22 +220,22 @@ def _best_categories(
             n += 1
     _sort(rank, cells, n)
     left, right = np.zeros(width), np.zeros(width)
-    found, heavier_right = -1, False
+    last_left, heavier_right = -1, False
     for i in range(n - 1):
         for w in range(width):
             left[w] += histogram[start + cells[i], w] * step
         score = _two_sides(left, total, right, rule)
         if score > best:
-            best, found = score, i
+            best, last_left = score, i
             weight = 0.0
             for k in range(n_outputs, width):
                 weight += right[k] - left[k]
             heavier_right = weight > 0.0
-    if found >= 0:
+    if last_left >= 0:
         for b in range(n_codes):
             members[b] = heavier_right
         for i in range(n):
-            members[cells[i]] = i > found
+            members[cells[i]] = i > last_left
     return best
 
 
@@ -368,9 +368,9 @@ def _halve(
     small_left = 2 * n_left <= rows.shape[0]
     part = rows[:n_left] if small_left else rows[n_left:]
     _fill(codes, starts, part, gradients, small)
-    large, less = whole.reshape(-1), small.reshape(-1)
-    for i in range(large.shape[0]):
-        large[i] -= less[i]
+    minuend, subtrahend = whole.reshape(-1), small.reshape(-1)
+    for i in range(minuend.shape[0]):
+        minuend[i] -= subtrahend[i]
     return bool(small_left)
 
 
@@ -426,7 +426,7 @@ def grow(
     starts, categorical, n_rows = layout.starts, layout.categorical, gradients.shape[0]
     width, room = gradients.shape[1], max_depth + 2
     histograms = np.empty((room, starts[starts.shape[0] - 1], width), np.int64)
-    free, n_free = np.arange(room), room - 1  # numbers of histograms that nobody holds
+    free, n_free = np.arange(room), room - 1  # a stack of the histograms that are not in use
     rows, spare = np.arange(n_rows), np.empty(n_rows, np.int64)
     stack = np.empty((room, 6), np.int64)  # begin, end, depth, histogram, parent, side
     stack_sums = np.empty((room, width), np.int64)
@@ -440,20 +440,20 @@ def grow(
     while height > 0:
         height -= 1
         begin, end, depth = stack[height, 0], stack[height, 1], stack[height, 2]
-        own, parent, side = stack[height, 3], stack[height, 4], stack[height, 5]
+        slot, parent, side = stack[height, 3], stack[height, 4], stack[height, 5]
         node, n_nodes = n_nodes, n_nodes + 1
         _write_node(tree, node, parent, side, stack_sums[height])
         is_split = depth < max_depth and end - begin > 1
         if is_split:
             for w in range(width):
                 total[w] = stack_sums[height, w] * rule.step
-            score = _best_split(histograms[own], layout, total, rule, split, members, trial)
+            score = _best_split(histograms[slot], layout, total, rule, split, members, trial)
             is_split = score >= 0.0
         if not is_split:
             for i in range(begin, end):
                 tree.leaf[rows[i]] = node
         else:
-            _finish(histograms[own], layout, split, members, rule.n_outputs, sides)
+            _finish(histograms[slot], layout, split, members, rule.n_outputs, sides)
             column = split[SPLIT_COLUMN]
             _copy(split, tree.nodes[node], 3)
             if categorical[column]:
@@ -463,20 +463,21 @@ def grow(
             left = right = -1
             if depth + 1 < max_depth:
                 n_free -= 1
-                left, right, small = own, own, free[n_free]
-                whole = histograms[own]
+                left, right, small = slot, slot, free[n_free]
+                whole = histograms[slot]
+                # The parent's histogram becomes the larger child's, a free one the smaller's.
                 if _halve(codes, starts, here, n_left, gradients, whole, histograms[small]):
                     left = small
                 else:
                     right = small
-                own = -1  # a child has it now
+                slot = -1  # a child uses it now
             _wait(stack[height], begin + n_left, end, depth + 1, right, node, 1)
             _wait(stack[height + 1], begin, begin + n_left, depth + 1, left, node, 0)
             _copy(sides[1], stack_sums[height], width)
             _copy(sides[0], stack_sums[height + 1], width)
             height += 2
-        if own >= 0:
-            free[n_free] = own
+        if slot >= 0:
+            free[n_free] = slot
             n_free += 1
     return n_nodes
 

@@ -51,14 +51,14 @@ class Routes:
         self,
         codes: Codes,
         gradients: kernels.Gradients,
-        room: int = 0,
+        spare: int = 0,
     ) -> NDArray[np.int64]:
-        """Sums of (statistic, leaf), in one row, with room for some values behind them.
+        """Return sums of (statistic, leaf), in one row, with `spare` elements behind them.
 
         Where each row lies is kept if that is not much: mostly its scores are added next.
         """
-        kept = self._room_for(codes)
-        total = kernels.leaf_sums(codes.arrays, gradients, self.arrays, kept, self.n_leaves, room)
+        kept = self._memory_for(codes)
+        total = kernels.leaf_sums(codes.arrays, gradients, self.arrays, kept, self.n_leaves, spare)
         if len(kept):
             _KEPT[codes] = (self.key, kept)
         return total
@@ -75,15 +75,15 @@ class Routes:
         if len(kept):
             _KEPT[codes] = (b"", kept)  # used once; the memory serves the next trees
 
-    def _room_for(self, codes: Codes) -> NDArray[np.uint16]:
-        """For a leaf of every row in every tree, two bytes each; none if they do not fit."""
+    def _memory_for(self, codes: Codes) -> NDArray[np.uint16]:
+        """Memory for every row's leaf in every tree, two bytes each; none if they do not fit."""
         shape = (len(self.trees), codes.n_rows)
         size, several = shape[0] * shape[1], shape[0] > 1
         if not self._small or (several and size > MAX_KEPT):
             return _NOTHING
-        room = _KEPT.pop(codes, (b"", _NOTHING))[1]
-        if room.shape == shape:
-            return room
+        used_before = _KEPT.pop(codes, (b"", _NOTHING))[1]
+        if used_before.shape == shape:
+            return used_before
         if several and size * (len(_KEPT) + 1) > MAX_KEPT_IN_ALL:
             return _NOTHING  # some of many parties of one process keep none
         return np.empty(shape, np.uint16)

@@ -130,7 +130,7 @@ class LeafSums(QueryBase):
         half = scores.shape[1] // 2
         now, before = np.ascontiguousarray(scores[:, :half]), np.ascontiguousarray(scores[:, half:])
         gradients = gradients._replace(scores=now)
-        total = routes.leaf_sums(rows.codes, gradients, room=2)
+        total = routes.leaf_sums(rows.codes, gradients, spare=2)
         total[-2:] = kernels.step_sums(gradients, before, self.step_scale)
         return total
 

@@ -113,10 +113,10 @@ def _patterns(n_bins: int) -> tuple[Floats, Floats]:
     kernel = kernels_of(n_bins, True)[:, :-1, :-1].mean(axis=0)
     centred = np.eye(len(kernel)) - 1 / len(kernel)
     # Not in one call: for matrices as small as this, its threads cost more than they do.
-    diagonal, beside, *turns = posterior.three_diagonals(centred @ kernel @ centred)
+    diagonal, beside, *reflections = posterior.tridiagonalise(centred @ kernel @ centred)
     variance, patterns = eigh_tridiagonal(diagonal, beside)
     patterns = np.ascontiguousarray(patterns)
-    posterior.turn_back(patterns, *turns)
+    posterior.back_transform(patterns, *reflections)
     return np.maximum(variance, 1e-12), patterns
 
 
