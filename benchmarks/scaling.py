@@ -80,8 +80,8 @@ def cells_of(options: argparse.Namespace) -> list[Cell]:
     return [cell for cell in found if cell.axis in options.axes]
 
 
-def with_room(cells: list[Cell], folder: Path, console: Console) -> list[Cell]:
-    """Those whose files fit on the disk, with as much room again left over."""
+def that_fit(cells: list[Cell], folder: Path, console: Console) -> list[Cell]:
+    """The cells whose files fit on the disk, with as much space again left over."""
     room, kept, sizes = shutil.disk_usage(folder).free, [], dict[tuple[int, int], int]()
     for cell in cells:
         sizes[cell.n_rows, cell.n_columns] = cell.file_bytes
@@ -185,7 +185,7 @@ def main() -> None:
     options, console, begun = options_of(), screen(), time.time()
     kept = Kept("scaling", options.quick, options.fresh)
     with tempfile.TemporaryDirectory(prefix="hedgerow-", dir=options.folder) as name:
-        cells = with_room(cells_of(options), Path(name), console)
+        cells = that_fit(cells_of(options), Path(name), console)
         work: dict[str, Callable[[], Figures]] = {
             cell.name: (lambda cell=cell: measure(cell, Path(name))) for cell in cells
         }

@@ -121,7 +121,7 @@ def test_deviations_are_those_of_effects_whose_leaves_move() -> None:
     cells = cells_of(model.trees, MIXED)
     boxes = [boxes_of(tree.structure, cells) for tree in model.trees]
     weights = [shape.weights for shape in found.shapes]
-    mains, pairs = [], []
+    main_effects, pairs = [], []
     pair = found.pairs[0]
     numbers = tuple(sorted(MIXED.names.index(name) for name in pair.columns))
     for _ in range(1500):
@@ -130,9 +130,9 @@ def test_deviations_are_those_of_effects_whose_leaves_move() -> None:
             for t in model.trees
         ]
         effects = effects_of(trees, boxes, weights, 1)
-        mains.append(effects.mains[0])
+        main_effects.append(effects.main_effects[0])
         pairs.append(effects.pairs[numbers])
-    for seen, said in ((mains, found.shapes[0].deviation), (pairs, pair.deviation)):
+    for seen, said in ((main_effects, found.shapes[0].deviation), (pairs, pair.deviation)):
         np.testing.assert_allclose(np.std(seen, axis=0), said, rtol=0.2, atol=1e-6)
 
 

@@ -135,7 +135,7 @@ def test_numbers_are_those_of_the_model() -> None:
     assert sum(part.questions for part in facts.parts) == model.statement.releases
     assert facts.model == model.hash
     assert facts.sent is not None
-    assert facts.sent >= 8 * facts.numbers
+    assert facts.sent >= 8 * facts.n_values
 
 
 def test_a_budget_that_was_not_asked_for_is_not_called_spare_attempts() -> None:

@@ -175,7 +175,7 @@ def _code_places(grid: tuple[ColumnGrid, ...]) -> NDArray[np.int32]:
 
 
 def empty_codes(grid: Sequence[ColumnGrid], n_rows: int) -> Codes:
-    """Room for the codes of so many rows, not yet written."""
+    """Memory for the codes of so many rows, not yet written."""
     place = code_places(grid)
     return Codes(
         np.empty((int(np.sum(place >= 0)), n_rows), dtype=np.uint8),

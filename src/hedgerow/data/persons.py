@@ -31,8 +31,8 @@ def rows_per_person(rows: Rows, schema: Schema) -> Rows:
     number = _number_in_group(persons[order])
     key = _rank_keys(persons[order], number, schema)
     ranked = np.lexsort((key, persons[order]))
-    kept = order[ranked[_number_in_group(persons[order][ranked]) < k]]
-    return rows.take(np.sort(kept))
+    counted = order[ranked[_number_in_group(persons[order][ranked]) < k]]
+    return rows.take(np.sort(counted))
 
 
 @dataclass(frozen=True, eq=False)

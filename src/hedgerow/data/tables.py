@@ -108,8 +108,8 @@ def share_of(
     """
     stream = stream_of(data, source)
     there = stream.present([*schema.names, schema.label.name])
-    held = tuple(j for j, name in enumerate(schema.names) if name in there)
-    if not held and schema.label.name not in there:
+    columns_here = tuple(j for j, name in enumerate(schema.names) if name in there)
+    if not columns_here and schema.label.name not in there:
         raise TableError(
             f"{stream.source} has none of the schema's columns and no label {schema.label.name!r}. "
             "Nothing was sent. Columns match by name."
@@ -119,15 +119,15 @@ def share_of(
     further: list[Ids | Persons | Targets] = []
     if id_column is not None:
         further.append(Ids(id_column, stream.source))
-    names = [*(schema.names[j] for j in held), *([id_column] if id_column else [])]
+    names = [*(schema.names[j] for j in columns_here), *([id_column] if id_column else [])]
     if schema.label.name in there:
         further.append(Targets(schema.label, stream.source))
         names.append(schema.label.name)
     grid = base_grid(schema)
-    codes, others = _read(stream, names, [grid[j] for j in held], further)
+    codes, others = _read(stream, names, [grid[j] for j in columns_here], further)
     target = others[-1] if schema.label.name in there else np.empty(0)
     ids = tuple(others[0].tolist()) if id_column is not None else None
-    return Rows(codes, target, None, schema.hash, held, ids)
+    return Rows(codes, target, None, schema.hash, columns_here, ids)
 
 
 def encode_table(data: Any, schema_columns: Sequence[ColumnGrid], source: str = "table") -> Codes:
@@ -155,12 +155,12 @@ def _read(
     readers = [*(ColumnCodes(g, stream.source) for g in grid), *further]
     parts = []  # a known number of rows is one part, otherwise every batch is
     if stream.n_rows is not None:
-        parts.append(_room(grid, further, stream.n_rows))
+        parts.append(_buffer(grid, further, stream.n_rows))
     for first in range(0, len(places), stream.at_once):
         done, group = 0, places[first : first + stream.at_once]
         for batch in stream.batches(group):
             if stream.n_rows is None:  # all columns come at once
-                parts.append(_room(grid, further, batch.n_rows))
+                parts.append(_buffer(grid, further, batch.n_rows))
                 done = 0
             stop = done + batch.n_rows
             if stop > parts[-1].codes.n_rows:
@@ -174,7 +174,7 @@ def _read(
         reader.check()
     if len(parts) == 1:
         return parts[0].codes, parts[0].further
-    parts = parts or [_room(grid, further, 0)]
+    parts = parts or [_buffer(grid, further, 0)]
     joined = [np.concatenate([part.further[i] for part in parts]) for i in range(len(further))]
     return Codes.concat([part.codes for part in parts]), joined
 
@@ -186,8 +186,8 @@ def _other_length(stream: Stream) -> TableError:
 
 
 @dataclass(frozen=True, eq=False)
-class _Room:
-    """Room for rows: columns of codes, then the further ones."""
+class _Buffer:
+    """Memory for rows: columns of codes, then the further ones."""
 
     codes: Codes
     further: list[NDArray[Any]]
@@ -197,8 +197,8 @@ class _Room:
         return self.codes.column(j) if j < n else self.further[j - n]
 
 
-def _room(
+def _buffer(
     grid: Sequence[ColumnGrid], further: Sequence[Ids | Persons | Targets], n_rows: int
-) -> _Room:
+) -> _Buffer:
     kinds = [reader.dtype for reader in further]
-    return _Room(empty_codes(grid, n_rows), [np.empty(n_rows, kind) for kind in kinds])
+    return _Buffer(empty_codes(grid, n_rows), [np.empty(n_rows, kind) for kind in kinds])

@@ -37,11 +37,11 @@ def calibrated(by_bin: Floats, means: Floats, ends: Floats, noise: float) -> lis
         weights = np.maximum(n[group], 0.0)
         predicted, seen = float(weights @ means[group] / weights.sum()), yes / rows
         variance = cells * noise**2 * ((1 - seen) ** 2 + seen**2) / rows**2
-        held = min(max(seen, 0.0), 1.0)
-        reach = WIDTH * math.sqrt(variance + held * (1 - held) / rows)
+        observed = min(max(seen, 0.0), 1.0)
+        reach = WIDTH * math.sqrt(variance + observed * (1 - observed) / rows)
         point = CalibrationPoint(
-            float(ends[group.start]), float(ends[group.stop]), rows, predicted, held,
-            max(0.0, held - reach), min(1.0, held + reach),
+            float(ends[group.start]), float(ends[group.stop]), rows, predicted, observed,
+            max(0.0, observed - reach), min(1.0, observed + reach),
         )  # fmt: skip
         groups.append(Group(point, seen - predicted, variance))
     return groups

@@ -70,14 +70,14 @@ def evaluate(gate: Gate, model: Ensemble) -> Evaluation:
     schema = model.schema
     by_task = {"regression": _regression, "binary": _binary, "multiclass": _multiclass}
     try:
-        found = by_task[schema.label.task](gate, model)
+        findings = by_task[schema.label.task](gate, model)
     except SlotSpent as error:
         raise SlotSpent(
             f"{error}: the answer was lost before it was stored, and stays charged. Evaluate again "
             "as a new run, with a new plan (another --out)."
         ) from error
     return Evaluation(
-        model.hash, schema.label.task, schema.label.name, gate.plan.run, found, gate.statement()
+        model.hash, schema.label.task, schema.label.name, gate.plan.run, findings, gate.statement()
     )
 
 
@@ -110,9 +110,9 @@ def _binary(gate: Gate, model: Ensemble) -> Findings:
 def _multiclass(gate: Gate, model: Ensemble) -> Findings:
     classes = model.schema.label.classes
     edges = multiclass.confidence_edges(len(classes))
-    found, sigmas = _outcomes(gate, model, edges)
+    outcomes, sigmas = _outcomes(gate, model, edges)
     most = -math.log(LEAST_PROBABILITY)
-    return multiclass.findings(*found, sigmas, edges, most, classes)
+    return multiclass.findings(*outcomes, sigmas, edges, most, classes)
 
 
 def _outcomes(

@@ -142,7 +142,7 @@ class Evaluation:
         return self.statement.words("evaluation")
 
     def to_dict(self) -> dict[str, Any]:
-        found = self.findings
+        findings = self.findings
         private = self.statement.guarantee in ("epsilon-delta", "pure")
         return {
             "kind": KIND,
@@ -153,11 +153,11 @@ class Evaluation:
             "label": self.label,
             "run": self.run,
             "confidence": CONFIDENCE,
-            "measures": {measure.name: measure.to_dict() for measure in found.measures},
-            "confusion": None if found.confusion is None else _plain(found.confusion),
-            "roc": [asdict(point) for point in found.roc],
-            "calibration": [asdict(point) for point in found.calibration],
-            "notes": list(found.notes),
+            "measures": {measure.name: measure.to_dict() for measure in findings.measures},
+            "confusion": None if findings.confusion is None else _plain(findings.confusion),
+            "roc": [asdict(point) for point in findings.roc],
+            "calibration": [asdict(point) for point in findings.calibration],
+            "notes": list(findings.notes),
             "statement": self.statement.to_dict(),
             "words": self.words(),
         }
@@ -236,9 +236,9 @@ def _read(values: Mapping[str, Any]) -> Evaluation:
     calibration = tuple(_point(CalibrationPoint, point) for point in values["calibration"])
     notes = tuple(str(note) for note in values["notes"])
     model, task, label, run = (str(values[key]) for key in ("model", "task", "label", "run"))
-    found = Findings(tuple(measures), confusion, roc, calibration, notes)
+    findings = Findings(tuple(measures), confusion, roc, calibration, notes)
     statement = Statement.from_dict(values["statement"])
-    return Evaluation(model, task, label, run, found, statement, int(values["format"]))
+    return Evaluation(model, task, label, run, findings, statement, int(values["format"]))
 
 
 def _number(value: Any) -> float | None:

@@ -108,9 +108,9 @@ def group_means(
 
     `places` are the bins of the cells. The default weighs as much as twice the noise of a bin.
     """
-    held = np.maximum(counts, 0.0)
-    n = np.bincount(places, weights=held, minlength=len(defaults))
-    total = np.bincount(places, weights=held * centres, minlength=len(defaults))
+    weights_of_bins = np.maximum(counts, 0.0)
+    n = np.bincount(places, weights=weights_of_bins, minlength=len(defaults))
+    total = np.bincount(places, weights=weights_of_bins * centres, minlength=len(defaults))
     cells = np.bincount(places, minlength=len(defaults))
     prior = 2 * noise * np.sqrt(np.maximum(cells, 1)) + 1e-9
     return np.asarray((total + prior * defaults) / (n + prior))

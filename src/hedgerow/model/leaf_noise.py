@@ -33,21 +33,21 @@ def stack_known(trees: Sequence[Tree]) -> dict[str, NDArray[Any]]:
 def with_known(trees: Sequence[Tree], arrays: dict[str, NDArray[Any]]) -> tuple[Tree, ...]:
     """The inverse of `stack_known`; contents are checked by `Tree.check`."""
     try:
-        found = {name: arrays[name] for name in _TYPES}
+        known = {name: arrays[name] for name in _TYPES}
     except KeyError as error:
         raise FormatError(f"trees lack the array {error}") from error
     n_leaves = sum(len(tree.values) for tree in trees)
-    outputs = trees[0].values.shape[1] if trees else found["deviation"].shape[-1]
+    outputs = trees[0].values.shape[1] if trees else known["deviation"].shape[-1]
     shapes = {"deviation": (n_leaves, outputs), "cover": (n_leaves,), "independent": (len(trees),)}
     if any(
-        found[name].dtype != dtype or found[name].shape != shapes[name]
+        known[name].dtype != dtype or known[name].shape != shapes[name]
         for name, dtype in _TYPES.items()
     ):
         raise FormatError("what trees say of their noise does not match their leaves")
     out, first = [], 0
-    for tree, independent in zip(trees, found["independent"], strict=True):
+    for tree, independent in zip(trees, known["independent"], strict=True):
         stop = first + len(tree.values)
-        deviation, cover = found["deviation"][first:stop], found["cover"][first:stop]
+        deviation, cover = known["deviation"][first:stop], known["cover"][first:stop]
         out.append(
             replace(
                 tree,

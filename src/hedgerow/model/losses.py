@@ -1,6 +1,6 @@
 """Losses: how scores become gradients, and the proven bound of what one row can add.
 
-`kernels.py` computes the numbers on an integer grid; this module says how large they can be. A
+`kernels.py` computes the statistics on an integer grid; this module says how large they can be. A
 row adds a first part (gradients, or class counts) and a second part (Hessians, or the row itself);
 the second is counted `second_scale`-fold, so it carries 1/second_scale of the first part's noise.
 """

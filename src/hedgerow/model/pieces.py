@@ -70,10 +70,10 @@ def translated(structure: Structure, grid: Sequence[ColumnGrid]) -> Piece:
 def _piece(structure: Structure, grid: Sequence[ColumnGrid]) -> Piece:
     """A table if the tree has few columns and their parts make few cells, else to be walked."""
     arrays: tuple[Any, ...] = (*structure.arrays().values(), *_flat(tuple(grid)))
-    found, column, sizes, after = kernels.as_table(*arrays, MAX_TABLE_COLUMNS, MAX_CELLS)
-    if found > 0:
-        return Piece(column, sizes, after, _NO_NODES, int(found))
-    if found == shapes.NO_TABLE:
+    n_columns, column, sizes, after = kernels.as_table(*arrays, MAX_TABLE_COLUMNS, MAX_CELLS)
+    if n_columns > 0:
+        return Piece(column, sizes, after, _NO_NODES, int(n_columns))
+    if n_columns == shapes.NO_TABLE:
         depth, sizes, after, nodes = kernels.as_walk(*arrays, kernels.MAX_BLENDED)
         if depth != shapes.NO_EDGE:
             return Piece(
@@ -87,12 +87,12 @@ def _piece(structure: Structure, grid: Sequence[ColumnGrid]) -> Piece:
 @lru_cache(maxsize=64)
 def _flat(grid: tuple[ColumnGrid, ...]) -> tuple[NDArray[Any], ...]:
     """A grid as `kernels.shapes` takes it."""
-    edges = [one.edges for one in grid]
+    edges = [column_grid.edges for column_grid in grid]
     return (
         np.concatenate([np.zeros(0, np.float32), *edges]).astype(np.float32, copy=False),
         np.cumsum([0, *(len(e) for e in edges)]),
-        np.array([one.n_cells for one in grid], np.int64),
-        np.array([one.column.kind == "categorical" for one in grid], np.bool_),
+        np.array([column_grid.n_cells for column_grid in grid], np.int64),
+        np.array([column_grid.column.kind == "categorical" for column_grid in grid], np.bool_),
     )
 
 

@@ -33,8 +33,8 @@ class Histogram:
     @staticmethod
     def of(sums: Floats, possible: Bools, variance: float) -> Histogram:
         """A histogram as released."""
-        held = np.where(possible, sums, 0.0)
-        return Histogram(held, possible, variance, variance * int(possible.sum()))
+        possible_sums = np.where(possible, sums, 0.0)
+        return Histogram(possible_sums, possible, variance, variance * int(possible.sum()))
 
     @property
     def total(self) -> Floats:
@@ -67,7 +67,7 @@ class GainRule:
     penalty: float
     caution: float
     floor_deviations: float
-    first: int  # outputs: numbers of the first part
+    first: int  # how many statistics the first part has: the outputs
     second_scale: float  # the first part has so many times the noise of the second
     clip: float = np.inf
     least_rows: float = 0.0  # a side with fewer is not split off
@@ -104,8 +104,8 @@ class GainRule:
         rest = sums[self.first :] if len(sums) > self.first else sums
         least = self.caution * np.sqrt(len(rest) * variances)
         least /= 1.0 if len(sums) == self.first else self.second_scale
-        held = np.sort(rest, axis=0).sum(axis=0)
-        return np.asarray(held >= np.maximum(least, self.least_rows))
+        rows = np.sort(rest, axis=0).sum(axis=0)
+        return np.asarray(rows >= np.maximum(least, self.least_rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +131,8 @@ def best_split(histogram: Histogram, rights: Bools, rule: GainRule) -> BestSplit
     total, total_noise = histogram.total[:, None], np.array([histogram.total_variance])
     gains = sum(rule.score(s, v) for s, v in zip(sides, noise, strict=True))
     gains = 0.5 * (gains - rule.score(total, total_noise)) - rule.penalty
-    held = [rule.holds_rows(s, v) for s, v in zip(sides, noise, strict=True)]
-    gains = np.where(held[0] & held[1], gains, -np.inf)
+    has_rows = [rule.holds_rows(s, v) for s, v in zip(sides, noise, strict=True)]
+    gains = np.where(has_rows[0] & has_rows[1], gains, -np.inf)
     best = int(np.argmax(gains))
     left, right = (s[:, best] for s in sides)
     spread = (float(noise[0][best]), float(noise[1][best]))

@@ -95,10 +95,10 @@ def _name_of(arrays: Arrays) -> bytes:
     Their lengths follow from the first two, so no other arrays are written the same way.
     """
     counts = [arrays[name].astype(np.int64).tobytes() for name in ("nodes", "words")]
-    found = blake2b(b"%d\n" % len(arrays["nodes"]))
+    digest = blake2b(b"%d\n" % len(arrays["nodes"]))
     for raw in (*counts, *(arrays[name].tobytes() for name in FIELDS)):
-        found.update(raw)
-    return found.digest()
+        digest.update(raw)
+    return digest.digest()
 
 
 def _is_small(structures: Sequence[Structure]) -> bool:

@@ -129,9 +129,9 @@ class Statement:
             return f"label epsilon = {self.epsilon:g}"
         if self.guarantee not in PRIVATE:
             return "not private"
-        own = self._numbers()
+        guarantee = self._numbers()
         before = self.builds_on_promise
-        return own if before in ("", "public") else f"{own} beyond {before}"
+        return guarantee if before in ("", "public") else f"{guarantee} beyond {before}"
 
     def _assumptions(self) -> str:
         text = "Assumed: the ledger is not rolled back"
@@ -171,11 +171,11 @@ class Statement:
                 "parties": tuple(str(p) for p in _list(values.get("parties", []))),
                 "disclosures": tuple(Disclosure(**d) for d in _list(values.get("disclosures", []))),
             }
-            made = Statement(**changed)
+            statement = Statement(**changed)
         except TypeError as error:
             raise FormatError("the statement is not readable") from error
-        _check_types(made)
-        return made
+        _check_types(statement)
+        return statement
 
 
 def _list(value: Any) -> list[Any]:
@@ -184,24 +184,24 @@ def _list(value: Any) -> list[Any]:
     return list(value)
 
 
-def _check_types(made: Statement) -> None:
+def _check_types(statement: Statement) -> None:
     """Raise unless everything is of its kind: whoever wrote the file may not be a friend."""
     texts = [
-        made.trust, made.accounting, made.unit, made.neighbours, made.scope, made.reason,
-        made.builds_on, made.builds_on_promise,
-        *(text for one in made.disclosures for text in vars(one).values()),
+        statement.trust, statement.accounting, statement.unit, statement.neighbours,
+        statement.scope, statement.reason, statement.builds_on, statement.builds_on_promise,
+        *(text for shown in statement.disclosures for text in vars(shown).values()),
     ]  # fmt: skip
-    numbers = [made.epsilon, made.delta, made.mu]
-    counts = [made.colluding, made.minimum_parties, made.releases, made.edits]
+    numbers = [statement.epsilon, statement.delta, statement.mu]
+    counts = [statement.colluding, statement.minimum_parties, statement.releases, statement.edits]
     right = (
-        made.guarantee in get_args(Guarantee)
-        and (made.guarantee not in PRIVATE or made.trust in TRUSTS)
+        statement.guarantee in get_args(Guarantee)
+        and (statement.guarantee not in PRIVATE or statement.trust in TRUSTS)
         and all(isinstance(text, str) for text in texts)
-        and all(isinstance(one, int | float) and not isinstance(one, bool) for one in numbers)
-        and all(0 <= one < math.inf for one in numbers)
-        and all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in counts)
-        and isinstance(made.simulated, bool)
-        and isinstance(made.sampled, bool)
+        and all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers)
+        and all(0 <= n < math.inf for n in numbers)
+        and all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in counts)
+        and isinstance(statement.simulated, bool)
+        and isinstance(statement.sampled, bool)
     )
     if not right:
         raise FormatError("the statement is not readable: a part of it is of another kind")

@@ -105,11 +105,11 @@ __all__ = [
 
 def query_bytes(query: SumQuery) -> bytes:
     """A query as bytes: the same query always gives the same bytes."""
-    kept: dict[str, Any] = vars(query)  # frozen: packed once, as a cached property would be
-    if "_packed" not in kept:
+    cache: dict[str, Any] = vars(query)  # frozen: packed once, as a cached property would be
+    if "_packed" not in cache:
         values, arrays = query.parts()
-        kept["_packed"] = pack({"kind": query.kind, "query": values}, arrays)
-    packed: bytes = kept["_packed"]
+        cache["_packed"] = pack({"kind": query.kind, "query": values}, arrays)
+    packed: bytes = cache["_packed"]
     return packed
 
 

@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Block:
-    """A part of an answer: how many numbers, and its noise unit relative to the others."""
+    """A part of an answer: how many coordinates, and its noise unit relative to the others."""
 
     size: int
     weight: float = 1.0
@@ -184,9 +184,9 @@ def clip_steps(clip: float, bits: int) -> int:
 
 
 def size_of(query: SumQuery) -> int:
-    """How many numbers an answer has."""
-    kept: dict[str, Any] = vars(query)  # frozen: added up once, as a cached property would be
-    if "_size" not in kept:
-        kept["_size"] = sum(block.size for block in query.blocks)
-    size: int = kept["_size"]
+    """How many coordinates an answer has."""
+    cache: dict[str, Any] = vars(query)  # frozen: added up once, as a cached property would be
+    if "_size" not in cache:
+        cache["_size"] = sum(block.size for block in query.blocks)
+    size: int = cache["_size"]
     return size

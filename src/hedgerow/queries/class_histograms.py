@@ -54,9 +54,9 @@ class ClassHistograms(QueryBase):
     def of(
         schema: Schema, structure: Structure, asked: Sequence[Asked], cuts: Sequence[Sequence[int]]
     ) -> ClassHistograms:
-        """With the cuts of all columns, from which those asked about are taken."""
+        """The query, given the cuts of all columns, of which it takes those it asks about."""
         grid = base_grid(schema)
-        used = sorted({j for one in asked for j in one.columns} - {NO_COLUMN})
+        used = sorted({j for node in asked for j in node.columns} - {NO_COLUMN})
         chosen = tuple(tuple(cuts[j]) for j in used)
         widths = tuple(n_bins_of(grid[j], cuts[j]) for j in used)
         n_classes = len(schema.label.classes)
@@ -73,14 +73,14 @@ class ClassHistograms(QueryBase):
     @property
     def blocks(self) -> tuple[Block, ...]:
         return tuple(
-            Block(self.n_classes * sum(self.width(j) for j in one.columns), 1 / one.price)
-            for one in self.asked
+            Block(self.n_classes * sum(self.width(j) for j in node.columns), 1 / node.price)
+            for node in self.asked
         )
 
     @property
     def sensitivity(self) -> Sensitivity:
         # A row lies in one leaf, has one class, and lies in one bin of each of its columns: it
-        # adds 1 to one number of every column that its leaf is asked about.
+        # adds 1 to one count of every column that its leaf is asked about.
         return sensitivity_of(self.asked)
 
     def priced(self) -> Priced:
@@ -91,7 +91,7 @@ class ClassHistograms(QueryBase):
         grid = base_grid(schema)
         if self.n_classes < 2 or self.n_classes != len(schema.label.classes):
             raise FormatError(f"{_WHAT} ask for classes that the label does not have")
-        used = sorted({j for one in self.asked for j in one.columns} - {NO_COLUMN})
+        used = sorted({j for node in self.asked for j in node.columns} - {NO_COLUMN})
         if list(self.columns) != used:
             raise FormatError(f"{_WHAT} cut other columns than they ask about")
         if used:
@@ -109,10 +109,10 @@ class ClassHistograms(QueryBase):
             for j, cuts in zip(self.columns, self.cuts, strict=True)
         }
         parts = []
-        for one in self.asked:
-            here = inside[one.leaf]
+        for node in self.asked:
+            here = inside[node.leaf]
             classes = target[here]
-            for j in one.columns:
+            for j in node.columns:
                 width = self.width(j)
                 cell = 0 if j == NO_COLUMN else bins[j][rows.codes.column(j)[here]]
                 counted = np.bincount(classes * width + cell, minlength=self.n_classes * width)
@@ -136,7 +136,7 @@ class ClassHistograms(QueryBase):
         if len(structures) != 1 or not len(columns) == len(cuts) == len(widths):
             raise FormatError(f"{_WHAT} are not readable")
         asked = unpack_asked(arrays, _WHAT)
-        if {j for one in asked for j in one.columns} - {NO_COLUMN} != set(columns):
+        if {j for node in asked for j in node.columns} - {NO_COLUMN} != set(columns):
             raise FormatError(f"{_WHAT} cut other columns than they ask about")
         n_classes = int(values["n_classes"])
         return ClassHistograms(structures[0], asked, columns, cuts, widths, n_classes)

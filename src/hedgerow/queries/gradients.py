@@ -60,8 +60,8 @@ class Gradients:
         """The rows that count. A row is left out by its own gradient, whatever the others are."""
         if not self.drop or math.isinf(self.clip):
             return rows, scores
-        found = loss_named(self.loss).predictions(scores, averaged=False)[:, -1]
-        over = ~(np.abs(found - rows.target) <= self.clip)  # what is no number is left out
+        predictions = loss_named(self.loss).predictions(scores, averaged=False)[:, -1]
+        over = ~(np.abs(predictions - rows.target) <= self.clip)  # what is no number is left out
         if not over.any():
             return rows, scores
         inside = np.flatnonzero(~over)

@@ -78,7 +78,7 @@ class ImpurityBounds(QueryBase):
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        return tuple(Block(len(one.columns), 1 / one.price) for one in self.asked)
+        return tuple(Block(len(node.columns), 1 / node.price) for node in self.asked)
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -94,7 +94,7 @@ class ImpurityBounds(QueryBase):
             raise FormatError(f"{_WHAT} ask for classes that the label does not have")
         if self.subsets and self.n_classes != 2:
             raise FormatError(f"{_WHAT} of a multiclass label know no best set of categories")
-        if list(self.columns) != sorted({j for one in self.asked for j in one.columns}):
+        if list(self.columns) != sorted({j for node in self.asked for j in node.columns}):
             raise FormatError(f"{_WHAT} cut other columns than they ask about")
         check_cuts(base_grid(schema), self.columns, self.cuts, _WHAT)
 
@@ -112,25 +112,25 @@ class ImpurityBounds(QueryBase):
             j: bin_of_codes(grid, (j,), (cuts,))[0][0]
             for j, cuts in zip(self.columns, self.cuts, strict=True)
         }
-        widths, found = self._widths(schema), []
-        for one in self.asked:
-            here = inside[one.leaf]
+        widths, counts = self._widths(schema), []
+        for node in self.asked:
+            here = inside[node.leaf]
             classes = target[here]
-            for j in one.columns:
+            for j in node.columns:
                 cell = classes * widths[j] + bins[j][rows.codes.column(j)[here]]
-                found.append(np.bincount(cell, minlength=k * widths[j]))
-        return np.concatenate(found).astype(np.int64)
+                counts.append(np.bincount(cell, minlength=k * widths[j]))
+        return np.concatenate(counts).astype(np.int64)
 
     def from_tally(self, tally: Ints, schema: Schema, bits: int) -> NDArray[np.int64]:
         """The answer of a party with these class counts."""
         grid, k, widths = base_grid(schema), self.n_classes, self._widths(schema)
-        columns = [j for one in self.asked for j in one.columns]
+        columns = [j for node in self.asked for j in node.columns]
         parts = np.split(tally, np.cumsum([k * widths[j] for j in columns])[:-1])
-        found = [
+        values = [
             lowest_impurity(part.reshape(k, -1), grid[j].ordered, self.subsets, bits)
             for j, part in zip(columns, parts, strict=True)
         ]
-        return np.array(found, np.int64)
+        return np.array(values, np.int64)
 
     def _widths(self, schema: Schema) -> dict[int, int]:
         grid = base_grid(schema)

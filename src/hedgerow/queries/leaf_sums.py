@@ -28,15 +28,15 @@ STEP_CURVE_SCALE = 3.33  # of several outputs: the curvature along a step beside
 
 @dataclass(frozen=True, eq=False)
 class LeafSums(QueryBase):
-    """(number, leaf of all trees): what `losses.RowBound` lists, at the scores of `ensemble`.
+    """Sums (statistic, leaf of all trees) of what `losses.RowBound` lists, at some ensemble.
 
     Newton asks for gradients and Hessians, gradient for gradients and the count, averaging for
     class counts (or, for regression, the labels' sum and the count).
 
-    With `step_trees`, two numbers more say how good the last step was: the sums of g u and h u^2,
-    u the step of each row. With several outputs they are slope and curvature of the softmax loss
-    along the step: mean of the u_k under the row's probabilities less that of its own class, and
-    their variance.
+    With `step_trees`, two more coordinates say how good the last step was: the sums of g u and
+    h u^2, u the step of each row. With several outputs they are slope and curvature of the softmax
+    loss along the step: mean of the u_k under the row's probabilities less that of its own class,
+    and their variance.
     """
 
     structures: tuple[Structure, ...]
@@ -67,7 +67,7 @@ class LeafSums(QueryBase):
 
     @property
     def step_noise(self) -> tuple[float, float]:
-        """Noise of the two numbers about the step, in units of that of gradients."""
+        """Noise of the two coordinates about the step, in units of that of gradients."""
         bound = self.bound
         if bound.first == 1:
             return 1.0, 1 / bound.second_scale
@@ -75,9 +75,10 @@ class LeafSums(QueryBase):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        # A row lands in exactly one leaf of each tree of the batch and adds its numbers there, the
-        # same in every tree: the norm is sqrt(trees) times the loss's bound of one row. With a step
-        # u between -1 and 1 it adds (g u, h u^2) as well, no longer than (g, h): as one tree more.
+        # A row lands in exactly one leaf of each tree of the batch and adds its statistics there,
+        # the same in every tree: the norm is sqrt(trees) times the loss's bound of one row. With a
+        # step u between -1 and 1 it adds (g u, h u^2) as well, no longer than (g, h): as one tree
+        # more.
         #
         # With several outputs it adds x = m - u_y and the variance v of the u_k, m their mean under
         # the row's probabilities p. The u_k lie between a and b, b - a <= 1. Let x >= 0 (else turn

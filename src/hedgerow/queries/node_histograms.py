@@ -203,8 +203,8 @@ def _fresh_pairs(before: Structure, now: Structure) -> NDArray[np.int64] | None:
 def _same_leaves(before: Structure, now: Structure) -> NDArray[np.int64]:
     """(leaf before, leaf now) of the leaves that were not split."""
     n = before.n_nodes
-    kept = np.flatnonzero((before.feature < 0) & (now.feature[:n] < 0))
-    return np.stack([before.leaf[kept], now.leaf[kept]], axis=1).astype(np.int64)
+    leaves = np.flatnonzero((before.feature < 0) & (now.feature[:n] < 0))
+    return np.stack([before.leaf[leaves], now.leaf[leaves]], axis=1).astype(np.int64)
 
 
 def _members(structure: Structure, node: int) -> NDArray[np.uint64]:

@@ -92,11 +92,11 @@ def _choice_for(choice: Choice, bits: int, schema: Schema, part: float) -> Noise
 
 
 def _laplace_for(query: SumQuery, schema: Schema, part: float, trust: Trust) -> Noise:
-    """Scale = what one unit can move a number by, over what its node pays for the number.
+    """The noise whose scale is how far a unit moves a coordinate, over what its node pays for it.
 
-    A block's weight is 1 / price: a row moves each of its numbers by at most 1, and those of one
-    node by so much that price times movement adds up to what the node pays (the query's own
-    sensitivity, in units of the weights). Whole numbers stay on the unit grid, where the discrete
+    A block's weight is 1 / price: a row moves each of its coordinates by at most 1, and those of
+    one node by so much that price times movement adds up to what the node pays (the query's own
+    sensitivity, in units of the weights). Counts stay on the unit grid, where the discrete
     Laplace is exactly private.
     """
     _priced(query)  # refuses what is not priced by node

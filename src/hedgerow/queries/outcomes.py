@@ -20,8 +20,8 @@ _FARTHEST = 1e6  # no sum of leaf values says more than this
 def predictions_of(scores: Floats, schema: Schema, averaged: bool) -> Floats:
     """Probabilities (row, class) or values (row, 1) between 0 and 1, whatever the scores are."""
     far = np.nan_to_num(scores, nan=0.0, posinf=_FARTHEST, neginf=-_FARTHEST)
-    held = np.clip(far, -_FARTHEST, _FARTHEST)
-    return np.clip(loss_for(schema.label).predictions(held, averaged), 0.0, 1.0)
+    finite = np.clip(far, -_FARTHEST, _FARTHEST)
+    return np.clip(loss_for(schema.label).predictions(finite, averaged), 0.0, 1.0)
 
 
 def check_edges(edges: tuple[float, ...], what: str) -> None:

@@ -176,12 +176,12 @@ class SplitChoices(QueryBase):
         sums = asked.astype(np.float64) / 2.0**bits  # (number, leaf, bin)
         right, missing, whole = _sides(sums, self.columns, self.n_bins, base_grid(schema))
         utility = self._gain if self.utility == "gain" else self._separation
-        found = np.empty((*right.shape[1:], 2))  # (leaf, bin, missing right)
+        values = np.empty((*right.shape[1:], 2))  # (leaf, bin, missing right)
         for side in (0, 1):
             goes = right + side * missing
             stays = whole - goes
-            found[:, :, side] = utility(goes, stays, whole)
-        steps = np.floor(found * 2.0**UTILITY_BITS).astype(np.int64)
+            values[:, :, side] = utility(goes, stays, whole)
+        steps = np.floor(values * 2.0**UTILITY_BITS).astype(np.int64)
         offered = self._offered(schema)
         parts = []
         for leaf in range(len(self.leaves)):
@@ -244,8 +244,8 @@ def offered_ways(
     missing values makes no difference; and one of two categories against the other is the same cut
     as the other against it.
     """
-    held = possible[None].astype(np.float64)
-    right, missing, whole = (part[0] for part in _sides(held, columns, n_bins, grid))
+    indicator = possible[None].astype(np.float64)
+    right, missing, whole = (part[0] for part in _sides(indicator, columns, n_bins, grid))
     offered = np.zeros((*right.shape, 2), np.bool_)
     offered[:, :, 0] = possible & (right > 0) & (whole - right > 0)
     offered[:, :, 1] = possible & (missing > 0) & (whole - right - missing > 0)

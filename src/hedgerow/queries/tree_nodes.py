@@ -51,7 +51,7 @@ def places_of(structure: Structure) -> list[int]:
 
 
 def priced_tree(structure: Structure, asked: Sequence[Asked]) -> Priced:
-    """What a question charges, by place. Places follow from the tree and cannot be stated."""
+    """What a query charges, by place. Places follow from the tree and cannot be stated."""
     places = places_of(structure)
     leaves = np.flatnonzero(structure.feature < 0)
     splits = {}
@@ -63,17 +63,17 @@ def priced_tree(structure: Structure, asked: Sequence[Asked]) -> Priced:
             structure.missing_left[node].tobytes(),
             structure.members[first:last].tobytes(),
         )
-    return Priced(splits, {places[leaves[one.leaf]]: one.cost for one in asked})
+    return Priced(splits, {places[leaves[node.leaf]]: node.cost for node in asked})
 
 
 def sensitivity_of(asked: Sequence[Asked]) -> Sensitivity:
-    """Of questions in which a row moves one number of each column of its leaf, by at most 1.
+    """The sensitivity of a query in which a row moves one count a column of its leaf, by at most 1.
 
-    Numbers are counted in units of 1 / price, so a row of a leaf moves the answer by what its leaf
+    Counts are measured in units of 1 / price, so a row of a leaf moves the answer by what its leaf
     pays, and rows of other leaves by what theirs do: the largest of them is the bound.
     """
-    l1 = max(one.cost for one in asked)
-    return Sensitivity(l1=l1, l2=max(one.price * math.sqrt(len(one.columns)) for one in asked))
+    l1 = max(node.cost for node in asked)
+    return Sensitivity(l1=l1, l2=max(node.price * math.sqrt(len(node.columns)) for node in asked))
 
 
 def check_asked(
@@ -81,23 +81,23 @@ def check_asked(
 ) -> None:
     """Raise FormatError unless every leaf is asked about once, for a sensible price."""
     structure.check(schema)
-    leaves, grid = [one.leaf for one in asked], base_grid(schema)
+    leaves, grid = [node.leaf for node in asked], base_grid(schema)
     if not asked or len(set(leaves)) != len(leaves) or structure.n_leaves > MOST_LEAVES:
         raise FormatError(f"{what} name a leaf twice, or none")
-    for one in asked:
-        if not 0 <= one.leaf < structure.n_leaves:
+    for node in asked:
+        if not 0 <= node.leaf < structure.n_leaves:
             raise FormatError(f"{what} name a leaf that the tree does not have")
-        if not one.columns or len(set(one.columns)) != len(one.columns):
+        if not node.columns or len(set(node.columns)) != len(node.columns):
             raise FormatError(f"{what} name a column twice, or none")
-        if min(one.columns) < least or max(one.columns) >= len(grid):
+        if min(node.columns) < least or max(node.columns) >= len(grid):
             raise FormatError(f"{what} name a column that the schema does not have")
-        if not LEAST_PRICE <= one.price < MOST_PRICE:
+        if not LEAST_PRICE <= node.price < MOST_PRICE:
             raise FormatError(f"{what} have a price that nobody can pay")
     shared_routes([structure], grid)  # every threshold is a public edge
 
 
 def rows_of_leaves(structure: Structure, rows: Rows, schema: Schema) -> list[NDArray[np.int64]]:
-    """Row numbers of every leaf, in the order of the leaves."""
+    """The indices of the rows in every leaf, in the order of the leaves."""
     number = np.arange(structure.n_leaves, dtype=np.float32)[:, None]
     leaf = np.zeros((rows.n_rows, 1))
     shared_routes([structure], base_grid(schema)).add_scores(rows.codes, leaf, number)
@@ -109,10 +109,10 @@ def rows_of_leaves(structure: Structure, rows: Rows, schema: Schema) -> list[NDA
 
 def pack_asked(asked: Sequence[Asked]) -> dict[str, NDArray[Any]]:
     return {
-        "leaves": np.array([one.leaf for one in asked], np.int32),
-        "leaf_columns": np.array([len(one.columns) for one in asked], np.int32),
-        "asked_columns": np.array([j for one in asked for j in one.columns], np.int32),
-        "prices": np.array([one.price for one in asked], np.float64),
+        "leaves": np.array([node.leaf for node in asked], np.int32),
+        "leaf_columns": np.array([len(node.columns) for node in asked], np.int32),
+        "asked_columns": np.array([j for node in asked for j in node.columns], np.int32),
+        "prices": np.array([node.price for node in asked], np.float64),
     }
 
 

@@ -158,8 +158,8 @@ def epsilon_for_error(facts: Facts, privacy: Privacy, target: float) -> float | 
             plan = facts.plan(replace(privacy, epsilon=epsilon))
         except HedgerowError:  # too small to plan with
             return math.inf
-        found = expected_error(facts, plan)
-        return math.inf if found is None else found.leaf
+        expected = expected_error(facts, plan)
+        return math.inf if expected is None else expected.leaf
 
     ratio = (MOST_EPSILON / LEAST_EPSILON) ** (1 / (_SCAN - 1))
     tried = [LEAST_EPSILON * ratio**i for i in range(_SCAN)]

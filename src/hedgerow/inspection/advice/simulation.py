@@ -135,9 +135,9 @@ def simulate(
         values = []
         for repeat in range(repeats):
             rng = stream(seed, "advice", repeat)  # the same rows at every epsilon
-            drawn, held = _drawn(sample, facts.n_rows, rng)
+            drawn, held_out = _drawn(sample, facts.n_rows, rng)
             model = _trained(facts, drawn, scaled(facts, given, drawn.n_rows), repeat)
-            values.append(measured(model, held, chosen))
+            values.append(measured(model, held_out, chosen))
             observe()
         return Point(epsilon, tuple(values))
 
@@ -195,8 +195,8 @@ def measured(model: Ensemble, rows: Rows, metric: str) -> float:
     for tree in model.trees:
         reference = reference.then(tree.to_bytes())
     scores.sync(reference, 0, model.trees)
-    found = model.loss.predictions(scores.at(reference), model.averaged)
-    value = _measure(found, rows.target, metric)
+    predictions = model.loss.predictions(scores.at(reference), model.averaged)
+    value = _measure(predictions, rows.target, metric)
     if metric in ("rmse", "mae") and label.lower is not None and label.upper is not None:
         return value * (label.upper - label.lower)
     return value

@@ -130,8 +130,8 @@ def boxes_of(structure: Structure, cells: Sequence[Cells]) -> Boxes:
     inside = {j: np.ones((shape, cells[j].grid.n_codes), np.bool_) for j in columns}
     for node in np.flatnonzero(structure.feature >= 0).tolist():  # parents come first
         j, pair = int(structure.feature[node]), (structure.left[node], structure.right[node])
-        for held in inside.values():
-            held[pair, :] = held[node]
+        for in_node in inside.values():
+            in_node[pair, :] = in_node[node]
         right = right_codes(structure, node, cells[j].grid)
         inside[j][pair[0]] &= ~right
         inside[j][pair[1]] &= right

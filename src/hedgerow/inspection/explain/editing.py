@@ -53,8 +53,8 @@ def edit(
         raise SettingsError("a shape is changed for a reason, which the model keeps; give one")
     if bool(values) == bool(direction) or direction not in (-1, 0, 1):
         raise SettingsError("give either new values or a direction, 1 or -1")
-    found = explain(model)
-    shape, k = found.shape(column), _output(found, output)
+    explanation = explain(model)
+    shape, k = explanation.shape(column), _output(explanation, output)
     after = shape.values[k].copy()
     if values:
         for where, value in values.items():
@@ -66,9 +66,9 @@ def edit(
     changed = np.flatnonzero(after != shape.values[k])
     if not changed.size:
         raise SettingsError(f"the shape of {column!r} is like that already; nothing was changed")
-    delta = np.zeros((len(after), len(found.outputs)))
-    delta[:, k] = (after - shape.values[k]) / found.scale
-    tree = _step(model, found.shapes.index(shape), shape, delta)
+    delta = np.zeros((len(after), len(explanation.outputs)))
+    delta[:, k] = (after - shape.values[k]) / explanation.scale
+    tree = _step(model, explanation.shapes.index(shape), shape, delta)
     entry = {
         "column": column, "output": k, "direction": direction, "reason": reason.strip(),
         "cells": [shape.cells.labels[c] for c in changed],

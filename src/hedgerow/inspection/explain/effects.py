@@ -28,7 +28,7 @@ class Effects:
 
     intercept: Floats  # (output,)
     intercept_variance: Floats
-    mains: list[Floats]  # of every column, (output, cell)
+    main_effects: list[Floats]  # of every column, (output, cell)
     main_variances: list[Floats]
     pairs: dict[tuple[int, int], Floats] = field(default_factory=dict)  # (output, cell, cell)
     pair_variances: dict[tuple[int, int], Floats] = field(default_factory=dict)
@@ -49,7 +49,7 @@ def effects_of(
     kept: Collection[int] = (),
 ) -> Effects:
     """The effects of all trees. Those numbered in `kept` count as they are, around 0."""
-    found = Effects.nothing(n_outputs, [len(w) for w in weights])
+    effects = Effects.nothing(n_outputs, [len(w) for w in weights])
     for number, (tree, box) in enumerate(zip(trees, boxes, strict=True)):
         values = tree.values.T.astype(np.float64)  # (output, leaf)
         variance = _variance(tree)
@@ -58,8 +58,8 @@ def effects_of(
             (inside.astype(np.float64), inside @ weights[j] if centred else np.zeros(len(inside)))
             for j, inside in zip(box.columns, box.inside, strict=True)
         ]
-        _add(found, box.columns, parts, values, variance, tree.independent or not centred)
-    return found
+        _add(effects, box.columns, parts, values, variance, tree.independent or not centred)
+    return effects
 
 
 def _variance(tree: Tree) -> Floats:
@@ -70,28 +70,28 @@ def _variance(tree: Tree) -> Floats:
 
 
 def _add(
-    found: Effects,
+    effects: Effects,
     columns: tuple[int, ...],
     parts: list[tuple[Floats, Floats]],
     values: Floats,
     variance: Floats,
     independent: bool,
 ) -> None:
-    held = np.array([p for _, p in parts]).reshape(len(parts), values.shape[1])  # (place, leaf)
-    found.intercept += values @ held.prod(axis=0)
-    found.intercept_variance += variance @ held.prod(axis=0) ** 2
+    chances = np.array([p for _, p in parts]).reshape(len(parts), values.shape[1])  # (place, leaf)
+    effects.intercept += values @ chances.prod(axis=0)
+    effects.intercept_variance += variance @ chances.prod(axis=0) ** 2
     for a, j in enumerate(columns):
-        others = np.delete(held, a, axis=0).prod(axis=0)
-        inside, own = parts[a]
-        off = inside - own[:, None]  # (leaf, cell)
-        found.mains[j] += (values * others) @ off
+        others = np.delete(chances, a, axis=0).prod(axis=0)
+        inside, chance = parts[a]
+        off = inside - chance[:, None]  # (leaf, cell)
+        effects.main_effects[j] += (values * others) @ off
         # Leaves made from each other's sums have deviations around their common level already.
         spread = off if independent or len(columns) > 1 else inside
-        found.main_variances[j] += (variance * others**2) @ spread**2
+        effects.main_variances[j] += (variance * others**2) @ spread**2
         for b in range(a + 1, len(columns)):
-            pair, rest = (j, columns[b]), np.delete(held, (a, b), axis=0).prod(axis=0)
+            pair, rest = (j, columns[b]), np.delete(chances, (a, b), axis=0).prod(axis=0)
             across = parts[b][0] - parts[b][1][:, None]
-            _add_pair(found, pair, values * rest, variance * rest**2, off, across)
+            _add_pair(effects, pair, values * rest, variance * rest**2, off, across)
 
 
 def _add_pair(

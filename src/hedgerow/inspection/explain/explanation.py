@@ -66,9 +66,9 @@ class Explanation:
     @property
     def importances(self) -> list[tuple[str, float, float]]:
         """Columns and pairs with their importance and its noise, the largest first."""
-        found = [(s.column, s.importance, s.noise) for s in self.shapes]
-        found += [(" x ".join(p.columns), p.importance, p.noise) for p in self.pairs]
-        return sorted(found, key=lambda one: -one[1])
+        ranking = [(s.column, s.importance, s.noise) for s in self.shapes]
+        ranking += [(" x ".join(p.columns), p.importance, p.noise) for p in self.pairs]
+        return sorted(ranking, key=lambda entry: -entry[1])
 
     def shape(self, column: str) -> Shape:
         """The shape of a column by its name."""
@@ -130,8 +130,8 @@ class Explanation:
         codes = [rng.choice(len(s.weights), SAMPLE, p=s.weights) for s in self.shapes]
         whole = self._parts(codes).sum(axis=2)  # (row, output)
         rest = whole.copy()
-        for shape, own in zip(self.shapes, codes, strict=True):
-            rest -= shape.values[:, own].T
+        for shape, cells_of_rows in zip(self.shapes, codes, strict=True):
+            rest -= shape.values[:, cells_of_rows].T
         places = {shape.column: codes[j] for j, shape in enumerate(self.shapes)}
         for pair in self.pairs:
             first, second = (places[name] for name in pair.columns)
@@ -177,15 +177,15 @@ def explain(model: Ensemble) -> Explanation:
     check_size(trees, cells, model.loss.n_outputs)
     boxes = tuple(boxes_of(tree.structure, cells) for tree in trees)
     edits = edits_of(model)
-    kept = frozenset(edit["tree"] for edit in edits)
-    plain = [i for i in range(len(trees)) if i not in kept]
-    found = references([trees[i] for i in plain], [boxes[i] for i in plain], cells)
-    weights = [one.weights for one in found]
-    effects = effects_of(trees, boxes, weights, model.loss.n_outputs, kept)
+    edited = frozenset(edit["tree"] for edit in edits)
+    plain = [i for i in range(len(trees)) if i not in edited]
+    column_references = references([trees[i] for i in plain], [boxes[i] for i in plain], cells)
+    weights = [reference.weights for reference in column_references]
+    effects = effects_of(trees, boxes, weights, model.loss.n_outputs, edited)
     scale, shift = _label_units(model)
     return Explanation(
         model,
-        _shapes(model, effects, cells, found, scale, edits),
+        _shapes(model, effects, cells, column_references, scale, edits),
         _pairs(effects, cells, weights, scale),
         shift + scale * effects.intercept,
         scale * np.sqrt(effects.intercept_variance),
@@ -193,7 +193,7 @@ def explain(model: Ensemble) -> Explanation:
         scale,
         cells,
         boxes,
-        kept,
+        edited,
     )
 
 
@@ -249,7 +249,7 @@ def _shapes(
     directions = _directions(model)
     shapes = []
     for j, (column, reference) in enumerate(zip(cells, found, strict=True)):
-        values = scale * effects.mains[j]
+        values = scale * effects.main_effects[j]
         deviation = scale * np.sqrt(effects.main_variances[j])
         edited = None
         mine = [edit for edit in edits if edit["column"] == column.name]
@@ -294,15 +294,15 @@ def _directions(model: Ensemble) -> dict[str, int]:
     text = settings.get("monotone", "") if isinstance(settings, dict) else ""
     try:
         told = json.loads(text) if text else {}
-        found = {str(name): max(-1, min(1, int(way))) for name, way in told.items()}
+        directions = {str(name): max(-1, min(1, int(way))) for name, way in told.items()}
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError("the model's record of directions is not readable") from error
-    found.update({e["column"]: e["direction"] for e in edits_of(model) if e["direction"]})
-    return found
+    directions.update({e["column"]: e["direction"] for e in edits_of(model) if e["direction"]})
+    return directions
 
 
 def _kept_direction(cells: Cells, values: Floats, direction: int) -> int:
     """The direction, if the shape has it indeed."""
     steps = direction * np.diff(values[:, :-1], axis=1)
-    held = cells.kind != "categorical" and bool((steps >= -1e-6 * np.abs(values).max()).all())
-    return direction if held else 0
+    monotone = cells.kind != "categorical" and bool((steps >= -1e-6 * np.abs(values).max()).all())
+    return direction if monotone else 0

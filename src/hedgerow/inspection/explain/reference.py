@@ -44,10 +44,10 @@ def references(
             total = part.sum(axis=1)
             scale = np.divide(cover, total, out=np.zeros_like(cover), where=total > 0)
             (single if len(box.columns) == 1 else several)[j] += scale @ part
-    found = []
-    for own, shared, column in zip(single, several, cells, strict=True):
-        weights = own if own.sum() > 0 else shared
+    result = []
+    for alone, shared, column in zip(single, several, cells, strict=True):
+        weights = alone if alone.sum() > 0 else shared
         known = bool(weights.sum() > 0)
         weights = weights if known else column.public
-        found.append(Reference(weights / weights.sum(), known))
-    return tuple(found)
+        result.append(Reference(weights / weights.sum(), known))
+    return tuple(result)

@@ -33,7 +33,7 @@ def add_tree(
     """Add one tree's parts to `out` (row, output, column); codes are (row,) of every column."""
     if not boxes.columns:
         return
-    own = [
+    chances = [
         inside @ weights[j] if centred else np.zeros(len(inside))
         for j, inside in zip(boxes.columns, boxes.inside, strict=True)
     ]
@@ -54,10 +54,11 @@ def add_tree(
     for first in range(0, len(out), ROWS_AT_ONCE):
         rows = slice(first, first + ROWS_AT_ONCE)
         inside = [
-            held[:, codes[j][rows]] for j, held in zip(boxes.columns, boxes.inside, strict=True)
+            in_leaf[:, codes[j][rows]]
+            for j, in_leaf in zip(boxes.columns, boxes.inside, strict=True)
         ]
         for a, j in enumerate(boxes.columns):
-            out[rows, :, j] += _leaf_part(inside, own, values, a)
+            out[rows, :, j] += _leaf_part(inside, chances, values, a)
 
 
 def _masses(part: Ints, weights: Floats, n_parts: int, centred: bool) -> Floats:
@@ -104,9 +105,9 @@ def _leaf_part(
     total = np.zeros(inside[a].shape)
     for t, weight in zip(*_points(len(inside) - 1), strict=True):
         product = np.full(total.shape, weight)
-        for i, held in enumerate(inside):
+        for i, in_leaf in enumerate(inside):
             if i != a:
-                product *= t * held + (1 - t) * own[i][:, None]
+                product *= t * in_leaf + (1 - t) * own[i][:, None]
         total += product
     return np.asarray(((inside[a] - own[a][:, None]) * total).T @ values)
 

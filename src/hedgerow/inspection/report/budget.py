@@ -76,7 +76,7 @@ def _run(facts: ReportFacts) -> tuple[Stretch, ...]:
             part.share,
             k % N_COLOURS if part.questions else None,
             f"{part.questions:,}" if part.questions else "",
-            f"{part.numbers:,}" if part.numbers else "",
+            f"{part.n_values:,}" if part.n_values else "",
         )
         for k, part in enumerate(facts.parts)
     )
@@ -91,9 +91,9 @@ def _run_lead(statement: Statement) -> str:
 
 def _traffic(facts: ReportFacts) -> tuple[Tile, ...]:
     tiles = [Tile("rounds", f"{facts.releases:,}", "one message to every party each")]
-    if facts.numbers:
-        size = size_text(8 * facts.numbers)
-        tiles.append(Tile("noisy values", f"{facts.numbers:,}", f"{size} of answers per party"))
+    if facts.n_values:
+        size = size_text(8 * facts.n_values)
+        tiles.append(Tile("noisy values", f"{facts.n_values:,}", f"{size} of answers per party"))
     if facts.sent is not None and facts.received is not None:
         bound = "at most, by the plan"
         tiles.append(Tile("sent by a party", size_text(facts.sent), bound))

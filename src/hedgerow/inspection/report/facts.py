@@ -25,7 +25,7 @@ class BudgetPart:
 
     name: str
     questions: int
-    numbers: int
+    n_values: int
     share: float  # of mu^2, or of a pure epsilon
 
 
@@ -53,7 +53,7 @@ class ReportFacts:
     run: str
     trees: int
     releases: int
-    numbers: int
+    n_values: int
     parts: tuple[BudgetPart, ...]
     account: Account | None
     sent: int | None  # bytes that a party sends, at most; None where the plan is not known
@@ -85,7 +85,7 @@ def facts_of(
         run,
         len(model.trees),
         model.statement.releases,
-        sum(one["numbers"] * one["repeat"] for one in asked),
+        sum(query["numbers"] * query["repeat"] for query in asked),
         _parts(asked, model),
         None if ledger is None else _account(ledger, run),
         expected.sent if expected else None,
@@ -104,17 +104,17 @@ def check_evaluation(model: Ensemble, evaluation: Evaluation) -> None:
 
 
 def _asked(record: dict[str, Any]) -> list[dict[str, Any]]:
-    found = record.get("asked", [])
+    entries = record.get("asked", [])
     try:
         return [
             {
-                "name": str(one["name"]),
-                "numbers": int(one["numbers"]),
-                "repeat": int(one["repeat"]),
-                "mu": float(one["mu"]),
-                "epsilon": float(one["epsilon"]),
+                "name": str(entry["name"]),
+                "numbers": int(entry["numbers"]),
+                "repeat": int(entry["repeat"]),
+                "mu": float(entry["mu"]),
+                "epsilon": float(entry["epsilon"]),
             }
-            for one in found
+            for entry in entries
         ]
     except (KeyError, TypeError, ValueError) as error:
         raise FormatError("the model's record of what was asked is not readable") from error
@@ -122,23 +122,23 @@ def _asked(record: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _parts(asked: Sequence[dict[str, Any]], model: Ensemble) -> tuple[BudgetPart, ...]:
     """Questions of one name together; what is left of the promise was reserved and not used."""
-    pure = all(one["mu"] == 0 for one in asked)
+    pure = all(query["mu"] == 0 for query in asked)
     groups: dict[str, list[float]] = {}
-    for one in asked:
-        cost = one["epsilon"] if pure else one["mu"] ** 2
-        name = re.sub(r"\s*\d+$", "", one["name"])
+    for query in asked:
+        cost = query["epsilon"] if pure else query["mu"] ** 2
+        name = re.sub(r"\s*\d+$", "", query["name"])
         group = groups.setdefault(_NAMES.get(name, name), [0, 0, 0.0])
-        group[0] += one["repeat"]
-        group[1] += one["repeat"] * one["numbers"]
-        group[2] += one["repeat"] * cost
+        group[0] += query["repeat"]
+        group[1] += query["repeat"] * query["numbers"]
+        group[2] += query["repeat"] * cost
     spent = sum(cost for _, _, cost in groups.values())
     # Poisson sampling costs less than its queries say, so those are shares of each other.
     whole = spent if pure else max(model.statement.mu**2, spent)
     if not whole > 0:
         return ()
     parts = [
-        BudgetPart(name, int(questions), int(numbers), cost / whole)
-        for name, (questions, numbers, cost) in groups.items()
+        BudgetPart(name, int(questions), int(n_values), cost / whole)
+        for name, (questions, n_values, cost) in groups.items()
     ]
     if 1 - spent / whole > 1e-3:
         parts.append(BudgetPart("reserved, not used", 0, 0, 1 - spent / whole))
@@ -164,11 +164,11 @@ def _account(ledger: Ledger, run: str) -> Account | None:
     mine = [line.values for line in lines if line.run == run]
     delta = budget.delta if budget else max(float(line.values["delta"]) for line in lines)
     if delta == 0:
-        own = sum(float(values["epsilon"]) for values in mine)
+        this_run = sum(float(values["epsilon"]) for values in mine)
         total = spent.pure
         whole = budget.epsilon if budget else total
     else:
-        own = sum(float(values["mu"]) ** 2 for values in mine)
+        this_run = sum(float(values["mu"]) ** 2 for values in mine)
         total = spent.mu**2
         whole = mu_of(budget.epsilon, delta, spent.coordinates) ** 2 if budget else total
     whole = max(whole, total, 1e-300)
@@ -177,7 +177,7 @@ def _account(ledger: Ledger, run: str) -> Account | None:
         spent.epsilon(delta),
         delta,
         budget.epsilon if budget else None,
-        own / whole,
-        max(0.0, (total - own) / whole),
+        this_run / whole,
+        max(0.0, (total - this_run) / whole),
         max(0.0, 1 - total / whole),
     )

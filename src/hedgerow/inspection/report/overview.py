@@ -64,7 +64,7 @@ def overview_of(explanation: Explanation, facts: ReportFacts) -> Overview:
     tiles = (
         *_guarantee_tiles(statement),
         Tile("trust", statement.trust, trust),
-        Tile("releases", f"{facts.releases:,}", f"{facts.numbers:,} noisy values"),
+        Tile("releases", f"{facts.releases:,}", f"{facts.n_values:,} noisy values"),
         Tile("trees", f"{facts.trees:,}", n_columns),
     )
     alarm = statement.guarantee not in PRIVATE and statement.guarantee != "label"

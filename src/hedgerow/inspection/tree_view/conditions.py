@@ -100,10 +100,11 @@ def side_of(structure: Structure, node: int, schema: Schema, right: bool) -> Sid
 
 def merged(sides: Sequence[Side]) -> list[Side]:
     """The conditions of a path, one a column, in the order in which columns come first."""
-    found: dict[str, Side] = {}
+    by_column: dict[str, Side] = {}
     for side in sides:
-        found[side.column] = found[side.column].meets(side) if side.column in found else side
-    return list(found.values())
+        above = by_column.get(side.column)
+        by_column[side.column] = side if above is None else above.meets(side)
+    return list(by_column.values())
 
 
 def number(value: float | None) -> str:

@@ -88,11 +88,11 @@ class TreeView:
 
     def path(self, number: int) -> list[Side]:
         """The sides that lead from the root to a node, in order."""
-        found: list[Side] = []
+        sides: list[Side] = []
         while (side := self.sides[number]) is not None:
-            found.append(side)
+            sides.append(side)
             number = self.nodes[number].parent
-        return found[::-1]
+        return sides[::-1]
 
     @property
     def leaves(self) -> list[ViewNode]:
@@ -122,12 +122,12 @@ class TreeView:
 
 def _together(number: int, sides: list[Side | None], parents: list[int]) -> Side | None:
     """The condition on the last split's column, with what the splits above say of it."""
-    found = sides[number]
-    while found is not None and (number := parents[number]) >= 0:
+    together = sides[number]
+    while together is not None and (number := parents[number]) >= 0:
         above = sides[number]
-        if above is not None and above.column == found.column:
-            found = above.meets(found)
-    return found
+        if above is not None and above.column == together.column:
+            together = above.meets(together)
+    return together
 
 
 def _node(

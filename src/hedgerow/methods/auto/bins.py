@@ -84,10 +84,10 @@ def equal_mass(mass: Floats, n_bins: int, heavy: bool) -> Ints:
     alone = np.zeros(mass.size, np.bool_)
     while heavy:
         left = n_bins - int(alone.sum())
-        found = ~alone & (mass > 0) & (mass > mass[~alone].sum() / max(left, 1))
-        if left <= 1 or not found.any():
+        heavy_cells = ~alone & (mass > 0) & (mass > mass[~alone].sum() / max(left, 1))
+        if left <= 1 or not heavy_cells.any():
             break
-        alone |= found
+        alone |= heavy_cells
     left = max(n_bins - int(alone.sum()), 1)
     light = np.where(alone, 0.0, mass)
     centre = np.cumsum(light) - light / 2

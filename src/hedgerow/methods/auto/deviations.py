@@ -48,15 +48,15 @@ def _levels_deviation(
     )
     weights, means = _shares(logs), TAUS[:, None] ** 2 * trust * off
     # d score / d z = diag(own) + left' right
-    own = (weights * TAUS**2) @ trust / hessian
+    diagonal = (weights * TAUS**2) @ trust / hessian
     left = np.concatenate([-(weights * TAUS**2)[:, None] * trust, _moving_weights(weights, means)])
     right = np.concatenate([trust / total / hessian, -trust * off / hessian])
     # Less the common level: every column of it loses its mean, weighted by Hessians.
     share = hessian / hessian.sum()
     left = np.concatenate([left - (left @ share)[:, None], -np.ones((1, z.size))])
-    right = np.concatenate([right, (share * own)[None, :]])
+    right = np.concatenate([right, (share * diagonal)[None, :]])
     middle = (right * variance) @ right.T
-    square = own**2 * variance + 2 * own * variance * np.sum(left * right, axis=0)
+    square = diagonal**2 * variance + 2 * diagonal * variance * np.sum(left * right, axis=0)
     return np.asarray(np.sqrt(np.maximum(square + np.sum(left * (middle @ left), axis=0), 0.0)))
 
 

@@ -88,12 +88,12 @@ def pooled(said: Sequence[Said], hessians: Sequence[Floats]) -> tuple[list[Evide
     trust = np.array([1 / one.total_variance for one in said])
     totals = np.array([one.total for one in said])
     total = float(trust @ totals / trust.sum())
-    found = []
-    for one, own, hessian in zip(said, trust, hessians, strict=True):
-        precision, moment, rest = one.precision, one.moment, float(trust.sum() - own)
+    evidences = []
+    for one, trust_of_column, hessian in zip(said, trust, hessians, strict=True):
+        precision, moment, rest = one.precision, one.moment, float(trust.sum() - trust_of_column)
         if precision.ndim == 2 and rest > 0:
-            others = (total * trust.sum() - one.total * own) / rest
+            others = (total * trust.sum() - one.total * trust_of_column) / rest
             precision, moment = precision + rest, moment + rest * others
         evidence = Evidence(precision, moment, precision)
-        found.append(evidence.moved(-total / float(hessian.sum()) * hessian))
-    return found, total, 1 / float(trust.sum())
+        evidences.append(evidence.moved(-total / float(hessian.sum()) * hessian))
+    return evidences, total, 1 / float(trust.sum())

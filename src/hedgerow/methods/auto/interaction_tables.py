@@ -21,8 +21,8 @@ TAUS = np.array([0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 1.0])
 
 def gini(counts: Floats) -> float:
     """1 - sum of squared shares of a column's bins: nothing for a column with one value."""
-    held = np.maximum(counts, 0.0)
-    share = held / max(float(held.sum()), 1e-9)
+    rows = np.maximum(counts, 0.0)
+    share = rows / max(float(rows.sum()), 1e-9)
     return float(1 - share @ share)
 
 
@@ -45,8 +45,8 @@ def leading(theta: Floats, counts: Floats) -> Floats:
     weight = np.maximum(counts, 0.0) / max(float(np.maximum(counts, 0.0).sum()), 1e-12)
     off = (theta - (theta @ weight)[:, None]).T * np.sqrt(weight)[:, None]  # (bin, output)
     direction = np.linalg.eigh(off.T @ off)[1][:, -1]
-    found = direction @ theta
-    return np.asarray(found if found[np.argmax(np.abs(found))] >= 0 else -found)
+    scores = direction @ theta
+    return np.asarray(scores if scores[np.argmax(np.abs(scores))] >= 0 else -scores)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class InteractionTables:
 
         Columns are drawn as `Generator.choice` would, and then where each is cut.
         """
-        assert bool((self.chance >= 0).all())  # nor are any no numbers
+        assert bool((self.chance >= 0).all())  # nor is any NaN
         some = int(np.count_nonzero(self.chance))
         sizes, n_parts = np.array([(min(size, some), n) for size, n in shapes], np.int64).T
         cut, most = self.cut, int((sizes * (sizes + 3) // 2).sum())
@@ -97,14 +97,14 @@ class InteractionTables:
         columns, starts, part, edges = cells.draw_tables(
             uniform, self.chance, sizes, n_parts, places
         )
-        drawn, found, first, at = cut.take(columns), list[Structure](), 0, 0
+        drawn, structures, first, at = cut.take(columns), list[Structure](), 0, 0
         for table, size in enumerate(sizes.tolist()):
-            own = starts[first + table : first + table + size + 1]
-            n_bins = int(own[-1])
+            starts_of_table = starts[first + table : first + table + size + 1]
+            n_bins = int(starts_of_table[-1])
             of, bins = slice(first, first + size), slice(at, at + n_bins)
-            found.append(drawn.tree(of, own, part[bins], edges[bins])[0])
+            structures.append(drawn.tree(of, starts_of_table, part[bins], edges[bins])[0])
             first, at = first + size, at + n_bins
-        return found
+        return structures
 
 
 def overlap(chance: Floats, n_interaction_tables: int, depth: float) -> float:

@@ -78,9 +78,9 @@ class _Average:
         """`pooled` for every output: evidence (column, output), totals and their variances."""
         outputs = range(self._run.loss.n_outputs)
         hessians = self._run.known.hessians
-        found = [pooled([of[k] for of in said], [h[k] for h in hessians]) for k in outputs]
-        columns = [[found[k][0][j] for k in outputs] for j in range(len(said))]
-        return columns, np.array([f[1] for f in found]), np.array([f[2] for f in found])
+        by_output = [pooled([of[k] for of in said], [h[k] for h in hessians]) for k in outputs]
+        columns = [[by_output[k][0][j] for k in outputs] for j in range(len(said))]
+        return columns, np.array([f[1] for f in by_output]), np.array([f[2] for f in by_output])
 
     def _shift(self, total: Floats, variance: Floats) -> None:
         """Move the intercept; that of a regression to the average of what all rounds say of it.
@@ -114,7 +114,7 @@ class _Average:
             return [np.zeros_like(t) for t in run.theta]
         most = 1.0 if run.task == "regression" else np.inf
         columns = zip(self.columns, run.known.hessians, run.grid, run.direction, strict=True)
-        found = [
+        targets = [
             run.spread
             * np.stack(
                 [
@@ -124,7 +124,7 @@ class _Average:
             )
             for of, hessians, grid, sign in columns
         ]
-        return [np.clip(scores, -most, most) for scores in found]
+        return [np.clip(scores, -most, most) for scores in targets]
 
     def deviations(self) -> list[Floats] | None:
         """Deviations (output, bin) of the target by the noise of all rounds; None if none came.

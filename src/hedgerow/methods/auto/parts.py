@@ -90,10 +90,10 @@ class Cut:
         self, of: slice, starts: NDArray[Any], part: NDArray[Any], edges: NDArray[Any]
     ) -> tuple[Structure, NDArray[np.int64]]:
         """A tree of some of the columns, cut into parts, and the cell of each leaf."""
-        found = kernels.table_tree(
+        arrays = kernels.table_tree(
             self.columns[of], self.words[of], starts, part, edges, self.aside[of]
         )
-        return Structure(*found[:-1]), found[-1]
+        return Structure(*arrays[:-1]), arrays[-1]
 
 
 def _edges_behind(grid: ColumnGrid, cuts: tuple[int, ...]) -> NDArray[np.float32]:

@@ -25,8 +25,8 @@ def smoothed(evidence: Evidence, hessian: Floats, kernels: Floats, caution: floa
     effects of the others.
     """
     weights = prior(caution, len(kernels))
-    found = posterior.mean(kernels, evidence.precision, evidence.moment, hessian, TAUS, weights)
-    return np.asarray(found)
+    mean = posterior.mean(kernels, evidence.precision, evidence.moment, hessian, TAUS, weights)
+    return np.asarray(mean)
 
 
 def smoothed_levels(z: Floats, noise: Floats, hessian: Floats, caution: float = 0.0) -> Floats:
@@ -70,17 +70,17 @@ def directed(scores: Floats, hessian: Floats, sign: int) -> Floats:
         return scores
     from scipy.optimize import isotonic_regression
 
-    found = isotonic_regression(scores[:-1], weights=hessian[:-1], increasing=sign > 0)
-    return np.append(found.x, scores[-1])
+    monotone = isotonic_regression(scores[:-1], weights=hessian[:-1], increasing=sign > 0)
+    return np.append(monotone.x, scores[-1])
 
 
 def importance(theta: list[Floats], hessians: list[Floats]) -> Floats:
     """Variance of each column's scores over the rows, weighted by Hessians: (column,)."""
-    found = []
+    variances = []
     for scores, h in zip(theta, hessians, strict=True):
         mean = float(scores @ h / h.sum())
-        found.append(float((scores - mean) ** 2 @ h / h.sum()))
-    return np.array(found)
+        variances.append(float((scores - mean) ** 2 @ h / h.sum()))
+    return np.array(variances)
 
 
 def column_weights(theta: list[Floats], hessians: list[Floats], uniform: float) -> Floats:

@@ -26,8 +26,8 @@ def step_values(
     Where that is not above 0 the leaf looks empty, and does not step.
     """
     first, second = sums[: bound.first], sums[bound.first :]  # (output, leaf), (output or 1, leaf)
-    held = np.broadcast_to(np.maximum(second, floor), first.shape)
-    weights = np.divide(-first, held + reg_lambda, out=np.zeros_like(first), where=held > 0)
+    floored = np.broadcast_to(np.maximum(second, floor), first.shape)
+    weights = np.divide(-first, floored + reg_lambda, out=np.zeros_like(first), where=floored > 0)
     return np.asarray(np.clip(weights, -clip, clip).T)
 
 
@@ -62,7 +62,7 @@ def average_values(sums: Floats, bound: RowBound, floor: float | Floats) -> Floa
     Counts below `floor` (the size of their noise, of all leaves or of each) are filled up with the
     sums of all leaves, so a nearly empty leaf says what the whole table says.
     """
-    if bound.second:  # numbers: sum of labels, count
+    if bound.second:  # regression: sum of labels, count
         total, count = sums[0], np.maximum(sums[1], 0.0)
         share = np.clip(total.sum() / max(float(count.sum()), float(np.max(floor))), 0.0, 1.0)
         missing = np.maximum(floor - count, 0.0)
@@ -87,13 +87,13 @@ def step_deviations(
     `first_deviations` (output, leaf) are those of shrunk first parts.
     """
     first, second = sums[: bound.first], sums[bound.first :]
-    own = deviations / bound.second_scale
-    below = np.maximum(second, np.maximum(floor, own)) + reg_lambda  # (output or 1, leaf)
+    second_noise = deviations / bound.second_scale
+    below = np.maximum(second, np.maximum(floor, second_noise)) + reg_lambda  # (output or 1, leaf)
     below = np.broadcast_to(np.maximum(below, 1e-300), first.shape)
     weights = np.clip(first / below, -clip, clip)
     first_noise = deviations if first_deviations is None else first_deviations
-    found = np.hypot(first_noise, weights * own) / below
-    return np.asarray(np.minimum(found, clip).T)
+    of_weights = np.hypot(first_noise, weights * second_noise) / below
+    return np.asarray(np.minimum(of_weights, clip).T)
 
 
 def average_deviations(
@@ -103,17 +103,17 @@ def average_deviations(
     shares = average_values(sums, bound, floor).T  # (output, leaf)
     if bound.second:
         rows = np.maximum(np.maximum(sums[1], floor), 1e-12)
-        found = deviations * np.hypot(1.0, shares / bound.second_scale) / rows
+        of_shares = deviations * np.hypot(1.0, shares / bound.second_scale) / rows
     else:
         rows = np.maximum(np.maximum(sums, 0.0).sum(axis=0), np.maximum(floor, 1e-12))
         others = len(sums) - 1
         # Of n_k / n: (1 - p) / n by the class's own count, -p / n by every other one.
-        found = deviations * np.sqrt((1 - shares) ** 2 + others * shares**2) / rows
-    return np.asarray(np.minimum(found, 1.0).T)
+        of_shares = deviations * np.sqrt((1 - shares) ** 2 + others * shares**2) / rows
+    return np.asarray(np.minimum(of_shares, 1.0).T)
 
 
 def covers(sums: Floats, bound: RowBound, deviations: Floats) -> Floats:
     """Hessians or rows of each leaf, no less than one deviation of their noise: (leaf,)."""
-    held = sums[bound.first :] if bound.second else sums
+    rows = sums[bound.first :] if bound.second else sums
     scale = bound.second_scale if bound.second else 1.0
-    return np.asarray(np.maximum(held.sum(axis=0), np.sqrt(len(held)) * deviations / scale))
+    return np.asarray(np.maximum(rows.sum(axis=0), np.sqrt(len(rows)) * deviations / scale))

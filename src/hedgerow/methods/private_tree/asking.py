@@ -35,7 +35,7 @@ class Wanted:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What came back of one leaf: numbers, and the variance of the noise in each."""
+    """What was released of one leaf: values, and the variance of the noise in each."""
 
     node: Node
     columns: tuple[int, ...]

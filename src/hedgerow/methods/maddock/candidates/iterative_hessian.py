@@ -45,15 +45,15 @@ def refine(
     grid: ColumnGrid, cuts: tuple[int, ...], hessians: NDArray[np.float64], n_bins: int
 ) -> tuple[int, ...]:
     """New cuts of one column from the noisy Hessians of its bins: (len(cuts) + 1,)."""
-    held = np.maximum(hessians, 0.0)
-    target = float(held.sum()) / n_bins
+    masses = np.maximum(hessians, 0.0)
+    target = float(masses.sum()) / n_bins
     if target <= 0:
         return cuts
     n_edges = len(grid.edges)
-    kept = _merged([-1, *cuts, n_edges], held, target)
-    chosen = {right for _, right, _ in kept if 0 <= right < n_edges}
+    stretches = _merged([-1, *cuts, n_edges], masses, target)
+    chosen = {right for _, right, _ in stretches if 0 <= right < n_edges}
     # Fill up to n_bins by halving, the heaviest bin first; a bin without an inner edge stays.
-    waiting = sorted(kept, key=lambda one: -one[2])
+    waiting = sorted(stretches, key=lambda stretch: -stretch[2])
     while waiting and len(chosen) < n_bins - 1:
         left, right, mass = waiting.pop(0)
         middle = _middle(grid, left, right)
@@ -61,7 +61,7 @@ def refine(
             continue
         chosen.add(middle)
         waiting += [(left, middle, mass / 2), (middle, right, mass / 2)]
-        waiting.sort(key=lambda one: -one[2])
+        waiting.sort(key=lambda stretch: -stretch[2])
     return tuple(sorted(chosen))
 
 
@@ -74,17 +74,17 @@ def _merged(
     outside. A group of light bins ends when it reaches the target, or before a bin that reaches
     it alone: merging the two would hide where the heavy one begins.
     """
-    kept: list[tuple[int, int, float]] = []
+    stretches: list[tuple[int, int, float]] = []
     left, mass = bounds[0], 0.0
     for q, hessian in enumerate(held.tolist()):
         if hessian >= target and left != bounds[q]:
-            kept.append((left, bounds[q], mass))
+            stretches.append((left, bounds[q], mass))
             left, mass = bounds[q], 0.0
         mass += hessian
         if mass >= target or q == len(held) - 1:
-            kept.append((left, bounds[q + 1], mass))
+            stretches.append((left, bounds[q + 1], mass))
             left, mass = bounds[q + 1], 0.0
-    return kept
+    return stretches
 
 
 def _middle(grid: ColumnGrid, left: int, right: int) -> int | None:

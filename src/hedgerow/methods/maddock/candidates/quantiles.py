@@ -56,29 +56,29 @@ def equal_mass(counts: NDArray[np.float64], deviation: float, n_bins: int) -> tu
     (0, 1, 2)
     """
     empty = counts < max(EMPTY_DEVIATIONS * deviation, 1e-9)
-    held = np.where(empty, 0.0, counts)  # (cell,)
-    parts = _fewer(_stretches(held, n_bins), n_bins)
+    mass = np.where(empty, 0.0, counts)  # (cell,)
+    parts = _fewer(_stretches(mass, n_bins), n_bins)
     masses = np.array([0.0 if part.heavy else part.mass for part in parts])
     edges = [a.last if a.heavy else b.first - 1 for a, b in pairwise(parts)]
     for part, n_cuts in zip(parts, _shared(masses, n_bins - len(parts)), strict=True):
-        inside = np.cumsum(held[part.first : part.last + 1])
+        inside = np.cumsum(mass[part.first : part.last + 1])
         levels = part.mass * np.arange(1, n_cuts + 1) / (n_cuts + 1)
         edges += (part.first + np.searchsorted(inside, levels * (1 - 1e-9))).tolist()
-    return tuple(sorted({int(edge) for edge in edges if 0 <= edge < len(held) - 1}))
+    return tuple(sorted({int(edge) for edge in edges if 0 <= edge < len(mass) - 1}))
 
 
 def _stretches(held: NDArray[np.float64], n_bins: int) -> list[_Stretch]:
     """Heavy cells and the stretches between them that hold anything, from left to right."""
     share = held.sum() / n_bins
     heavy = [int(cell) for cell in np.flatnonzero((held >= share) & (held > 0))]
-    found: list[_Stretch] = []
+    stretches: list[_Stretch] = []
     for left, right in pairwise([-1, *heavy, len(held)]):
         mass = float(held[left + 1 : right].sum())
         if mass > 0:
-            found.append(_Stretch(left + 1, right - 1, mass, heavy=False))
+            stretches.append(_Stretch(left + 1, right - 1, mass, heavy=False))
         if right < len(held):
-            found.append(_Stretch(right, right, float(held[right]), heavy=True))
-    return found
+            stretches.append(_Stretch(right, right, float(held[right]), heavy=True))
+    return stretches
 
 
 def _fewer(parts: list[_Stretch], n_bins: int) -> list[_Stretch]:

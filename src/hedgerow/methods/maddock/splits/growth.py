@@ -56,10 +56,10 @@ class LearnedTree:
         return len(self.nodes) > 1
 
     def leaf_sums(self) -> tuple[Floats, Floats]:
-        """Sums (number, leaf) and their noise deviations (leaf,), leaves in node order."""
+        """Sums (statistic, leaf) and their noise deviations (leaf,), leaves in node order."""
         leaves = [self.nodes[node] for node in self.tree.leaves]
-        found = [leaf.sums for leaf in leaves if leaf.sums is not None]
-        return np.stack(found, axis=1), np.sqrt([leaf.variance for leaf in leaves])
+        sums = [leaf.sums for leaf in leaves if leaf.sums is not None]
+        return np.stack(sums, axis=1), np.sqrt([leaf.variance for leaf in leaves])
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,9 +113,9 @@ class Growth:
         """Cut a node at its best offer, if that gains; returns its children."""
         best: tuple[BestSplit, Offer] | None = None
         for offer in offers:
-            found = self._best(offer)
-            if found is not None and (best is None or found.gain > best[0].gain):
-                best = found, offer
+            candidate = self._best(offer)
+            if candidate is not None and (best is None or candidate.gain > best[0].gain):
+                best = candidate, offer
         if best is None or not best[0].gain > 0:
             return ()
         split, offer = best
