@@ -7,8 +7,11 @@ DOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 N ?= 5
 RESULT ?= flaky.json
+PYTEST ?= --quick
+# Tests run side by side; threads that wait for each other would starve.
+ONE_THREAD := NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: setup demo test flaky check docs bench soak clean
+.PHONY: setup demo quick test coverage flaky check docs bench soak clean
 
 setup: $(STAMP)
 
@@ -21,16 +24,31 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup
 	$(BIN)/hedgerow demo
 
+# The tests to run while editing, under two minutes on two cores; tests/quick.py says which.
+quick: setup
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --durations 10 --quick
+
+# Everything, under ten minutes on two cores.
 test: setup
-	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --durations 25 --ignore tests/test_documents.py
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 3 --durations 25 --ignore tests/test_documents.py
+
+# Of the quick tests; PYTEST= (empty) for all of them
+coverage: setup
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 $(PYTEST) --cov --cov-report html --cov-report term
+	@echo 'Open htmlcov/index.html for the lines.'
 
 # N=20 runs, ONLY=noise for tests that draw noise or start processes, RESULT=file for what came out
 flaky: setup
-	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.flaky --runs $(N) --only $(or $(ONLY),all) --result $(RESULT) -- -n 3
+	$(ONE_THREAD) $(BIN)/python -m tests.flaky --runs $(N) --only $(or $(ONLY),all) --result $(RESULT) -- -n 3
 
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/*.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.citation-file-format CITATION.cff
+	$(BIN)/pre-commit validate-config
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -n 2 tests/test_documents.py
@@ -48,4 +66,4 @@ soak: setup
 	$(BIN)/python benchmarks/soak.py
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist demo-output site flaky.json
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist demo-output site htmlcov .coverage flaky.json

@@ -24,6 +24,8 @@ from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 from tests import order, outcomes, randomness, slow
 from tests.compiling import compile_together
+from tests.quick import pytest_addoption as pytest_addoption
+from tests.quick import pytest_ignore_collect as pytest_ignore_collect
 
 compile_together()
 randomness.install()

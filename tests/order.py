@@ -1,4 +1,4 @@
-"""The order of tests: dear groups first, or shuffled by HEDGEROW_TEST_SEED; and which are quick.
+"""The order of tests: dear groups first, or shuffled by HEDGEROW_TEST_SEED.
 
 conftest.py registers this module as a plugin.
 """

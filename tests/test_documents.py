@@ -304,12 +304,3 @@ def test_figures_of_accuracy_are_those_of_the_result_file(page: str, least: int)
                 assert cell == figure(name.partition(",")[0], *titles[line[0]]), (line[0], name)
                 checked += 1
     assert checked >= least
-
-
-def test_the_changelog_knows_this_version() -> None:
-    from hedgerow import __version__
-
-    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    section = re.search(rf"^## {re.escape(__version__)}\b.*?(?=^## |\Z)", text, re.M | re.S)
-    assert section
-    assert "### Privacy" in section[0]
