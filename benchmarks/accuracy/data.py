@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 from sklearn.model_selection import train_test_split
 
 from hedgerow import Schema
-from hedgerow.data.schema import Label, text_of
+from hedgerow.data.schema import Label
 from hedgerow.data.tables import Rows, rows_of
+from hedgerow.data.values import text_of
 
 BINARY = ("adult", "bank", "credit1", "credit2", "nomao6", "higgs", "a9a", "covtype")
 SIX = BINARY[:6]  # the tables of Maddock et al.

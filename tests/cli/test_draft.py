@@ -60,6 +60,14 @@ def test_a_draft_from_csv_is_the_same_but_for_booleans(call: Call, folder: Path)
     assert rows_of(folder / "s.csv", schema).n_rows == N
 
 
+def test_one_value_in_two_spellings_is_drafted_once() -> None:
+    table = pa.table({"x": ["True", "true", "FALSE", "False"] * 5, "y": ["1", "1.0", "a", "b"] * 5})
+    schema, _ = drafted(table, "y", "s.csv")
+    assert schema.columns == (Categorical("x", ("FALSE", "True"), other="category"),)
+    assert schema.label.classes == ("1", "a", "b")
+    assert rows_of(table, schema).target.tolist() == [0, 0, 1, 2] * 5
+
+
 def test_the_warning_is_loud(call: Call, folder: Path) -> None:
     write_csv(folder / "s.csv", SAMPLE)
     done = call("schema", "draft", "--data", "s.csv", "--label", "sick", "--out", "d.toml")

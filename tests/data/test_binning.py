@@ -12,8 +12,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hedgerow.data.binning import (
-    MISSING,
-    UNKNOWN,
     Codes,
     ColumnGrid,
     base_grid,
@@ -21,7 +19,6 @@ from hedgerow.data.binning import (
     encode_edges,
     encode_numeric,
     gather_codes,
-    positions_of,
 )
 from hedgerow.data.schema import Categorical, Column, Label, Numeric, Ordinal, Schema
 
@@ -233,18 +230,6 @@ def test_large_integers_round_as_their_text_would() -> None:
     values = np.array([2**60 + 2**36 + 1, 2**53 + 1], dtype=np.int64)
     as_text = np.array([float(str(v)) for v in values])
     assert np.array_equal(encode_numeric(values, grid), encode_numeric(as_text, grid))
-
-
-def test_categories_match_by_text() -> None:
-    assert (
-        positions_of([1, 1.0, "1", " 1 ", "1.0", np.float32(1), True], (0, 1)).tolist() == [1] * 7
-    )
-    assert positions_of([True, "True", "true", 1], ("false", "true")).tolist() == [1] * 4
-    assert positions_of([None, np.nan, "", "  "], ("a",)).tolist() == [MISSING] * 4
-    assert positions_of(["1e0", "+1.", "1.00"], (1,)).tolist() == [0] * 3
-    assert positions_of(["01", "b", "nan", 2, False], (1,)).tolist() == [UNKNOWN] * 5
-    assert positions_of(["", " a"], ("", "a", " a")).tolist() == [0, 2]
-    assert positions_of([0.5, "0.50"], (0.5,)).tolist() == [0, 0]
 
 
 def test_importing_binning_and_tables_loads_no_heavy_package() -> None:

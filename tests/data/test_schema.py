@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema, Unit, text_of
+from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema, Unit
+from hedgerow.data.values import text_of
 from hedgerow.errors import FormatError, SchemaError
 from tests.conftest import MIXED
 

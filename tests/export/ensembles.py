@@ -18,7 +18,7 @@ LABELS = {
     "multiclass": Label("y", (3, 1, 2, 7)),
     "regression": Label("y", (), -2.0, 6.0),
 }
-NAMES = ("north", "süd", "öst, 'x'", "(other)", "<w>", "", "a b", "7")
+NAMES = ("north", "süd", "öst, 'x'", "(other)", "<w>", "-", "a b", "7")
 
 
 def columns() -> st.SearchStrategy[list[Column]]:

@@ -25,7 +25,6 @@ COMMAS = "holds numbers with commas; write decimal points, and nothing between t
 FEW_NUMBERS = 12  # so many distinct numbers or fewer are a list in order
 FEW_CLASSES = 20
 FEW_TEXTS = 200
-_MISSING = ("", "NA", "NaN", "nan", "null", "N/A")
 _DATE = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}([ T].*)?")
 _ID = re.compile(r"(.*[^a-zA-Z])?(id|ID|Id)|.*[a-z](Id|ID)")
 
@@ -173,16 +172,21 @@ def _label(name: str, values: list[Any], source: str) -> Label:
 
 def _present(column: Any) -> list[Any]:
     """Values that are not missing; text without blanks around it."""
+    from hedgerow.data.values import MISSING_WORDS
+
     plain = (
         v if isinstance(v, bool | int | float) else str(v).strip()
         for v in column.to_pylist()
         if v is not None
     )
-    return [v for v in plain if v not in _MISSING and v == v]
+    return [v for v in plain if v not in MISSING_WORDS and v == v]
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
-    return list(dict.fromkeys(values))
+    """Values that differ, by the rule that matches them to the schema: "True" is "true"."""
+    from hedgerow.data.values import distinct
+
+    return distinct(dict.fromkeys(values))
 
 
 def _numbers(values: Iterable[Any]) -> list[float] | None:

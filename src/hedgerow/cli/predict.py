@@ -54,7 +54,7 @@ def predictions_csv(
     schema: Schema, probabilities: NDArray[np.float64], ids: Sequence[str] | None = None
 ) -> str:
     """Predictions as CSV: ids if there are any, a column for every class, the likelier class."""
-    from hedgerow.data.schema import text_of
+    from hedgerow.data.values import text_of
 
     classes = [text_of(value) for value in schema.label.classes]
     file = io.StringIO(newline="")

@@ -55,7 +55,8 @@ def check(
 
 def show(schema: SchemaArgument, json: options.Json = False) -> None:
     """Show columns, bounds, categories, label and unit of privacy."""
-    from hedgerow.data.schema import Schema, text_of
+    from hedgerow.data.schema import Schema
+    from hedgerow.data.values import text_of
 
     public = Schema.read(schema)
     if json:
@@ -74,7 +75,8 @@ def show(schema: SchemaArgument, json: options.Json = False) -> None:
 
 
 def _values(column: Column) -> str:
-    from hedgerow.data.schema import Numeric, text_of
+    from hedgerow.data.schema import Numeric
+    from hedgerow.data.values import text_of
 
     if isinstance(column, Numeric):
         return f"{column.lower:g} to {column.upper:g}" + (", whole" if column.integer else "")

@@ -5,8 +5,7 @@ The grid follows from the schema alone; no row may move an edge. Reading tables 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.data.schema import Categorical, Column, Numeric, Schema, Value, text_of
+from hedgerow.data.schema import Categorical, Column, Numeric, Schema
 
 if TYPE_CHECKING:
     from hedgerow.kernels import CodeArrays
@@ -23,10 +22,6 @@ UNIFORM_CELLS = 128
 OCTAVES = 17
 STEPS_PER_OCTAVE = 2
 MAX_NUMERIC_CELLS = 254
-UNKNOWN = -1
-MISSING = -2
-_NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_SAME = {"true": "1", "false": "0", "1": "true", "0": "false"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,48 +210,6 @@ def encode_edges(
     codes: NDArray[Any] = np.empty(values.size, np.uint8 if top < 256 else np.uint16)  # (row,)
     kernels.encode(values, edges, missing_code, codes)
     return codes
-
-
-def positions_of(values: Iterable[Any], listed: Sequence[Value]) -> NDArray[np.int32]:
-    """The position of each value in a public list; UNKNOWN or MISSING where it has none.
-
-    Values match by `text_of`; text is also tried without blanks around it and as a number, and
-    booleans stand for 0 and 1 where only one of the two spellings is listed.
-
-    >>> positions_of([1, "1.0", " 0", True, "", None, 7], [0, 1]).tolist()
-    [1, 1, 0, 1, -2, -2, -1]
-    """
-    places = {text_of(value): i for i, value in enumerate(listed)}
-    return np.fromiter((_position(value, places) for value in values), dtype=np.int32)
-
-
-def is_missing(value: Any) -> bool:
-    """None, NaN, and the marks that pandas uses."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, (float, np.floating)) and bool(value != value)
-
-
-def _position(value: Any, places: dict[str, int]) -> int:
-    if is_missing(value):
-        return MISSING
-    text = text_of(value)
-    for form in _spellings(text):
-        if form in places:
-            return places[form]
-    return UNKNOWN if text.strip() else MISSING
-
-
-def _spellings(text: str) -> Iterator[str]:
-    yield text
-    text = text.strip()
-    yield text
-    if text in ("True", "False"):
-        text = text.lower()
-    elif _NUMBER.fullmatch(text):  # not "007": leading zeros belong to names, not to numbers
-        text = text_of(float(text))
-    yield text
-    yield _SAME.get(text, text)
 
 
 def _column_grid(column: Column) -> ColumnGrid:

@@ -7,32 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.data.binning import (
-    MISSING,
-    UNKNOWN,
-    ColumnGrid,
-    encode_edges,
-    is_missing,
-    positions_of,
-)
-from hedgerow.data.schema import Label, Numeric, Value, text_of
+from hedgerow.data.binning import ColumnGrid, encode_edges
+from hedgerow.data.columns import Numbers, arrow_of, positions_in, undictionaried, unique_of
+from hedgerow.data.schema import Label, Numeric
+from hedgerow.data.values import MISSING, MISSING_WORDS, UNKNOWN, key_of
 from hedgerow.errors import TableError
 
-_CLOSE = 1 << 16  # whole numbers of a list: a table of their range is small
-_FEW = 256  # of them, which are looked up whether they are there or not
-_NO_NUMBER = ("", "NA", "NaN", "nan", "null", "N/A")
-_COMMA = r"^[+-]?[0-9]*,[0-9]+$"
-_DATE = r"^[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}([ T].*)?$"
 _WHOLE = re.compile(r"^([+-]?[0-9]+)\.0+$")
-_NUMBER = r"(?i)^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?|nan)$"
 
 
 class ColumnCodes:
@@ -53,7 +39,7 @@ class ColumnCodes:
             if not column.missing:
                 self._absent += int(np.sum(codes == grid.missing_code))
             return codes
-        found, places = _positions(values, column.categories, self._place)
+        found, places = positions_in(values, column.categories, self._place)
         self._unknown += places.count(found == UNKNOWN)
         self._absent += places.count(found == MISSING)
         other = grid.missing_code if grid.other_code is None else grid.other_code
@@ -93,7 +79,7 @@ class Targets:
         """Targets of a batch: (row,)."""
         label = self._label
         if label.classes:
-            found, places = _positions(values, label.classes, self._place)
+            found, places = positions_in(values, label.classes, self._place)
             self._unknown += places.count(found == UNKNOWN)
             self._absent += places.count(found == MISSING)
             return places.take(found.astype(np.float64))
@@ -131,9 +117,7 @@ class Ids:
     def read(self, values: Any) -> NDArray[np.object_]:
         import pyarrow as pa
 
-        column = arrow_of(values, self._place)
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
+        column = undictionaried(arrow_of(values, self._place), self._place)
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
             raise TableError(
                 f"{self._place} holds {column.type}, and ids are text. Write them as text, the "
@@ -168,7 +152,7 @@ class Persons:
 
     def read(self, values: Any) -> NDArray[np.uint64]:
         unique, index = unique_of(values, self._place)
-        texts = ["" if is_missing(value) else id_of(value) for value in unique]
+        texts = [id_of(value) for value in unique]
         no_id = np.array([not text for text in texts] + [True])  # (unique value + 1,)
         self._absent += int(np.sum(no_id[index]))
         hashes = [hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts]
@@ -183,167 +167,13 @@ class Persons:
 
 
 def id_of(value: Any) -> str:
-    """The text by which a person is told apart: without blanks around it, and 17.0 is 17.
+    """The text by which a person is told apart, by the rule of `values`; "" if it is missing.
 
-    A person in two spellings would have twice the rows that count. Nothing else is taken for the
-    same, numbers with leading zeros least of all.
+    A person in two spellings would have twice the rows that count. Leading zeros tell persons
+    apart as they tell names.
 
-    >>> id_of(" 17.0"), id_of(17), id_of("017")
-    ('17', '17', '017')
+    >>> id_of(" 17.0"), id_of(17), id_of("017"), id_of("NA")
+    ('17', '17', '017', '')
     """
-    return _WHOLE.sub(r"\1", unicodedata.normalize("NFC", text_of(value).strip()))
-
-
-class Numbers:
-    """Numbers of a column, whatever they came as; text that is no number is counted."""
-
-    def __init__(self, place: str) -> None:
-        self._place = place
-        self._text, self._advice = 0, ""
-
-    def read(self, values: Any) -> NDArray[Any]:
-        """A float or integer array, NaN where missing: (row,)."""
-        if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
-            return values
-        import pyarrow as pa
-
-        column = arrow_of(values, self._place)
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        if pa.types.is_temporal(column.type):
-            raise TableError(
-                f"{self._place} holds dates or times; turn them into numbers, such as days."
-            )
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            return self._parsed(column)
-        try:
-            if not pa.types.is_floating(column.type):
-                column = column.cast(pa.float64(), safe=False)
-            return np.asarray(column.to_numpy())
-        except pa.ArrowException:
-            pass
-        raise TableError(f"{self._place} has values of type {column.type}, not numbers.")
-
-    def _parsed(self, column: Any) -> NDArray[Any]:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        text = pc.utf8_trim_whitespace(column)
-        text = pc.if_else(pc.is_in(text, pa.array(_NO_NUMBER, text.type)), None, text)
-        try:
-            return np.asarray(text.cast(pa.float64()).to_numpy())
-        except pa.ArrowInvalid:  # its message quotes the value
-            pass
-        wrong = text.filter(pc.invert(pc.match_substring_regex(text, _NUMBER))).drop_null()
-        self._text += len(wrong)
-        if pc.any(pc.match_substring_regex(wrong, _COMMA)).as_py():
-            self._advice = "some have a decimal comma: write decimal points, as in 3.14"
-        elif not self._advice and pc.any(pc.match_substring_regex(wrong, _DATE)).as_py():
-            self._advice = "some are dates: turn them into numbers, such as days"
-        return np.full(len(text), np.nan)
-
-    def check(self) -> None:
-        if self._text:
-            advice = "correct them, or leave the field empty if it is missing"
-            raise TableError(
-                f"{self._place} is numeric and {self._text} rows hold text that is no number; "
-                f"{self._advice or advice}."
-            )
-
-
-def _positions(
-    values: Any, listed: Sequence[Value], place: str
-) -> tuple[NDArray[np.int32], _Places]:
-    """Positions in the list of the distinct values, and which of them each row has.
-
-    The last of them may be missing values, which rows then have as number -1.
-    """
-    if (whole := _whole_numbers(values)) is not None:
-        places, span = whole
-        lowest = places.lowest
-        # The values that may be there, less the lowest: if they are many, those that are.
-        there = np.arange(span) if span <= _FEW else np.flatnonzero(places.counts(span))
-        table = np.zeros(span, np.int32)  # no row has what lies between them
-        table[there] = positions_of((there + lowest).tolist(), listed)
-        return table, places
-    unique, index = unique_of(values, place)
-    return np.append(positions_of(unique, listed), np.int32(MISSING)), _Places(index)
-
-
-@dataclass(frozen=True, eq=False)
-class _Places:
-    """Which of some distinct values each row has: by how much its number is above the lowest."""
-
-    numbers: NDArray[Any]  # (row,) whole numbers
-    lowest: int = 0
-    dense: bool = False  # whether none is below the lowest, which stands for a missing value
-
-    def take(self, table: NDArray[Any]) -> NDArray[Any]:
-        """What the table has for each row's value: (row,)."""
-        if not self.dense:
-            return np.asarray(table[self.numbers])  # -1 is the last one
-        from hedgerow import kernels  # compiled loops load slowly, and plans need none
-
-        found = np.empty(len(self.numbers), table.dtype)
-        kernels.take_above(np.ascontiguousarray(self.numbers), self.lowest, table, found)
-        return found
-
-    def counts(self, n: int) -> NDArray[np.int64]:
-        """How many rows have each of the values: (value,)."""
-        return np.bincount(self.numbers.astype(np.int64) - self.lowest, minlength=n)
-
-    def count(self, chosen: NDArray[np.bool_]) -> int:
-        """How many rows have one of the chosen values."""
-        return int(np.count_nonzero(self.take(chosen))) if chosen.any() else 0
-
-
-def _whole_numbers(values: Any) -> tuple[_Places, int] | None:
-    """A column of whole numbers close together, and how many there could be; None for others."""
-    kind = getattr(values, "dtype", None)
-    if not isinstance(kind, np.dtype) or kind.kind not in "iu" or not len(values):
-        return None
-    array = np.asarray(values) if kind.isnative else np.asarray(values).astype(np.int64)
-    lowest, highest = int(array.min()), int(array.max())
-    close = highest - lowest < _CLOSE and lowest > -(2**62) and highest < 2**62
-    return (_Places(array, lowest, True), highest - lowest + 1) if close else None
-
-
-def unique_of(values: Any, place: str) -> tuple[list[Any], NDArray[np.int64]]:
-    """The distinct values, and for every row its place among them (-1: missing)."""
-    import pyarrow as pa
-
-    column = arrow_of(values, place)
-    try:
-        if pa.types.is_temporal(column.type):
-            column = column.cast(pa.string())
-        if not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode()
-        array = column.unify_dictionaries().combine_chunks()
-        unique = array.dictionary
-        index = array.indices.cast(pa.int64()).fill_null(-1).to_numpy()  # (row,)
-    except (pa.ArrowException, ValueError):
-        raise TableError(f"{place} has values of type {column.type}, which fit no list.") from None
-    if pa.types.is_float32(unique.type):  # as people write them: 0.1, not 0.10000000149
-        return [float(str(value)) for value in unique.to_numpy(zero_copy_only=False)], index
-    return unique.to_pylist(), index
-
-
-def arrow_of(values: Any, place: str) -> Any:
-    """A chunked Arrow array; columns of mixed Python objects become text."""
-    import pyarrow as pa
-
-    try:
-        if not isinstance(values, (pa.Array, pa.ChunkedArray)):
-            try:
-                values = pa.array(values, from_pandas=True)
-            except (pa.ArrowException, TypeError, OverflowError):
-                texts = [None if is_missing(value) else text_of(value) for value in values]
-                values = pa.array(texts, pa.string())
-        column = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
-        if column.type in (pa.binary(), pa.large_binary(), pa.string_view()):
-            column = column.cast(pa.large_string())
-        if pa.types.is_float16(column.type):
-            column = column.cast(pa.float32())
-    except (pa.ArrowException, TypeError, ValueError):
-        raise TableError(f"{place} cannot be read as one column of plain values.") from None
-    return column
+    key = key_of(value)
+    return "" if key is None or key in MISSING_WORDS else _WHOLE.sub(r"\1", key)

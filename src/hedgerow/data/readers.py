@@ -209,7 +209,7 @@ def frame_of(data: Any, source: str) -> Frame:
         names = [str(name) for name in data.columns]
         return Frame(len(data), names, lambda j: one_column(data.iloc[:, j], source), source)
     if "polars" in library:
-        return Frame(data.height, data.columns, lambda j: data.to_series(j).to_arrow(), source)
+        return Frame(data.height, data.columns, lambda j: _polars_column(data.to_series(j)), source)
     if "pyarrow" in library and hasattr(data, "column_names"):
         return Frame(data.num_rows, data.column_names, data.column, source)
     return _array_frame(data, source)
@@ -269,7 +269,7 @@ def _check_real(dtype: Any, source: str) -> None:
 def one_column(values: Any, source: str) -> Any:
     """A column given on its own: a series, an Arrow array, a list, or an array of one column."""
     if hasattr(values, "to_arrow"):
-        return values.to_arrow()
+        return _polars_column(values)
     if isinstance(getattr(values, "dtype", None), np.dtype):
         values = _unmasked(values)
         if values.ndim == 2 and values.shape[1] == 1:
@@ -277,6 +277,11 @@ def one_column(values: Any, source: str) -> Any:
     if getattr(values, "ndim", 1) != 1 or isinstance(values, str) or not hasattr(values, "__len__"):
         raise TableError(f"{source}: a column must be one-dimensional, with a value for every row.")
     return values
+
+
+def _polars_column(series: Any) -> Any:
+    """A polars series as Arrow has it; as a list if it holds objects, which would be addresses."""
+    return series.to_list() if str(series.dtype) == "Object" else series.to_arrow()
 
 
 def _unmasked(values: Any) -> NDArray[Any]:

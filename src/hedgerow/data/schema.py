@@ -13,28 +13,11 @@ from functools import cached_property
 from os import PathLike
 from typing import Any, ClassVar, Literal
 
+from hedgerow.data.values import Value, key_of, plain_value
 from hedgerow.errors import SchemaError
 from hedgerow.packing import canonical_json, digest
 
-Value = str | int | float | bool
 MAX_CATEGORIES = 65_000
-
-
-def text_of(value: Any) -> str:
-    """The text by which a category or class is matched: 1, 1.0 and "1" are the same.
-
-    >>> text_of(True), text_of(3.0), text_of("blue")
-    ('true', '3', 'blue')
-    """
-    if isinstance(value, str):
-        return value
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return str(int(value))
-    return str(value)
 
 
 @dataclass(frozen=True)
@@ -49,6 +32,7 @@ class Numeric:
     kind: ClassVar[str] = "numeric"
 
     def __post_init__(self) -> None:
+        _make_plain(self, "lower", "upper")
         _check_bounds(f"column {self.name!r}", self.lower, self.upper)
 
 
@@ -63,6 +47,7 @@ class Ordinal:
     kind: ClassVar[str] = "ordinal"
 
     def __post_init__(self) -> None:
+        _make_plain(self, "categories")
         _check_categories(self.name, self.categories, self.other)
 
 
@@ -77,6 +62,7 @@ class Categorical:
     kind: ClassVar[str] = "categorical"
 
     def __post_init__(self) -> None:
+        _make_plain(self, "categories")
         _check_categories(self.name, self.categories, self.other)
 
 
@@ -94,6 +80,7 @@ class Label:
 
     def __post_init__(self) -> None:
         place = f"label {self.name!r}"
+        _make_plain(self, "classes", "lower", "upper")
         if self.classes:
             if self.lower is not None or self.upper is not None:
                 raise SchemaError(f"{place} has classes and bounds; keep one of the two")
@@ -240,6 +227,16 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
 
+def _make_plain(facts: Any, *names: str) -> None:
+    """Turn scalars of numpy into Python's own, and lists and arrays of them into tuples."""
+    for name in names:
+        value = getattr(facts, name)
+        if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+            object.__setattr__(facts, name, tuple(plain_value(item) for item in value))
+        else:
+            object.__setattr__(facts, name, plain_value(value))
+
+
 def _check_bounds(place: str, lower: Any, upper: Any) -> None:
     for side, value in (("lower", lower), ("upper", upper)):
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -262,12 +259,22 @@ def _check_categories(name: str, categories: Sequence[Value], other: str) -> Non
 
 
 def _check_unique(place: str, what: str, values: Iterable[Value]) -> None:
-    seen: set[str] = set()
+    """Refuse a list in which one value of a row could match two entries, see `values`."""
+    seen: dict[str, Value] = {}
     for value in values:
         if not isinstance(value, (str, int, float, bool)):
             raise SchemaError(f"{place} has the {what} {value!r}; use text, numbers or booleans")
         if isinstance(value, float) and not math.isfinite(value):
             raise SchemaError(f"{place} has the {what} {value}; numbers in a list are finite")
-        if text_of(value) in seen:
-            raise SchemaError(f"{place} lists the {what} {value!r} twice; remove one")
-        seen.add(text_of(value))
+        key = key_of(value)
+        if key is None:
+            raise SchemaError(
+                f"{place} has the {what} {value!r}; an empty field is a missing value, so leave it "
+                "out of the list"
+            )
+        if key in seen:
+            raise SchemaError(
+                f"{place} lists {seen[key]!r} and {value!r}, which are the same {what} twice, in "
+                "whatever way a table writes it; keep one"
+            )
+        seen[key] = value

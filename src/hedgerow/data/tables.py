@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.data.binning import Codes, ColumnGrid, base_grid, empty_codes
+from hedgerow.data.columns import Numbers
 from hedgerow.data.encoding import ColumnCodes, Ids, Persons, Targets
 from hedgerow.data.readers import Stream, one_column, read_table, stream_of
 from hedgerow.data.schema import Label, Schema
 from hedgerow.errors import TableError
 
-__all__ = ["Rows", "encode_table", "read_table", "rows_of", "share_of", "target_of"]
+__all__ = ["Rows", "encode_table", "numbers_of", "read_table", "rows_of", "share_of", "target_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +143,14 @@ def target_of(values: Any, label: Label, source: str = "table") -> NDArray[np.fl
     target = reader.read(one_column(values, source))
     reader.check()
     return target
+
+
+def numbers_of(values: Any, source: str = "table") -> NDArray[np.float64]:
+    """Numbers of a column given on its own, read as in training but not clipped: (row,)."""
+    reader = Numbers(source)
+    numbers = reader.read(one_column(values, source)).astype(np.float64)
+    reader.check()
+    return numbers
 
 
 def _read(

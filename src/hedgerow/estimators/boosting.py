@@ -11,8 +11,9 @@ import numpy as np
 
 from hedgerow.coordinator.federation import Federation
 from hedgerow.coordinator.gate import Gate, Progress
-from hedgerow.data.schema import Schema, Value
+from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of
+from hedgerow.data.values import Value
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError
 from hedgerow.estimators.fitted import Fitted, FittedClassifier, FittedRegressor

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hedgerow.data.schema import Schema, Value
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import numbers_of, target_of
+from hedgerow.data.values import Value
 from hedgerow.errors import SchemaError
 from hedgerow.estimators.inputs import check_width, class_array, classes_given, schema_given
 from hedgerow.export.methods import Exports
@@ -84,6 +86,12 @@ class FittedClassifier(ClassifierMixin, Fitted):
         labels: NDArray[Any] = self.classes_[likeliest]
         return labels
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose class is predicted; classes match as they do in training."""
+        label = self._fitted(X).schema.label
+        right = np.argmax(self.predict_proba(X), axis=1) == target_of(y, label, "y")
+        return float(np.average(right, weights=sample_weight))
+
     @property
     def classes_(self) -> NDArray[Any]:
         check_is_fitted(self)
@@ -105,6 +113,10 @@ class FittedRegressor(RegressorMixin, Fitted):
     def predict(self, X: Any) -> NDArray[np.float64]:
         """The predicted number of each row, within the label's bounds."""
         return self._fitted(X).predict(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R squared of the predictions; labels are read as in training."""
+        return float(super().score(X, numbers_of(y, "y"), sample_weight))
 
     def _schema(self, X: Any, y: Any) -> Schema:
         label = None

@@ -12,8 +12,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from hedgerow.data.readers import stream_of
-from hedgerow.data.schema import Schema, Value
+from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
+from hedgerow.data.values import MISSING_WORDS, Value, distinct
 from hedgerow.errors import SchemaError, TableError
 
 
@@ -91,18 +92,25 @@ def classes_in(y: Any) -> list[Value]:
     labels = np.asarray(y.unique().compute() if is_dask(y) else y)
     with np.errstate(invalid="ignore"):
         check_classification_targets(labels)
-    found: list[Value] = np.unique(labels).tolist()
+    found: list[Value] = distinct(np.unique(labels).tolist())
     return found
 
 
 def split_rows(rows: Rows, parties: Any) -> dict[str, Rows]:
-    """Rows by party label; labels must be party names."""
-    labels = np.asarray(parties)
+    """Rows by party label; labels must be party names, one for every row."""
+    # numpy would make text of None and NaN in a list, and a party of that text.
+    labels = np.asarray(parties, object if isinstance(parties, (list, tuple)) else None)
     if labels.shape != (rows.n_rows,):
         raise TableError(
             f"parties has shape {labels.shape}; give one party name for each of {rows.n_rows} rows"
         )
     names, of = _told_apart(labels)
+    absent = [place for place, name in enumerate(names) if name in MISSING_WORDS]
+    if n_absent := int(np.sum(np.isin(of, absent))) if absent else 0:
+        raise TableError(
+            f"parties names no party for {n_absent} of {rows.n_rows} rows (None, NaN or an empty "
+            "text); name the party of every row, or leave these rows out. Nothing was asked."
+        )
     return dict(zip(names, rows.split(of, len(names)), strict=True))
 
 

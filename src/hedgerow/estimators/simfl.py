@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from hedgerow.data.rng import fresh_seed
-from hedgerow.data.schema import Schema, Value
+from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
+from hedgerow.data.values import Value
 from hedgerow.errors import SettingsError
 from hedgerow.estimators.exact import ExactBoosting
 from hedgerow.estimators.fitted import FittedClassifier, FittedRegressor

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.data.schema import Schema, Value
+from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
+from hedgerow.data.values import Value
 from hedgerow.errors import SettingsError
 from hedgerow.estimators.boosting import PrivateBoostingClassifier, settings_given
 from hedgerow.inspection.drawing import Picture

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from hedgerow.coordinator.federation import Federation
 from hedgerow.coordinator.sessions import Conversation
 from hedgerow.data.binning import base_grid
-from hedgerow.data.schema import Schema, Value
+from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of
+from hedgerow.data.values import Value
 from hedgerow.errors import SettingsError
 from hedgerow.estimators.exact import ExactBoosting
 from hedgerow.estimators.fitted import FittedClassifier, FittedRegressor

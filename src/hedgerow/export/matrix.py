@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.data.binning import ColumnGrid, base_grid
-from hedgerow.data.encoding import ColumnCodes, Numbers
+from hedgerow.data.columns import Numbers
+from hedgerow.data.encoding import ColumnCodes
 from hedgerow.data.readers import stream_of
 from hedgerow.data.schema import Numeric, Schema
 from hedgerow.export.metadata import model_of

@@ -8,7 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from hedgerow.data.schema import Categorical, Column, Numeric, Value
+from hedgerow.data.schema import Categorical, Column, Numeric
+from hedgerow.data.values import Value
 from hedgerow.export.forest import Forest, Link
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import PRIVATE

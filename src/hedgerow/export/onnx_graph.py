@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.data.schema import Label, text_of
+from hedgerow.data.schema import Label
+from hedgerow.data.values import text_of
 from hedgerow.errors import ExportError
 from hedgerow.export.files import write_bytes
 from hedgerow.export.forest import ExportTree, Forest, forest_of

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.data.schema import Categorical, Column, Schema, text_of
+from hedgerow.data.schema import Categorical, Column, Schema
+from hedgerow.data.values import text_of
 from hedgerow.export.files import write_bytes
 from hedgerow.export.forest import ExportTree, Forest, Link, forest_of, n_codes_of
 from hedgerow.export.metadata import Exported, covers_of, metadata_of, model_of, notes_of

@@ -10,7 +10,14 @@ import pandas as pd
 import pytest
 from distributed import Client
 
-from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, PrivateTreeClassifier
+from hedgerow import (
+    Categorical,
+    Label,
+    PrivateBoostingClassifier,
+    PrivateBoostingRegressor,
+    PrivateTreeClassifier,
+    Schema,
+)
 from hedgerow.errors import SettingsError, TableError
 from hedgerow.testing import noise_off
 
@@ -63,6 +70,20 @@ def test_the_label_may_be_a_column_of_the_frame(frame: Any) -> None:
         named = frame.rename(columns={"y": "label"})
         there = model.fit(named).model_
         assert there.trees == model.fit(FRAME[FEATURES], FRAME["y"]).model_.trees
+
+
+def test_partitions_match_values_as_tables_in_memory_do(frame: Any) -> None:
+    flag = Categorical("flag", ("False", "True"), other="category")
+    schema = Schema((flag,), Label("sick", ("no", "True")), name="flags")
+    model = PrivateBoostingClassifier(schema, random_state=1)
+    truth = frame["a"] > 0.5  # booleans, where the schema has text
+    text = pd.DataFrame({"flag": (FRAME["a"] > 0.5).astype(str)})
+    sick = np.where(FRAME["a"] > 0.5, "true", "no")
+    with noise_off():
+        there = model.fit(truth.to_frame(name="flag"), truth.astype(object).replace(False, "no"))
+        trees = there.model_.trees
+        assert trees == model.fit(text, sick).model_.trees
+    assert model.score(text, sick) == 1.0
 
 
 def test_what_does_not_fit_a_cluster_is_said(frame: Any) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.data.binning import ColumnGrid
-from hedgerow.data.schema import Categorical, Numeric, Ordinal, Schema, text_of
+from hedgerow.data.schema import Categorical, Numeric, Ordinal, Schema
+from hedgerow.data.values import text_of
 from hedgerow.errors import SettingsError
 from hedgerow.inspection.tree_view.conditions import OTHER, number
 from hedgerow.model.pieces import right_codes

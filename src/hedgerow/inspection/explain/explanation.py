@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.data.rng import stream
-from hedgerow.data.schema import text_of
 from hedgerow.data.tables import encode_table
+from hedgerow.data.values import text_of
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.inspection.drawing.canvas import ALONE, Picture
 from hedgerow.inspection.explain.cells import Boxes, Cells, boxes_of, cells_of, check_size

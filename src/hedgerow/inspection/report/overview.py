@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hedgerow.data.schema import Column, Numeric, text_of
+from hedgerow.data.schema import Column, Numeric
+from hedgerow.data.values import text_of
 from hedgerow.inspection.drawing.words import number
 from hedgerow.inspection.explain import Explanation
 from hedgerow.inspection.explain.explanation import edits_of

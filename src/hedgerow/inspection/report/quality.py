@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hedgerow.data.schema import text_of
+from hedgerow.data.values import text_of
 from hedgerow.evaluation.result import (
     TITLES,
     CalibrationPoint,

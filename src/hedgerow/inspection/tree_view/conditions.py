@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hedgerow.data.schema import Categorical, Ordinal, Schema, text_of
+from hedgerow.data.schema import Categorical, Ordinal, Schema
+from hedgerow.data.values import text_of
 from hedgerow.model.tree import Structure
 
 OTHER = "any other"
