@@ -93,7 +93,7 @@ def methods(json: options.Json = False) -> None:
         ]
         print_json({"methods": listed, "settings": settings})
         return
-    shown = table("Methods", "name", "what it does", "questions", "rounds", "own defaults")
+    shown = table("Methods", "name", "what it does", "queries", "rounds", "own defaults")
     for method in METHODS.values():
         own = ", ".join(f"{k}={v}" for k, v in method.defaults.items())
         asked = " + ".join(part for part in method.queries if part != "0")

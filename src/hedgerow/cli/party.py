@@ -108,7 +108,7 @@ def status(path: SiteArgument, json: options.Json = False) -> None:
         show(f"Fingerprint: {found['fingerprint']}")
     if not found["pinned"]:
         show(f"No roster is pinned; run `hedgerow federation pin {path}`.")
-    numbers = ("epsilon", "delta", "questions")
+    numbers = ("epsilon", "delta", "queries")
     runs = table("Runs", "run", "reserved (UTC)", "method", *numbers, right=numbers)
     for run in found["runs"]:
         asked = f"{run['charged_slots']} of at most {run['slots']}"
