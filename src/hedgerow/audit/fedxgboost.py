@@ -77,11 +77,14 @@ def matrix_figures(
     blocks = np.array_split(order, n_blocks)
     figures: dict[str, Any] = {"smm-1": {}, "smm-2": {}}
     for share in settings.shares:
-        found = [_block_figures(columns[b], labels[b] == 1, share, settings, rng) for b in blocks]
+        per_block = [
+            _block_figures(columns[b], labels[b] == 1, share, settings, rng) for b in blocks
+        ]
         for name in ("smm-1", "smm-2"):
-            attacks = found[0][name]
+            attacks = per_block[0][name]
             figures[name][f"{share:g}"] = {
-                attack: _averaged([one[name][attack] for one in found]) for attack in attacks
+                attack: _averaged([block[name][attack] for block in per_block])
+                for attack in attacks
             }
         levels = (settings.n_levels, settings.block_rows)
         seen = labels_from_kernel(labels[order] == 1, share, rng, *levels)
@@ -97,9 +100,9 @@ def _block_figures(
     gradients = np.column_stack([p - labels, np.full(len(labels), p * (1 - p))])
     left = bits.reshape(len(columns), columns.shape[1], -1).sum(axis=2)
     codes, n_bins = settings.candidates - left, settings.candidates + 1
-    found = bins_from_kernel(codes, n_bins, settings.decoys, share, rng, settings.tries)
+    share_of_bins = bins_from_kernel(codes, n_bins, settings.decoys, share, rng, settings.tries)
     one: dict[str, Recovered] = {}
-    two = {"bins from vectors": Recovered(found, found, 0.0)}
+    two = {"bins from vectors": Recovered(share_of_bins, share_of_bins, 0.0)}
     for times in settings.repeats:
         one[f"splits, {times} trees"] = recover_splits(bits, gradients, share, rng, times)
         two[f"labels, {times} answers"] = labels_from_answers(labels, bits, share, rng, times)

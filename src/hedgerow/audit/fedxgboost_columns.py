@@ -67,8 +67,8 @@ def instance_spaces(splits: Sequence[SeenSplit], values: Floats, ordered: bool =
     both = np.unique(cells * (int(codes.max(initial=0)) + 1) + codes, return_counts=True)[1]
     entropy = _entropy(np.bincount(codes))
     bits = _entropy(np.bincount(cells)) + entropy - _entropy(both)
-    found = int(cells.max(initial=-1)) + 1
-    return Narrowed(len(splits), found, correlation, max(0.0, bits), entropy)
+    n_spaces = int(cells.max(initial=-1)) + 1
+    return Narrowed(len(splits), n_spaces, correlation, max(0.0, bits), entropy)
 
 
 def places_between_cuts(splits: Sequence[SeenSplit], n_rows: int) -> tuple[Ints, Ints]:
@@ -118,12 +118,12 @@ def _sides(splits: Sequence[SeenSplit], first: int, stop: int) -> NDArray[np.int
 
 def _signatures(splits: Sequence[SeenSplit], n_rows: int) -> Ints:
     """A number for every combination of sides that a row can have, by its splits one by one."""
-    found = np.zeros(n_rows, np.int64)
+    signatures = np.zeros(n_rows, np.int64)
     for split in splits:
         side = np.zeros(n_rows, np.int64)
         side[split.rows] = np.where(split.left, 1, 2)
-        _, found = np.unique(found * 3 + side, return_inverse=True)
-    return found
+        _, signatures = np.unique(signatures * 3 + side, return_inverse=True)
+    return signatures
 
 
 def _rank_correlation(one: Ints, two: Floats) -> float:

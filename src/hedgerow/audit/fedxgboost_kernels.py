@@ -83,16 +83,16 @@ def bins_from_kernel(
     n_rows = len(codes)
     splits = (codes[:, :, None] <= np.arange(n_bins - 1)).reshape(n_rows, -1)
     bits = rng.integers(0, 2, (n_rows, decoys))
-    held = np.column_stack([splits, np.ones(n_rows), bits, rng.normal(size=(n_rows, 2))])
-    left, size, _ = np.linalg.svd(held, full_matrices=False)
+    hidden = np.column_stack([splits, np.ones(n_rows), bits, rng.normal(size=(n_rows, 2))])
+    left, size, _ = np.linalg.svd(hidden, full_matrices=False)
     basis = left[:, size > NOTHING_LEFT * size[0]]
     count = max(1, round(share * (n_rows - basis.shape[1])))
     space = beside(null_vectors(basis, count, rng))
-    found = 0
+    n_recovered = 0
     for row in rng.permutation(n_rows)[:tries]:
         group = fewest_ones(space, int(row))
-        found += any(np.array_equal(group, column == column[row]) for column in codes.T)
-    return found / min(tries, n_rows)
+        n_recovered += any(np.array_equal(group, column == column[row]) for column in codes.T)
+    return n_recovered / min(tries, n_rows)
 
 
 def fewest_ones(space: Floats, row: int) -> Bits:

@@ -112,9 +112,9 @@ def guessed_from_noisy(
     if len(shares) != 2 or min(shares) == 0:
         raise FormatError("this audit takes labels 0 and 1, both of which occur")
     shown = np.stack([perturb(p - labels, epsilon, mechanism) for p in probabilities])
-    found = guess_from_noisy(shown, probabilities, shares[1], mechanism, epsilon)
+    guess = guess_from_noisy(shown, probabilities, shares[1], mechanism, epsilon)
     bound = most_accurate(len(probabilities) * epsilon, shares)
-    return Guessed(float((found == labels).mean()), max(shares), bound)
+    return Guessed(float((guess == labels).mean()), max(shares), bound)
 
 
 def guessed_from_randomised(labels: Ints, classes: int, epsilon: float) -> Guessed:

@@ -109,9 +109,9 @@ def recovered(truth: Bits, answers: Floats, space: Floats, steps: int = STEPS) -
             f"there are {truth.shape} bits, {answers.shape} answers and {len(space)} rows of a "
             "space; they must fit each other"
         )
-    found = between_zero_and_one(answers, np.linalg.qr(space)[0], steps)
+    estimate = between_zero_and_one(answers, np.linalg.qr(space)[0], steps)
     plain = _rounded(truth, answers)
-    return Recovered(plain.rounding, _rounded(truth, found).projections, plain.baseline)
+    return Recovered(plain.rounding, _rounded(truth, estimate).projections, plain.baseline)
 
 
 def together(answers: Sequence[Floats], spaces: Sequence[Floats]) -> tuple[Floats, Floats]:
@@ -156,8 +156,8 @@ def labels_from_answers(
     p, n_rows = float(labels.mean()), len(labels)
     seen, spaces = [], []
     for _ in range(n_answers):
-        kept = np.column_stack([splits.astype(np.float64), rng.normal(size=n_rows)])
-        left, size, _ = np.linalg.svd(kept, full_matrices=False)
+        hidden = np.column_stack([splits.astype(np.float64), rng.normal(size=n_rows)])
+        left, size, _ = np.linalg.svd(hidden, full_matrices=False)
         basis = left[:, size > NOTHING_LEFT * size[0]]
         count = max(1, min(round(share * n_rows), n_rows - basis.shape[1]))
         spaces.append(null_vectors(basis, count, rng))
@@ -170,8 +170,8 @@ def _attacked(truth: Bits, seen: Sequence[Floats], spaces: Sequence[Floats]) -> 
     if len(seen) == 1:
         return recovered(truth, seen[0], spaces[0])
     point, space = together(seen, spaces)
-    found = recovered(truth, point, space) if space.shape[1] else _rounded(truth, point)
-    return Recovered(float(((seen[0] > 0.5) == truth).mean()), found.projections, found.baseline)
+    attack = recovered(truth, point, space) if space.shape[1] else _rounded(truth, point)
+    return Recovered(float(((seen[0] > 0.5) == truth).mean()), attack.projections, attack.baseline)
 
 
 def _rounded(truth: Bits, point: Floats) -> Recovered:

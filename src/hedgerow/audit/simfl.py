@@ -85,8 +85,8 @@ def _one_unknown(family: HashFamily, rows: Rows) -> tuple[Floats, NDArray[np.int
     cells = np.empty((rows.n_rows, len(grid)), np.int64)
     for j, column in enumerate(grid):
         adds = family.table[family.starts[j] : family.starts[j + 1]] / family.width
-        own = adds[rows.codes.column(j).astype(np.int64)]  # (row, hash)
-        trial = (whole - own)[:, None, :] + adds[None, : column.n_cells]  # (row, cell, hash)
+        addends = adds[rows.codes.column(j).astype(np.int64)]  # (row, hash)
+        trial = (whole - addends)[:, None, :] + adds[None, : column.n_cells]  # (row, cell, hash)
         possible = (np.floor(trial) == seen[:, None, :]).all(axis=2)
         possible[np.arange(rows.n_rows), np.minimum(rows.codes.column(j), column.n_cells - 1)] = (
             True

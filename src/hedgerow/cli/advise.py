@@ -131,12 +131,12 @@ def _needed(
 ) -> dict[str, Any]:
     from hedgerow.inspection.advice import epsilon_for_error
 
-    found: dict[str, Any] = {}
+    needed: dict[str, Any] = {}
     if target_error is not None:
-        found["epsilon_for_error"] = epsilon_for_error(facts, privacy, target_error)
+        needed["epsilon_for_error"] = epsilon_for_error(facts, privacy, target_error)
     if curve is not None and target is not None:
-        found["epsilon_for_target"] = curve.epsilon_for(target)
-    return found
+        needed["epsilon_for_target"] = curve.epsilon_for(target)
+    return needed
 
 
 def _draw(

@@ -42,11 +42,11 @@ def key(path: SiteArgument, json: options.Json = False) -> None:
     from hedgerow.protocol.identity import fingerprint
 
     site = Site.open(path, "coordinator")
-    card, found = site.write_card(), fingerprint(site.identity().public)
+    card, print_of_key = site.write_card(), fingerprint(site.identity().public)
     if json:
-        print_json({"name": site.name, "fingerprint": found, "card": str(card)})
+        print_json({"name": site.name, "fingerprint": print_of_key, "card": str(card)})
         return
-    show(f"{site.name}: {found}")
+    show(f"{site.name}: {print_of_key}")
     tell(f"Key card written to {card}: hand it to every party.")
 
 

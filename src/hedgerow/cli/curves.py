@@ -55,19 +55,19 @@ def errors_by_epsilon(
             plan = facts.plan(replace(privacy, epsilon=epsilon))
         except HedgerowError:  # too small to plan with
             continue
-        found = expected_error(facts, plan)
-        if found is not None:
+        expected = expected_error(facts, plan)
+        if expected is not None:
             lines.append(
                 {
                     "epsilon": epsilon,
                     "mu": plan.mu,
-                    "strength": found.strength,
-                    "signal": signal_of(found.strength),
-                    "leaf_error": found.leaf,
-                    "group_error": found.group,
-                    "row_error": found.row,
-                    "leaves": found.leaves,
-                    "unit": found.unit,
+                    "strength": expected.strength,
+                    "signal": signal_of(expected.strength),
+                    "leaf_error": expected.leaf,
+                    "group_error": expected.group,
+                    "row_error": expected.row,
+                    "leaves": expected.leaves,
+                    "unit": expected.unit,
                 }
             )
     return lines

@@ -45,12 +45,12 @@ def demo(
     tell("The first run compiles its loops; that takes some seconds.", style="dim")
     from hedgerow.cli.demo_run import run_demo
 
-    found = run_demo(out, epsilon, seed, lambda text: tell(f"- {text}"), repeat_visits)
+    result = run_demo(out, epsilon, seed, lambda text: tell(f"- {text}"), repeat_visits)
     if json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     else:
-        _show(found)
-    if found.picture is None:
+        _show(result)
+    if result.picture is None:
         advice = "No picture: matplotlib is missing. Install it with: pip install 'hedgerow[plots]'"
         tell(advice)
 

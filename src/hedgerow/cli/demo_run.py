@@ -89,18 +89,18 @@ class _World:
     ) -> Score:
         from sklearn.metrics import log_loss, roc_auc_score
 
-        own, every, truth = {}, [], []
+        by_hospital, every, truth = {}, [], []
         for hospital, table in self.test.items():
             probability = np.asarray(predict(table))
             target = (table["readmitted"] == "yes").astype(int)
-            own[hospital] = float(roc_auc_score(target, probability))
+            by_hospital[hospital] = float(roc_auc_score(target, probability))
             every.append(probability)
             truth.append(target)
         p, y = np.concatenate(every), np.concatenate(truth)
         tables = [self.train[name]] if kind == "alone" else list(self.train.values())
         n_rows = sum(len(table["readmitted"]) for table in tables)
         auc, loss = float(roc_auc_score(y, p)), float(log_loss(y, p))
-        return Score(name, kind, n_rows, epsilon, auc, loss, own)
+        return Score(name, kind, n_rows, epsilon, auc, loss, by_hospital)
 
 
 def run_demo(

@@ -44,8 +44,8 @@ def draft(
 
     if out is not None and out.exists():
         raise HedgerowError(f"{out} exists and is not overwritten; choose another --out.")
-    proposed, found = drafted(read_table(data), label, str(data))
-    notes = [WARNING.format(source=data), *found]
+    proposed, left_out = drafted(read_table(data), label, str(data))
+    notes = [WARNING.format(source=data), *left_out]
     header = "".join(f"# {line}\n" for note in notes for line in _wrapped(note))
     text = header + "\n" + tomli_w.dumps(proposed.to_dict())
     for note in notes:
@@ -74,11 +74,11 @@ def drafted(table: Any, label: str, source: str) -> tuple[Schema, list[str]]:
     notes: list[str] = []
     for name in dict.fromkeys(names):
         if name != label:
-            found = _column(name, _present(table.column(names.index(name))))
-            if isinstance(found, str):
-                notes.append(f"Left out: {found}.")
+            proposal = _column(name, _present(table.column(names.index(name))))
+            if isinstance(proposal, str):
+                notes.append(f"Left out: {proposal}.")
             else:
-                columns.append(found)
+                columns.append(proposal)
     if not columns:
         reasons = "".join(f" {note}" for note in notes)
         raise TableError(
@@ -192,10 +192,10 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
 def _numbers(values: Iterable[Any]) -> list[float] | None:
     """Finite numbers in order, or None if anything else is among them."""
     try:
-        found = {float(value) for value in values if not isinstance(value, bool)}
+        distinct = {float(value) for value in values if not isinstance(value, bool)}
     except (TypeError, ValueError):
         return None
-    return sorted(number for number in found if math.isfinite(number)) or None
+    return sorted(number for number in distinct if math.isfinite(number)) or None
 
 
 def _counts_rows(name: str, numbers: Sequence[float]) -> bool:

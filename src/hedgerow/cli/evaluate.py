@@ -81,8 +81,8 @@ def evaluate(
     Running the same command again gives the stored result, and spends nothing.
     """
     if epsilon is None:
-        own = {"out": out, "ledger": ledger, "site": engine.site, "delta": delta}
-        _refuse_without_epsilon({**own, **vars(budget), "scheduler": engine.scheduler}, engine)
+        private = {"out": out, "ledger": ledger, "site": engine.site, "delta": delta}
+        _refuse_without_epsilon({**private, **vars(budget), "scheduler": engine.scheduler}, engine)
         _exact(model, data, json)
         return
     from hedgerow.cli.private_evaluation import run_and_show
@@ -159,10 +159,10 @@ def _seen(trained: Ensemble, path: Path) -> tuple[NDArray[np.float64], NDArray[n
 
     label, rows = trained.schema.label, read_table(path)
     if rows.column_names.count(label.name) != 1:
-        found = rows.column_names.count(label.name)
+        n_label_columns = rows.column_names.count(label.name)
         raise TableError(
             f"{path} needs the label column {label.name!r} once to be measured on, and has it "
-            f"{found} times; add it, or use `hedgerow predict` for rows without labels."
+            f"{n_label_columns} times; add it, or use `hedgerow predict` for rows without labels."
         )
     if rows.num_rows == 0:
         raise TableError(

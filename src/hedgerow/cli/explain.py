@@ -36,23 +36,23 @@ def explain(
     from hedgerow.inspection.explain import explain as explained
     from hedgerow.model.ensemble import Ensemble
 
-    found = explained(Ensemble.load(model))
+    explanation = explained(Ensemble.load(model))
     names = column or []
     if len(names) > 2 or (svg is not None and not names):
         raise SettingsError("name one --column for its shape, or two for their pair")
-    shapes = [found.shape(name) for name in names]
+    shapes = [explanation.shape(name) for name in names]
     if svg is not None:
-        write_text(svg, found.plot(*names).svg)
+        write_text(svg, explanation.plot(*names).svg)
         tell(f"Picture written to {svg}.")
     if json:
-        part = found.pair(*names) if len(names) == 2 else shapes[0] if shapes else found
+        part = explanation.pair(*names) if len(names) == 2 else shapes[0] if shapes else explanation
         print_json(part.to_dict())
     elif len(names) == 2:
-        _pair(found, *names)
+        _pair(explanation, *names)
     elif shapes:
-        _shape(found, shapes[0])
+        _shape(explanation, shapes[0])
     else:
-        _overview(found)
+        _overview(explanation)
 
 
 def _overview(found: Explanation) -> None:

@@ -64,12 +64,12 @@ def add(
     """Make the site folder of one more party; every site then pins a new roster."""
     from hedgerow.engines.nvflare.provision import add_party
 
-    made = add_party(folder, party)
+    site = add_party(folder, party)
     if json:
-        print_json({"site": str(made), "archive": str(folder / f"{party}.zip")})
+        print_json({"site": str(site), "archive": str(folder / f"{party}.zip")})
         return
     show(
-        f"Site folder of {party} in {made}, archive {folder / f'{party}.zip'}. It makes its key "
+        f"Site folder of {party} in {site}, archive {folder / f'{party}.zip'}. It makes its key "
         "with `hedgerow party key`; then every site pins a new roster with `hedgerow federation "
         "pin`."
     )
@@ -79,12 +79,12 @@ def renew(folder: FolderArgument, json: options.Json = False) -> None:
     """Make new transport certificates for every site, as archives to unpack there."""
     from hedgerow.engines.nvflare.provision import renew as renewed
 
-    made = renewed(folder)
+    archives = renewed(folder)
     if json:
-        print_json({site: str(path) for site, path in made.items()})
+        print_json({site: str(path) for site, path in archives.items()})
         return
     shown = table("New certificates", "site", "archive to hand over")
-    for site, path in made.items():
+    for site, path in archives.items():
         shown.add_row(site, str(path))
     results().print(shown)
     show(
@@ -99,12 +99,12 @@ def address_of(text: str) -> tuple[str, int]:
     >>> address_of("train.example.org:8002")
     ('train.example.org', 8002)
     """
-    found = _ADDRESS.fullmatch(text)
-    if found is None or not 0 < int(found[2]) < 65536:
+    match = _ADDRESS.fullmatch(text)
+    if match is None or not 0 < int(match[2]) < 65536:
         raise SettingsError(
             f"--coordinator {text!r} is not of the form host:port, such as train.example.org:8002"
         )
-    return found[1], int(found[2])
+    return match[1], int(match[2])
 
 
 def pin(
@@ -146,8 +146,8 @@ def pin(
         agreed = read_roster(roster, site.federation)
         check_usable(agreed)
     else:
-        found = [read_card(card) for card in cards or ()]
-        agreed, _ = collect(site, found, trust, colluding, minimum_parties)
+        key_cards = [read_card(card) for card in cards or ()]
+        agreed, _ = collect(site, key_cards, trust, colluding, minimum_parties)
     if json and not yes:
         raise SettingsError("--json asks nothing: add --yes once the fingerprints were compared")
     if not json:
@@ -181,8 +181,8 @@ def _compare(site: Site, roster: Roster, yes: bool) -> None:
     from hedgerow.deployment.roster import people, roster_fingerprint
 
     shown = table(f"Roster of {site.federation}", "site", "fingerprint of its signing key")
-    for name, found in people(roster):
-        shown.add_row(name + (" (this site)" if name == site.name else ""), found)
+    for name, print_of_key in people(roster):
+        shown.add_row(name + (" (this site)" if name == site.name else ""), print_of_key)
     results().print(shown)
     show(
         f"Trust: {roster.trust}. Up to {roster.colluding} of the parties may collude with the "
@@ -230,8 +230,8 @@ def try_out(
     results().print(shown)
     numbers = ("charges", "epsilon")
     owners = table("Ledgers, each at its own site", "site", *numbers, right=numbers)
-    for site, found in facts["ledgers"].items():
-        owners.add_row(site, str(found["charges"]), f"{found['epsilon']:.4g}")
+    for site, ledger_facts in facts["ledgers"].items():
+        owners.add_row(site, str(ledger_facts["charges"]), f"{ledger_facts['epsilon']:.4g}")
     results().print(owners)
     show(facts["words"])
     tell(

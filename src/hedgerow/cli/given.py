@@ -191,9 +191,9 @@ def _read(source: Path, schema: Schema) -> Plan:
 def _check_same(plan: Plan, schema: Schema, beside: Path, wanted: Mapping[str, Any]) -> None:
     if plan.schema_hash != schema.hash:
         raise _another(beside, "it was made for another schema")
-    found = differences(plan, wanted)
-    if found:
-        raise _another(beside, "; ".join(found))
+    differing = differences(plan, wanted)
+    if differing:
+        raise _another(beside, "; ".join(differing))
 
 
 def _another(beside: Path, what: str) -> PlanError:

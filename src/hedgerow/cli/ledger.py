@@ -89,7 +89,7 @@ def _run(line: Line, ledger: Ledger) -> dict[str, Any]:
 
     values = line.values
     charges = ledger.lines(line.owner, "charge", line.run)
-    kinds = Counter(found.kind for found in ledger.lines(owner=line.owner, run=line.run))
+    kinds = Counter(entry.kind for entry in ledger.lines(owner=line.owner, run=line.run))
     return {
         "run": line.run,
         "owner": line.owner,

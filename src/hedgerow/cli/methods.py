@@ -95,9 +95,9 @@ def methods(json: options.Json = False) -> None:
         return
     shown = table("Methods", "name", "what it does", "queries", "rounds", "own defaults")
     for method in METHODS.values():
-        own = ", ".join(f"{k}={v}" for k, v in method.defaults.items())
+        defaults = ", ".join(f"{k}={v}" for k, v in method.defaults.items())
         asked = " + ".join(part for part in method.queries if part != "0")
-        shown.add_row(method.name, method.summary, asked, method.rounds, own or "those below")
+        shown.add_row(method.name, method.summary, asked, method.rounds, defaults or "those below")
     console = results()
     console.print(shown)
     what = ("setting", "default", "meaning", "option")

@@ -99,28 +99,30 @@ def status(path: SiteArgument, json: options.Json = False) -> None:
     from hedgerow.deployment.status import ask_status
 
     site, _, allowed = _site_at(path)
-    found = ask_status(site, "status", allowed)
+    status_now = ask_status(site, "status", allowed)
     if json:
-        print_json(found)
+        print_json(status_now)
         return
-    show(f"Party {found['name']} of {found['federation']}: {found['state']}.")
-    if found["fingerprint"]:
-        show(f"Fingerprint: {found['fingerprint']}")
-    if not found["pinned"]:
+    show(f"Party {status_now['name']} of {status_now['federation']}: {status_now['state']}.")
+    if status_now["fingerprint"]:
+        show(f"Fingerprint: {status_now['fingerprint']}")
+    if not status_now["pinned"]:
         show(f"No roster is pinned; run `hedgerow federation pin {path}`.")
     numbers = ("epsilon", "delta", "queries")
     runs = table("Runs", "run", "reserved (UTC)", "method", *numbers, right=numbers)
-    for run in found["runs"]:
+    for run in status_now["runs"]:
         asked = f"{run['charged_slots']} of at most {run['slots']}"
         cells = (cell(run["run"], 12), _time(run["time"]), cell(run["method"]))
         runs.add_row(*cells, f"{run['epsilon']:.4g}", f"{run['delta']:g}", asked)
-    if found["runs"]:
+    if status_now["runs"]:
         results().print(runs)
-    _show_limits(found["limits"])
-    for word, count in found["refused"].items():
+    _show_limits(status_now["limits"])
+    for word, count in status_now["refused"].items():
         show(f"Refused {count} x {word}.")
-    if found["pending"]:
-        show(f"{len(found['pending'])} plans wait for approval: `hedgerow party plans {path}`.")
+    if status_now["pending"]:
+        show(
+            f"{len(status_now['pending'])} plans wait for approval: `hedgerow party plans {path}`."
+        )
 
 
 def log(path: SiteArgument, json: options.Json = False) -> None:
@@ -177,17 +179,17 @@ def limits(
         _write_limits(path, limits)
         return
     site, begin, allowed = _site_at(path, limits)
-    found = ask_status(site, "status", allowed)
+    status_now = ask_status(site, "status", allowed)
     words = limits_in_words(allowed)
     file = begin.limits_file(site)
     if json:
-        print_json({"file": str(file or ""), "words": words, "limits": found["limits"]})
+        print_json({"file": str(file or ""), "words": words, "limits": status_now["limits"]})
         return
     show(f"Limits of {site.name}, from {file or 'the defaults (there is no limits file)'}:")
     for text in words:
         show(f"  {text}")
-    _show_limits(found["limits"])
-    if found["running"]:
+    _show_limits(status_now["limits"])
+    if status_now["running"]:
         tell("The process that runs uses the limits that it read at its start.")
 
 
@@ -197,14 +199,14 @@ def plans(path: SiteArgument, json: options.Json = False) -> None:
     from hedgerow.deployment.status import pending
 
     site, _, allowed = _site_at(path)
-    found = pending(site, allowed)
+    waiting = pending(site, allowed)
     if json:
-        print_json(found)
+        print_json(waiting)
         return
-    for plan in found:
+    for plan in waiting:
         show("\n".join(plan["words"]))
         show(f"Approve it: hedgerow party approve {path} {printable(plan['run'][:12])}\n")
-    if not found:
+    if not waiting:
         show("No plan waits for approval.")
 
 
@@ -241,11 +243,11 @@ def key(path: SiteArgument, json: options.Json = False) -> None:
     from hedgerow.protocol.identity import fingerprint
 
     site = Site.open(path, "party")
-    card, found = site.write_card(), fingerprint(site.identity().public)
+    card, print_of_key = site.write_card(), fingerprint(site.identity().public)
     if json:
-        print_json({"name": site.name, "fingerprint": found, "card": str(card)})
+        print_json({"name": site.name, "fingerprint": print_of_key, "card": str(card)})
         return
-    show(f"{site.name}: {found}")
+    show(f"{site.name}: {print_of_key}")
     tell(f"Key card written to {card}: hand it to the other sites and compare by telephone.")
 
 

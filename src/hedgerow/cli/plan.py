@@ -59,25 +59,25 @@ def plan(
 
     public = Schema.read(schema)
     given = given_values(promise, settings)
-    made = make_plan(public, given, parties)
+    new_plan = make_plan(public, given, parties)
     needed = sample.sample is not None or bool(picture)
-    facts = _facts(made, public, given, parties, rows, needed)
-    expected = None if facts is None else _expected(facts, made)
+    facts = _facts(new_plan, public, given, parties, rows, needed)
+    expected = None if facts is None else _expected(facts, new_plan)
     curve = None
     if facts is not None and sample.sample is not None:
-        curve = curves.simulated(facts, made.privacy, sample, _around(made.privacy.epsilon))
+        curve = curves.simulated(facts, new_plan.privacy, sample, _around(new_plan.privacy.epsilon))
     if picture is not None and facts is not None:
-        _draw(picture, facts, made, curve)
+        _draw(picture, facts, new_plan, curve)
     if out is not None:
-        write_text(out, plan_text(made))
+        write_text(out, plan_text(new_plan))
     if json:
-        rule = rule_of(made, public) if made.method == "auto" else []
+        rule = rule_of(new_plan, public) if new_plan.method == "auto" else []
         told = {"expected": None if expected is None else asdict(expected)}
         told["curve"] = None if curve is None else curve.to_dict()
-        facts_ = {**summary(made, public, parties), **told}
-        print_json({**facts_, "rule": rule, "plan": made.to_dict()})
+        facts_ = {**summary(new_plan, public, parties), **told}
+        print_json({**facts_, "rule": rule, "plan": new_plan.to_dict()})
     else:
-        _show(made, public, parties, facts, expected)
+        _show(new_plan, public, parties, facts, expected)
         if curve is not None:
             curves.show_curve(curve)
         show("Nothing was asked and nothing was spent.")
@@ -220,14 +220,14 @@ def rule_of(made: Plan, schema: Schema) -> list[dict[str, str]]:
 
 
 def _show_rule(made: Plan, schema: Schema) -> None:
-    found = rule_of(made, schema)
-    if not found:
+    lines = rule_of(made, schema)
+    if not lines:
         show(
             "Bins, rounds and shares follow from a noisy row count by a public rule. To see them "
             "beforehand, give the number of rows, if it is public: --set rows_hint=N."
         )
         return
     rule = table("Settings by the public rule", "setting", "value", "reason")
-    for line in found:
+    for line in lines:
         rule.add_row(line["setting"], line["value"], line["reason"])
     results().print(rule)

@@ -63,11 +63,11 @@ def predictions_csv(
     head = [] if ids is None else ["id"]
     if not classes:
         writer.writerow([*head, "predicted"])
-        for own, value in zip(first, probabilities.tolist(), strict=True):
-            writer.writerow([*own, f"{value:.9g}"])
+        for cells, value in zip(first, probabilities.tolist(), strict=True):
+            writer.writerow([*cells, f"{value:.9g}"])
         return file.getvalue()
     writer.writerow([*head, *(f"probability_{name}" for name in classes), "predicted"])
     likelier = probabilities.argmax(axis=1)
-    for own, row, best in zip(first, probabilities.tolist(), likelier.tolist(), strict=True):
-        writer.writerow([*own, *(f"{p:.9g}" for p in row), classes[best]])
+    for cells, row, best in zip(first, probabilities.tolist(), likelier.tolist(), strict=True):
+        writer.writerow([*cells, *(f"{p:.9g}" for p in row), classes[best]])
     return file.getvalue()

@@ -39,11 +39,11 @@ def run_and_show(
         out = out or model.with_name(model.name + ".evaluation.json")
         stored_in = ledger or parties.ledger_path(model.with_name(model.name + ".ledger"))
     with closing(parties):
-        found, facts = _run(trained, parties, given, out, stored_in, budget)
+        evaluation, facts = _run(trained, parties, given, out, stored_in, budget)
     if json:
-        print_json({**found.to_dict(), **facts})
+        print_json({**evaluation.to_dict(), **facts})
         return
-    _show(found, facts, str(model))
+    _show(evaluation, facts, str(model))
     tell(f"Result written to {out}.")
 
 
@@ -70,8 +70,8 @@ def _run(
         with nothing_spent():
             check_parties(opened, plan, parties.names, beside, resume=False)
             record_budget(opened, budget, plan, parties.owners)
-        found, facts = _ask(model, parties, plan, opened, out)
-    return found, {**facts, "plan": str(beside), "out": str(out)}
+        evaluation, facts = _ask(model, parties, plan, opened, out)
+    return evaluation, {**facts, "plan": str(beside), "out": str(out)}
 
 
 def _settled(model: Ensemble, given: Given, n_parties: int, beside: Path) -> Plan:
@@ -84,19 +84,20 @@ def _settled(model: Ensemble, given: Given, n_parties: int, beside: Path) -> Pla
     from hedgerow.privacy.settings import privacy_from
 
     if not beside.exists():
-        own = model.statement.delta or 1e-6
-        privacy = privacy_from({"delta": own, "trust": usual_trust(n_parties), **given})
+        usual_delta = model.statement.delta or 1e-6
+        privacy = privacy_from({"delta": usual_delta, "trust": usual_trust(n_parties), **given})
         check_party_count(privacy, n_parties)
         return evaluation_plan(model, privacy)
     plan = Plan.read(beside)
-    found = differences(plan, given)
+    differing = differences(plan, given)
     if not plan.measures or plan.settings.warm_start != model.hash:
-        found = [f"it is of the model {plan.settings.warm_start[:12]}, not of {model.hash[:12]}"]
-    if found:
+        named = plan.settings.warm_start[:12]
+        differing = [f"it is of the model {named}, not of {model.hash[:12]}"]
+    if differing:
         raise PlanError(
-            f"{beside} belongs to an evaluation that was planned differently: {'; '.join(found)}. "
-            "Nothing was asked. Choose another --out for a new one, or repeat the first command "
-            "to see its result again."
+            f"{beside} belongs to an evaluation that was planned differently: "
+            f"{'; '.join(differing)}. Nothing was asked. Choose another --out for a new one, or "
+            "repeat the first command to see its result again."
         )
     check_party_count(plan.privacy, n_parties)
     return plan
@@ -115,15 +116,15 @@ def _ask(
         watching(str(ledger.path)) as watch,
     ):
         gate = Gate(federation, plan, ledger, observe=watch.observe, start=model)
-        found = evaluate(gate, model)
-        write_text(out, found.to_json())
+        evaluation = evaluate(gate, model)
+        write_text(out, evaluation.to_json())
     facts = {
         "ledger": str(ledger.path),
         **facts_of(plan, ledger, federation),
         "releases_asked": watch.asked,
         "releases_replayed": watch.replayed,
     }
-    return found, facts
+    return evaluation, facts
 
 
 def _show(found: Evaluation, facts: Given, model: str) -> None:

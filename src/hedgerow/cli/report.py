@@ -41,21 +41,21 @@ def report(
     from hedgerow.model.ensemble import Ensemble
     from hedgerow.privacy.ledger.ledger import Ledger
 
-    found = Ensemble.load(model)
+    loaded = Ensemble.load(model)
     chosen, stored = (
         given or (beside if (beside := model.with_name(model.name + suffix)).is_file() else None)
         for given, suffix in ((ledger, ".ledger"), (evaluation, ".evaluation.json"))
     )
     measured = None if stored is None else Evaluation.load(stored)
-    if measured is not None and evaluation is None and measured.model != found.hash:
+    if measured is not None and evaluation is None and measured.model != loaded.hash:
         tell(f"{stored} is of another model and was left out.", style="yellow")
         measured = None
     if measured is not None:
-        check_evaluation(found, measured)
+        check_evaluation(loaded, measured)
     with ExitStack() as stack:
         opened = stack.enter_context(Ledger.open(chosen, create=False)) if chosen else None
-        facts = facts_of(found, opened)
-    explained = explain(found)
+        facts = facts_of(loaded, opened)
+    explained = explain(loaded)
     write_text(out, page_of(explained, facts, measured))
     if json:
         print_json({"report": str(out), "facts": facts.to_dict()})

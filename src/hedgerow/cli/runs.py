@@ -21,15 +21,15 @@ def runs(
     from hedgerow.deployment.runs import list_runs
     from hedgerow.engines.site import Site
 
-    found = list_runs(Site.open(path, "coordinator"))
+    records = list_runs(Site.open(path, "coordinator"))
     if json:
-        print_json([asdict(record) for record in found])
+        print_json([asdict(record) for record in records])
         return
-    if not found:
+    if not records:
         show("No run was started from this site folder.")
         return
     shown = table("Runs", "run", "method", "epsilon", "state", "changed (UTC)", "reason")
-    for record in found:
+    for record in records:
         shown.add_row(
             cell(record.run),
             cell(record.method),

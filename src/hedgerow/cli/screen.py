@@ -73,7 +73,7 @@ def print_json(values: Any) -> None:
 def table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
     """A plain table; the columns named in `right` hold numbers."""
     title = clean(title)
-    made = _Plain(
+    shown = _Plain(
         title=Text(title, style="bold"),
         title_justify="left",
         header_style="bold",
@@ -83,8 +83,8 @@ def table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
         min_width=len(title),
     )
     for name in columns:
-        made.add_column(name, justify="right" if name in right else "left", overflow="fold")
-    return made
+        shown.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    return shown
 
 
 def decimals(largest: float) -> int:

@@ -161,16 +161,16 @@ def _given_owners(owner: list[str], names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _found_owners(schema: Schema, parties: SharesHere, given: Mapping[str, str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for name, columns in parties.columns(schema).items():
         for column in columns:
-            if column in found and column not in given:
+            if column in owners and column not in given:
                 raise SettingsError(
-                    f"column {column!r} is in the tables of {found[column]} and {name}. Nothing "
+                    f"column {column!r} is in the tables of {owners[column]} and {name}. Nothing "
                     f"was sent. Say whose is used with --owner {name}={column}."
                 )
-            found.setdefault(column, name)
-    return found
+            owners.setdefault(column, name)
+    return owners
 
 
 def _found_active(parties: SharesHere, schema: Schema) -> str:

@@ -48,10 +48,10 @@ def model_of(model: Any) -> Ensemble:
     """A model, a fitted estimator's model, or the model in a `.hedge` file."""
     if isinstance(model, (str, PathLike)):
         return Ensemble.load(model)
-    found = getattr(model, "model_", model)
-    if not isinstance(found, Ensemble):
+    ensemble = getattr(model, "model_", model)
+    if not isinstance(ensemble, Ensemble):
         raise TypeError(f"{type(model).__name__} is no model; give an Ensemble or a .hedge file")
-    return found
+    return ensemble
 
 
 def metadata_of(model: Ensemble, forest: Forest, covers: str = "") -> dict[str, str]:

@@ -39,12 +39,12 @@ def to_onnx(model: Any, path: str | PathLike[str]) -> Exported:
     forest = forest_of(chosen)
     graph = _graph(onnx, forest)
     opsets = [onnx.helper.make_opsetid(domain, number) for domain, number in OPSETS.items()]
-    made = onnx.helper.make_model(
+    exported = onnx.helper.make_model(
         graph, opset_imports=opsets, producer_name="hedgerow", ir_version=IR_VERSION
     )
-    onnx.helper.set_model_props(made, metadata_of(chosen, forest, NONE))
-    onnx.checker.check_model(made)
-    written = write_bytes(path, made.SerializeToString(deterministic=True))
+    onnx.helper.set_model_props(exported, metadata_of(chosen, forest, NONE))
+    onnx.checker.check_model(exported)
+    written = write_bytes(path, exported.SerializeToString(deterministic=True))
     nodes = forest.n_nodes * forest.n_outputs
     n = len(forest.trees) * forest.n_outputs
     notes = (*notes_of(chosen, forest, finished=True, covers=False), RUNTIME)

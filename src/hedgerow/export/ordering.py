@@ -26,9 +26,9 @@ def ordered(forest: Forest) -> Iterator[ExportTree]:
     n_codes = {j: n_codes_of(column) for j, column in columns if column.kind == "categorical"}
     room = MAX_NODES
     for tree in forest.trees:
-        found = _Ordering(tree, n_codes, room).run() if tree.members else tree
-        room -= found.n_nodes
-        yield found
+        in_order = _Ordering(tree, n_codes, room).run() if tree.members else tree
+        room -= in_order.n_nodes
+        yield in_order
 
 
 @dataclass(frozen=True)

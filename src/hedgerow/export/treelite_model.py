@@ -28,8 +28,8 @@ def to_treelite(model: Any, path: str | PathLike[str]) -> Exported:
     """
     chosen = model_of(model)
     forest = forest_of(chosen)
-    made = treelite_model(forest, metadata_of(chosen, forest))
-    written = write_bytes(path, made.serialize_bytes())
+    exported = treelite_model(forest, metadata_of(chosen, forest))
+    written = write_bytes(path, exported.serialize_bytes())
     n, covers = len(forest.trees), covers_of(forest)
     return Exported(written, "treelite", n, forest.n_nodes, covers, notes_of(chosen, forest))
 

@@ -199,9 +199,9 @@ def _categories(schema: Schema) -> dict[str, Any]:
     if not any(isinstance(column, Categorical) for column in schema.columns):
         return {"enc": [], "feature_segments": [], "sorted_idx": []}
     names = [_names(column) for column in schema.columns]
-    order = [sorted(range(len(own)), key=own.__getitem__) for own in names]
+    order = [sorted(range(len(codes)), key=codes.__getitem__) for codes in names]
     return {
-        "enc": [_encoded(own) for own in names],
+        "enc": [_encoded(codes) for codes in names],
         "feature_segments": np.cumsum([0, *map(len, names)]).tolist(),
         "sorted_idx": [place for places in order for place in places],
     }

@@ -43,8 +43,8 @@ def check_query(
     together = query.answer(rows, scores, schema, bits)
     of_a_party = query.of_a_party
     for i in range(rows.n_rows):
-        kept = np.delete(np.arange(rows.n_rows), i) if of_a_party else np.array([i])
-        answer = query.answer(rows.take(kept), scores[kept], schema, bits)
+        index = np.delete(np.arange(rows.n_rows), i) if of_a_party else np.array([i])
+        answer = query.answer(rows.take(index), scores[index], schema, bits)
         answer = together - answer if of_a_party else answer
         if answer.dtype != np.int64 or answer.shape != total.shape:
             raise AssertionError(f"{query.kind} answers {answer.shape}, not {total.shape}")
@@ -72,9 +72,9 @@ def worst_steps(rows: Rows, n_outputs: int) -> NDArray[np.float64]:
     """
     if n_outputs == 1:
         return np.resize([1.0, -1.0, 0.0, 0.5, -1e-9, 1e300, -np.inf, np.nan], (rows.n_rows, 1))
-    own = np.arange(n_outputs) == rows.target[:, None]  # (row, output)
-    toward = np.where(own, 1.0, -1.0)
-    toward[4::5] *= np.roll(own, 1, axis=1)[4::5] - 0.5
+    is_label = np.arange(n_outputs) == rows.target[:, None]  # (row, output)
+    toward = np.where(is_label, 1.0, -1.0)
+    toward[4::5] *= np.roll(is_label, 1, axis=1)[4::5] - 0.5
     sizes = [0.5, -0.5, -0.5, 3.0, -1.0, -1e-9, 1e300, -np.inf, np.nan, 0.0, -2.0]
     return np.asarray(toward * np.resize(sizes, (rows.n_rows, 1)))
 
@@ -122,9 +122,9 @@ def _choices_apart(query: SumQuery, schema: Schema, before: Any, after: Any) -> 
     """How far one row moves two utilities of one leaf apart, in units of what is stated."""
     assert query.choice is not None
     bits, most = query.fine_bits or 0, 0
-    found = query.utilities(before, schema, bits)
+    utilities = query.utilities(before, schema, bits)
     for total in after:
-        moved = zip(found, query.utilities(total, schema, bits), strict=True)
+        moved = zip(utilities, query.utilities(total, schema, bits), strict=True)
         for (one, ways), (two, same) in moved:
             if not np.array_equal(ways, same):
                 raise AssertionError(f"{query.kind}: what is offered depends on the rows")
@@ -136,8 +136,8 @@ def _finished_apart(query: SumQuery, schema: Schema, before: Any, after: Any) ->
     """How far one row moves the finished numbers, in units of their noise, over the price."""
     bits, (block,), priced = query.fine_bits or 0, query.released_blocks, query.priced()
     assert priced is not None
-    found = query.finish(before, bits)
-    moved = [float(np.abs(query.finish(total, bits) - found).sum()) for total in after]
+    finished = query.finish(before, bits)
+    moved = [float(np.abs(query.finish(total, bits) - finished).sum()) for total in after]
     unit = float(2.0**bits * block.weight * priced.most)
     return max(moved) / unit
 

@@ -108,31 +108,31 @@ class Cluster:
     def workers(self) -> dict[str, int]:
         """Threads of every worker by its address."""
         try:
-            found = {str(worker): int(n) for worker, n in self.client.nthreads().items()}
+            threads = {str(worker): int(n) for worker, n in self.client.nthreads().items()}
         except (OSError, TimeoutError, CommClosedError) as error:
             raise ClusterLost(
                 "the Dask scheduler does not answer any more. What was released is stored, and a "
                 "question that was under way stays charged. Run the same command again."
             ) from error
-        self._wanted = max(self._wanted, len(found))
-        return found
+        self._wanted = max(self._wanted, len(threads))
+        return threads
 
     def gathered(self) -> dict[str, int]:
         """Workers, once there are as many as before a loss or a while has passed."""
-        start, found = clock.monotonic(), self.workers()
-        while len(found) < max(1, self._wanted):
+        start, workers = clock.monotonic(), self.workers()
+        while len(workers) < max(1, self._wanted):
             waited = clock.monotonic() - start
-            if waited > (_RETURN_SECONDS if found else self.wait_seconds):
+            if waited > (_RETURN_SECONDS if workers else self.wait_seconds):
                 break
             clock.sleep(0.1)
-            found = self.workers()
-        self._wanted = len(found)
-        if not found:
+            workers = self.workers()
+        self._wanted = len(workers)
+        if not workers:
             raise ClusterLost(
                 f"the Dask cluster has had no worker for {self.wait_seconds:g} seconds. What was "
                 "charged stays charged. Start workers and run the same command again."
             )
-        return found
+        return workers
 
     def submit(self, worker: str | None, task: Callable[..., Any], *arguments: Any) -> Future:
         """A task on one worker and no other, or anywhere."""

@@ -98,32 +98,32 @@ def load(job: bytes, index: int, part: Any, name: str, counting: bytes | None) -
     _use_threads()
     data, target = part.read() if hasattr(part, "read") else part
     rows = rows_of(data, schema, target, source=name, may_be_empty=True)
-    held = _Held(rows, schema, (rows.n_rows, _hash(rows)))
+    partition = _Held(rows, schema, (rows.n_rows, _hash(rows)))
     if counting is not None:
         bits = np.unpackbits(np.frombuffer(counting, np.uint8), count=rows.n_rows)
-        held.settle(bits.astype(bool))
+        partition.settle(bits.astype(bool))
     elif schema.unit.kind != "person":
-        held.settle(None)
+        partition.settle(None)
     ticket = Ticket()
-    _held[run, index] = held
-    weakref.finalize(ticket, _drop, run, index, weakref.ref(held)).atexit = False
+    _held[run, index] = partition
+    weakref.finalize(ticket, _drop, run, index, weakref.ref(partition)).atexit = False
     return ticket
 
 
 def facts_of(run: str, index: int, ticket: Ticket) -> tuple[int, str] | None:
     """Number of rows and hash of a partition that was just loaded; None if it is not here."""
-    held = _held.get((run, index))
-    return None if held is None else held.facts
+    partition = _held.get((run, index))
+    return None if partition is None else partition.facts
 
 
 def count_persons(run: str, index: int, share: int, n_shares: int) -> PersonCounts | None:
     """Persons of a partition with their numbers of rows; None if it is not here."""
-    held = _held.get((run, index))
-    if held is None or held.rows.persons is None:
+    partition = _held.get((run, index))
+    if partition is None or partition.rows.persons is None:
         return None
-    if held.persons is None:
-        held.persons = PersonCounts.of(held.rows.persons)
-    return held.persons.share(share, n_shares)
+    if partition.persons is None:
+        partition.persons = PersonCounts.of(partition.rows.persons)
+    return partition.persons.share(share, n_shares)
 
 
 def place_persons(job: bytes, parts: Sequence[PersonCounts | None]) -> list[Places] | None:
@@ -138,19 +138,19 @@ def pick(places: list[Places] | None, index: int) -> Places | None:
 
 def choose_rows(run: str, index: int, shares: Sequence[Places | None]) -> bytes | None:
     """Which rows of a partition count, a bit a row; None if that cannot be said here."""
-    held, there = _held.get((run, index)), [share for share in shares if share is not None]
-    if held is None or held.rows.persons is None or len(there) < len(shares):
+    partition, there = _held.get((run, index)), [share for share in shares if share is not None]
+    if partition is None or partition.rows.persons is None or len(there) < len(shares):
         return None
-    counting = rows_that_count(held.rows.persons, Places.join(there), held.schema)
+    counting = rows_that_count(partition.rows.persons, Places.join(there), partition.schema)
     return np.packbits(counting).tobytes()
 
 
 def settle(run: str, index: int, counting: bytes) -> None:
     """Keep the rows that count."""
-    held = _held.get((run, index))
-    if held is not None and held.scores is None:
-        bits = np.unpackbits(np.frombuffer(counting, np.uint8), count=held.rows.n_rows)
-        held.settle(bits.astype(bool))
+    partition = _held.get((run, index))
+    if partition is not None and partition.scores is None:
+        bits = np.unpackbits(np.frombuffer(counting, np.uint8), count=partition.rows.n_rows)
+        partition.settle(bits.astype(bool))
 
 
 def answer(run: str, indexes: Sequence[int], message: bytes) -> Answer:
@@ -195,17 +195,17 @@ def _answer(run: str, indexes: Sequence[int], asked: _Question) -> Answer:
     if known is not None and known[0] == asked.hash and known[1] <= set(indexes):
         done, total = set(known[1]), known[2]  # another worker was lost; this part is there already
     for index in indexes:
-        held = _held.get((run, index))
-        if held is None or held.scores is None:
+        partition = _held.get((run, index))
+        if partition is None or partition.scores is None:
             lost.append(index)
         elif index not in done:
-            found = _sum_of(index, held, asked) if held.rows.n_rows else _NO_ROWS
-            if found is None:
+            part = _sum_of(index, partition, asked) if partition.rows.n_rows else _NO_ROWS
+            if part is None:
                 behind.append(index)
                 continue
             done.add(index)
-            if found is not _NO_ROWS:
-                total = found if total is None else total + found
+            if part is not _NO_ROWS:
+                total = part if total is None else total + part
     if lost or behind:
         return Answer(None, 0, tuple(lost), tuple(behind))
     _last.clear()  # one sum is kept, of the latest question

@@ -36,10 +36,10 @@ class Placement:
 
     def held(self) -> dict[str, list[int]]:
         """Partitions by the worker that has them."""
-        found: dict[str, list[int]] = {}
+        indexes: dict[str, list[int]] = {}
         for index in sorted(self._holder):
-            found.setdefault(self._holder[index], []).append(index)
-        return found
+            indexes.setdefault(self._holder[index], []).append(index)
+        return indexes
 
     def drop(self, indexes: Iterable[int]) -> None:
         """Take these to be nowhere."""

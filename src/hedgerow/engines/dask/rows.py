@@ -120,16 +120,16 @@ class ClusterRows:
             try:
                 if self._placement.complete():
                     self._known = 0
-                found = self._ask(query, bits, sampler)
+                answer = self._ask(query, bits, sampler)
             except WorkersLost:
                 self._placement.look()
                 continue
-            self._placement.drop(found.lost)
-            if found.behind:
+            self._placement.drop(answer.lost)
+            if answer.behind:
                 self._known = 0
-            if found.total is not None and found.partitions == self.n_partitions:
+            if answer.total is not None and answer.partitions == self.n_partitions:
                 self._known = max(self._known, query.ensemble.length)
-                return found.total
+                return answer.total
         raise ClusterLost(
             f"workers or partitions were lost {_MOST_LOSSES} times during one question; the logs "
             "of the workers say why (most often too little memory). The question stays charged. "
@@ -143,20 +143,20 @@ class ClusterRows:
         first, stop = min(self._known, query.ensemble.length), query.ensemble.length
         trees = tuple(self._trees[first:stop])
         message = Message("ask", body, trees_from=first, trees=trees).to_bytes()
-        cluster, held = self.cluster, self._placement.held()
+        cluster, placed = self.cluster, self._placement.held()
         answers = [
             cluster.submit(worker, partitions.answer, self._run, indexes, message)
-            for worker, indexes in held.items()
+            for worker, indexes in placed.items()
         ]
-        kept = list(answers)  # Dask forgets tasks that nobody holds
+        tasks = list(answers)  # Dask forgets tasks that nobody holds
         while len(answers) > _FAN:
             groups = [answers[i : i + _FAN] for i in range(0, len(answers), _FAN)]
             answers = [cluster.submit(None, partitions.merge, group) for group in groups]
-            kept += answers
+            tasks += answers
         try:
-            found: list[Answer] = cluster.results(answers, held)
+            results: list[Answer] = cluster.results(answers, placed)
         except WorkersLost:
-            cluster.client.cancel(kept)
+            cluster.client.cancel(tasks)
             raise
-        self.received += sum(one.total.nbytes for one in found if one.total is not None)
-        return partitions.merge(found)
+        self.received += sum(one.total.nbytes for one in results if one.total is not None)
+        return partitions.merge(results)

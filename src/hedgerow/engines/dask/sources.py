@@ -127,28 +127,28 @@ def row_groups(pattern: str, names: Sequence[str]) -> list[RowGroups]:
     """The partitions of a folder; only the ends of files are read. Runs on a worker."""
     import pyarrow.parquet as pq
 
-    found: list[RowGroups] = []
+    groups: list[RowGroups] = []
     for file in _files(pattern):
         with readable(file), pq.ParquetFile(file) as parquet:
             columns, about = parquet.schema_arrow.names, parquet.metadata
             sizes = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
         Stream(columns, None, lambda _: iter(()), file).find(names, n_named=0)
-        found += _cut(file, sizes)
-    return found
+        groups += _cut(file, sizes)
+    return groups
 
 
 def _cut(file: str, sizes: Sequence[int]) -> list[RowGroups]:
     """Row groups in their order, put together until they have enough rows; empty ones are left."""
     parts: list[list[int]] = []
-    held = ROWS
+    n_rows = ROWS
     for group, size in enumerate(sizes):
         if not size:
             continue
-        if held + size > ROWS:
+        if n_rows + size > ROWS:
             parts.append([])
-            held = 0
+            n_rows = 0
         parts[-1].append(group)
-        held += size
+        n_rows += size
     whole = sum(len(part) for part in parts) == len(sizes) and len(parts) == 1
     return [RowGroups(file, tuple(part), whole) for part in parts]
 

@@ -52,8 +52,8 @@ class Said:
 
 def product(precision: Floats, vector: Floats) -> Floats:
     """Precision times a vector, whether it is a matrix or a diagonal."""
-    found = precision * vector if precision.ndim == 1 else precision @ vector
-    return np.asarray(found)
+    result = precision * vector if precision.ndim == 1 else precision @ vector
+    return np.asarray(result)
 
 
 def nothing(n_bins: int, wide: bool) -> Evidence:

@@ -72,8 +72,8 @@ def rounds_of(shares: Shares, settings: Settings) -> tuple[tuple[int, float, flo
 def price_of(plan: Plan, slot: int, part: float) -> float:
     """What a slot may spend on a path: its part of its round, or all of a round of its own."""
     assert plan.branches is not None
-    _, found = plan.branches.round_of(slot)
-    return found.epsilon * (part if found.slots > 1 else 1.0) * _MARGIN
+    _, round_ = plan.branches.round_of(slot)
+    return round_.epsilon * (part if round_.slots > 1 else 1.0) * _MARGIN
 
 
 def loss_of(schema: Schema, settings: Settings) -> Loss:
@@ -83,10 +83,10 @@ def loss_of(schema: Schema, settings: Settings) -> Loss:
             f"the label has {len(schema.label.classes)} classes, which are no regression; set "
             'loss = "log". Nothing was asked.'
         )
-    found = Squared() if settings.loss == "squared" else loss_for(schema.label)
-    if settings.gradient_rule == "filter" and found.n_outputs > 1:
+    loss = Squared() if settings.loss == "squared" else loss_for(schema.label)
+    if settings.gradient_rule == "filter" and loss.n_outputs > 1:
         raise SettingsError(
             "rows are left out by one gradient, and a multiclass label has one for each; "
             'set gradient_rule = "clip". Nothing was asked.'
         )
-    return found
+    return loss

@@ -67,9 +67,9 @@ class TreeOfChoices:
 
     def _leaves_to_cut(self) -> list[int]:
         leaves = list(self.tree.leaves)
-        held = np.stack([np.concatenate(self.inside[node]) for node in leaves])
+        possible = np.stack([np.concatenate(self.inside[node]) for node in leaves])
         grid = base_grid(self.gate.schema)
-        offered = offered_ways(held, self.columns, self.n_bins, grid)
+        offered = offered_ways(possible, self.columns, self.n_bins, grid)
         return [node for node, ways in zip(leaves, offered, strict=True) if ways.any()]
 
     def _cut(self, node: int, way: int) -> None:
@@ -83,9 +83,9 @@ class TreeOfChoices:
         right[-1] = missing_right
         children = self.tree.split(node, cut_of(schema, self.cuts, j, right))
         for child, side in zip(children, (~right, right), strict=True):
-            held = list(self.inside[node])
-            held[place] = held[place] & side
-            self.inside[child] = held
+            possible = list(self.inside[node])
+            possible[place] = possible[place] & side
+            self.inside[child] = possible
 
     def finished(self) -> Tree:
         """With leaf values: the learning rate times -G / (n + lambda), held within the clip."""

@@ -61,13 +61,13 @@ class Asking:
             return []
         schema = self._gate.schema
         query = ClassHistograms.of(schema, self._tree.structure(), asked, self._cuts)
-        found = []
+        answers = []
         for one, values, variance in self._release(query, wanted):
             widths = [query.width(j) for j in one.columns]
             parts = np.split(values, self._n_classes * np.cumsum(widths)[:-1])
             shaped = [part.reshape(self._n_classes, -1) for part in parts]
-            found.append(Found(one.node, one.columns, shaped, variance))
-        return found
+            answers.append(Found(one.node, one.columns, shaped, variance))
+        return answers
 
     def bounds(self, wanted: Sequence[Wanted]) -> list[Found]:
         """How low each column could bring the impurity of a leaf."""
@@ -85,12 +85,13 @@ class Asking:
 
     def _priced(self, wanted: Sequence[Wanted]) -> tuple[list[Wanted], list[Asked]]:
         """What can be paid for; passes the slot over if nothing can."""
-        kept = [one for one in wanted if one.columns and one.price >= LEAST_PRICE]
-        if not kept:
+        affordable = [w for w in wanted if w.columns and w.price >= LEAST_PRICE]
+        if not affordable:
             self._gate.pass_over()
             return [], []
         leaf = self._tree.structure().leaf
-        return kept, [Asked(int(leaf[one.node.number]), one.columns, one.price) for one in kept]
+        asked = [Asked(int(leaf[w.node.number]), w.columns, w.price) for w in affordable]
+        return affordable, asked
 
     def _release(
         self, query: SumQuery, wanted: Sequence[Wanted]

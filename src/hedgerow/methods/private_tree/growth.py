@@ -54,8 +54,8 @@ class Growth:
     def count_root(self) -> None:
         """How many rows of each class there are: decides what is worth asking."""
         root = self.nodes[0]
-        for found in self.ask.counts([(root, self.rule.count_share * root.left)]):
-            root.known = _counted(found)
+        for answer in self.ask.counts([(root, self.rule.count_share * root.left)]):
+            root.known = _counted(answer)
             root.measured.append(root.known)
             rows = max(0.0, float(root.known.counts.sum()))
             if not root.known.is_exact:
@@ -64,17 +64,17 @@ class Growth:
     def count_leaves(self) -> None:
         """Every leaf gets all that its path has left."""
         leaves = [self.nodes[number] for number in self.tree.leaves]
-        for found in self.ask.counts([(leaf, leaf.left) for leaf in leaves]):
-            found.node.measured.append(_counted(found))
+        for answer in self.ask.counts([(leaf, leaf.left) for leaf in leaves]):
+            answer.node.measured.append(_counted(answer))
 
     def open_nodes(self, depth: int) -> list[Node]:
         """Leaves at this depth that are worth a question, by what was released of them."""
         if depth >= self.rule.max_depth:
             return []
-        found = [node for node in self.nodes if node.depth == depth and self._is_worth(node)]
-        for node in found:
+        open_ = [node for node in self.nodes if node.depth == depth and self._is_worth(node)]
+        for node in open_:
             node.budget = node.left * self.rule.node_part(depth)
-        return found
+        return open_
 
     def _is_worth(self, node: Node) -> bool:
         if node.known is None or node.depth == 0:  # one split says more than none
@@ -89,11 +89,11 @@ class Growth:
         """Bounds of all columns, where they can say more than their noise."""
         share = self.rule.bounds_share
         chosen = [node for node in nodes if self._bounds_say_something(node)]
-        for found in self.ask.bounds([Wanted(n, n.columns, share * n.budget) for n in chosen]):
-            node = found.node
-            values = [float(value[0]) for value in found.values]
-            node.bounds = dict(zip(found.columns, values, strict=True))
-            node.bounds_deviation = math.sqrt(found.variance)
+        for answer in self.ask.bounds([Wanted(n, n.columns, share * n.budget) for n in chosen]):
+            node = answer.node
+            values = [float(value[0]) for value in answer.values]
+            node.bounds = dict(zip(answer.columns, values, strict=True))
+            node.bounds_deviation = math.sqrt(answer.variance)
             lead = self._by_chance(node)
             node.columns = tuple(sorted(node.columns, key=lambda j: node.bounds[j] + lead[j]))
 
@@ -150,13 +150,13 @@ class Growth:
 
     def _read(self, answers: list[Found]) -> None:
         """Offers of all columns asked so far, each with the histogram as it was released."""
-        for found in answers:
-            node = found.node
+        for answer in answers:
+            node = answer.node
             fresh = [
-                Histogram.of(counts, node.possible[j], found.variance)
-                for j, counts in zip(found.columns, found.values, strict=True)
+                Histogram.of(counts, node.possible[j], answer.variance)
+                for j, counts in zip(answer.columns, answer.values, strict=True)
             ]
-            columns = [*(offer.column for offer in node.offers), *found.columns]
+            columns = [*(offer.column for offer in node.offers), *answer.columns]
             released = [*(offer.released for offer in node.offers), *fresh]
             earlier = None if node.known is None else (node.known.counts, node.known.variance)
             agreed = reconciled(released, earlier)

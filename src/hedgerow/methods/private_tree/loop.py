@@ -129,11 +129,12 @@ def _leaf_noise(
     counts, noise, share = settled.counts[leaves], settled.deviations[leaves], shares[leaves]
     noise = np.where(np.isfinite(noise), noise, np.nan)[:, None]
     n_classes = counts.shape[1]
-    own = np.sqrt(n_classes) * noise[:, 0]
+    noise_of_rows = np.sqrt(n_classes) * noise[:, 0]
     rows = np.maximum(counts, 0.0).sum(axis=1)
-    below = np.maximum(rows + SHRINK * own, 1e-12)[:, None]
-    found = noise * np.sqrt((1 - share) ** 2 + (n_classes - 1) * share**2) / below
-    return np.minimum(found, 1.0).astype(np.float32), np.maximum(rows, own).astype(np.float32)
+    below = np.maximum(rows + SHRINK * noise_of_rows, 1e-12)[:, None]
+    deviations = noise * np.sqrt((1 - share) ** 2 + (n_classes - 1) * share**2) / below
+    covers = np.maximum(rows, noise_of_rows)
+    return np.minimum(deviations, 1.0).astype(np.float32), covers.astype(np.float32)
 
 
 def _dearest(growth: Growth) -> float:

@@ -67,9 +67,9 @@ class Node:
 
 def impurity(counts: Floats) -> float:
     """(n - sum n_k^2 / n) / 2, the unit in which bounds and gains are counted."""
-    held = np.maximum(counts, 0.0)
-    n = float(held.sum())
-    return 0.5 * (n - float((held**2).sum()) / n) if n > 0 else 0.0
+    rows = np.maximum(counts, 0.0)
+    n = float(rows.sum())
+    return 0.5 * (n - float((rows**2).sum()) / n) if n > 0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +109,8 @@ def settle(
         for child in (left, right):
             part = _part(up_variance[child], both)
             counts[child] = up[child] + part * lost
-            kept = up_variance[child] - part * up_variance[child] if both < math.inf else math.inf
-            variances[child] = kept + part**2 * variances[node]
+            rest = up_variance[child] - part * up_variance[child] if both < math.inf else math.inf
+            variances[child] = rest + part**2 * variances[node]
     return Settled(counts, np.sqrt(variances))
 
 

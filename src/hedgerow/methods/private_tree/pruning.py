@@ -25,17 +25,17 @@ def pruned(tree: GrowingTree, settled: Settled, rule: GainRule) -> Pruned:
     The counts are those after the leaves were asked, far less noisy than those that chose the
     split. Everything here is a function of released values.
     """
-    kept = [cut is not None for cut in tree.cuts]
+    is_split = [cut is not None for cut in tree.cuts]
     for node in range(len(tree.cuts) - 1, -1, -1):  # children come after their parent
         left, right = tree.children[node]
-        if kept[node] and not kept[left] and not kept[right]:
-            kept[node] = _is_borne_out(settled, node, (left, right), rule)
+        if is_split[node] and not is_split[left] and not is_split[right]:
+            is_split[node] = _is_borne_out(settled, node, (left, right), rule)
     small, was = GrowingTree(), [0]
     order = [(0, 0)]  # of the grown tree, and of the small one
     while order:
         node, place = order.pop(0)
         cut = tree.cuts[node]
-        if kept[node] and cut is not None:
+        if is_split[node] and cut is not None:
             pair = small.split(place, cut)
             was += [*tree.children[node]]
             order += [*zip(tree.children[node], pair, strict=True)]

@@ -85,11 +85,11 @@ def tree_cuts(schema: Schema, n_bins: int) -> Cuts:
 
 def usable_columns(schema: Schema, cuts: Cuts) -> tuple[int, ...]:
     """Columns that can be cut at all."""
-    found = tuple(
+    usable = tuple(
         j
         for j, (grid, chosen) in enumerate(zip(base_grid(schema), cuts, strict=True))
         if (len(chosen) if grid.ordered else grid.n_cells > 1) or schema.columns[j].missing
     )
-    if not found:
+    if not usable:
         raise PlanError("no column of the schema can be cut: widen a bound or list more categories")
-    return found
+    return usable

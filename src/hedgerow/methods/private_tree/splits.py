@@ -75,5 +75,5 @@ def ranked_cuts(histogram: Histogram, known: Measured) -> Bools:
 
 def _share(counts: Floats, prior: float, weight: float) -> Floats:
     """Shares of the second class (bin,), drawn toward `prior` with the weight of so many rows."""
-    held = np.maximum(counts, 0.0)
-    return np.asarray((held[1] + weight * prior) / np.maximum(held.sum(axis=0) + weight, 1e-9))
+    rows = np.maximum(counts, 0.0)
+    return np.asarray((rows[1] + weight * prior) / np.maximum(rows.sum(axis=0) + weight, 1e-9))
