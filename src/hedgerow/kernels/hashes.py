@@ -59,7 +59,7 @@ def hash_rows(
             sums[k] = offsets[k]
         for j in range(place.shape[0]):
             code = narrow[place[j], row] if place[j] >= 0 else wide[-1 - place[j], row]
-            adds = table[starts[j] + code]
+            adds = table[starts[j] + code]  # (hash,): the projections of one code, looked up
             for k in range(n_hashes):
                 sums[k] += adds[k]
         for w in range(words.shape[1]):
@@ -200,6 +200,8 @@ def search_window(
             for k in range(3):
                 chunk_best[i, k] = best[row, k]
         for i in range(count):
+            # Own keys are sorted too, so `low` and `high`, between which the others' keys are
+            # equal to this one, only ever rise: one pass over the others serves all own rows.
             key = own_keys[begin + i] >> np.uint64(shift)
             while low < n_others and (keys[low] >> np.uint64(shift)) < key:
                 low += 1

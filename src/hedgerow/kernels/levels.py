@@ -32,7 +32,7 @@ def level_sums(
         size = 0
         for i in range(begin, min(stop, begin + BLOCK)):
             at = slot[node[i]]
-            if at >= 0:
+            if at >= 0:  # the larger child's sums follow from its parent's: its rows have no slot
                 rows[size], base[size] = i, at * n_bins
                 for w in range(width):
                     fetched[size, w] = gradients[i, w]

@@ -123,6 +123,7 @@ def _root(precision: Any) -> Any:
             rest = precision[i, j]
             for k in range(j):
                 rest -= root[i, k] * root[j, k]
+            # On the diagonal `rest` is positive but for rounding.
             root[i, j] = math.sqrt(max(rest, 1e-300)) if i == j else rest / root[j, j]
     return root
 
@@ -193,7 +194,7 @@ def _solve_all(kernels: Any, design: Any, white: Any, taus: Any, prior: Any) -> 
         for t in range(taus.size):
             misfit = _solve(matrices[k], besides[k], taus[t] ** 2, reflected, backs[k, :, t])
             logs[k, t] = prior[t] - 0.5 * misfit
-    most, total = logs[0, 0], 0.0
+    most, total = logs[0, 0], 0.0  # the largest is taken off, so that no exponential overflows
     for k in range(len(kernels)):
         for t in range(taus.size):
             most = max(most, logs[k, t])

@@ -234,6 +234,7 @@ def as_table(
     after = np.empty(total + n_table_cells, np.int32)
     for at in range(total):
         after[at] = adds[at]
+    # Walk the tree once for each cell, with one code of each of its parts.
     leaf = _leaves_of(feature)
     parts, codes = np.zeros(n_columns, np.int64), np.empty(n_columns, np.int64)  # of a cell
     for k in range(n_columns):
@@ -347,6 +348,7 @@ def _add_stretches(
         if goes[code] == take_right:
             if at < room:
                 nodes[at, 0], nodes[at, 1], nodes[at, 4] = column, code, there
+                # A split that sends all codes one way covers every byte there is.
                 nodes[at, 2] = end - code if changes else 255
                 nodes[at, 3] = at + 1  # none of this stretch: try the next
             at += 1

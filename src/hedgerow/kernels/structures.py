@@ -32,7 +32,7 @@ def objection(
         if member_start[node + 1] < member_start[node]:
             return LENGTHS, node
     has_parent = np.zeros(n, np.bool_)
-    for node in range(n):
+    for node in range(n):  # before anything walks the tree: a cycle would never end
         if feature[node] < 0:
             if left[node] != -1 or right[node] != -1:
                 return NO_TREE, node
@@ -89,6 +89,8 @@ def _ordered_branch(
             owners[n_cuts], thresholds[n_cuts] = part[b], edges[b]
             n_cuts += 1
     owners[n_cuts] = part[stop - 2]
+    # A column that is one part in all its bins can still set missing values apart, by the edge
+    # `aside`, on whose two sides the part is the same.
     if n_cuts == 0 and missing != owners[0] and aside == aside:
         owners[1], thresholds[0], n_cuts = owners[0], aside, 1
     stack, n_stack, n_nodes, n_ends = np.zeros((n_cuts + 2, 4), np.int64), 1, 1, 0
@@ -116,6 +118,8 @@ def _ordered_branch(
             ends[k, n_ends + 1, 1] = missing if above else owners[low]
             n_ends += 2
         else:
+            # Missing values follow the half that has their part. If neither has it they go left,
+            # until the node of one interval above sets them apart.
             middle = (low + high) // 2
             goes_left = 0 if _is_among(missing, owners, middle, high) else 1
             values[k, node] = thresholds[middle - 1]

@@ -113,13 +113,13 @@ def _best_ordered_one(
     missing_h = histogram[start + n_cells, 1] * step
     has_missing = missing_g != 0.0 or missing_h != 0.0
     all_g, all_h = total[0], total[1]
-    g, h = np.int64(0), np.int64(0)
+    g, h = np.int64(0), np.int64(0)  # of all cells up to `last`, exact; floats only for scores
     last, code, goes_left = -1, -1, True
     for b in range(n_cells):
         here_g, here_h = histogram[start + b, 0], histogram[start + b, 1]
         if here_g == 0 and here_h == 0:
             continue
-        if last >= 0:
+        if last >= 0:  # a cut between two cells with rows: any edge between them divides alike
             left_g, left_h = g * step, h * step
             right_g, right_h = all_g - left_g, all_h - left_h
             if left_h >= least and right_h >= least:
@@ -218,6 +218,7 @@ def _best_categories(
             cells[n] = b
             rank[n] = histogram[start + b, 0] * step / max(below, 1e-12)
             n += 1
+    # In this order the best of all sets is a prefix, so n - 1 cuts are tried and not 2^(n - 1).
     _sort(rank, cells, n)
     left, right = np.zeros(width), np.zeros(width)
     last_left, heavier_right = -1, False
@@ -342,6 +343,7 @@ def _part(codes: CodeArrays, column: int, members: Bools, rows: Ints, spare: Int
     """Move rows that go left to the front, each side in its order; return how many go left."""
     narrow, wide, place = codes.narrow, codes.wide, codes.place[column]
     n_left, n_right = 0, 0
+    # Rows stay in rising order on either side, so later passes read codes forward through memory.
     for i in range(rows.shape[0]):
         row = rows[i]
         code = narrow[place, row] if place >= 0 else wide[-1 - place, row]
@@ -461,7 +463,7 @@ def grow(
             here = rows[begin:end]
             n_left = _part(codes, column, members, here, spare)
             left = right = -1
-            if depth + 1 < max_depth:
+            if depth + 1 < max_depth:  # children at the last depth stay leaves, and need none
                 n_free -= 1
                 left, right, small = slot, slot, free[n_free]
                 whole = histograms[slot]

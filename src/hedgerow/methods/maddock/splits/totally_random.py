@@ -30,8 +30,9 @@ def totally_random(
 ) -> Structure:
     """A tree over some columns, whose every cut parts what the cuts above it leave of a column.
 
-    A column with nothing left to part is not drawn, and a node without any other is a leaf; the
-    rest of the tree has the given depth. No row decides here, and no release but through `cuts`.
+    A column that cannot be divided further is not drawn, and a node without any other is a leaf;
+    the rest of the tree has the given depth. No row decides here, and releases do so through `cuts`
+    alone.
     """
     tree, full = GrowingTree(), _all_bins(base_grid(schema), tuple(cuts), tuple(columns))
     level: list[tuple[int, Left]] = [(0, {})]
