@@ -305,4 +305,4 @@ def test_on_a_terminal_a_table_stays_in_view(site: Site) -> None:
         rig.ask("a")
     text = console.export_text()
     assert "Party a" in text
-    assert "1 questions" in text
+    assert "1 queries" in text

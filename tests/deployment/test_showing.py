@@ -74,7 +74,7 @@ def test_the_board_shows_a_name_as_it_is(run: str, shown: str, terminal: bool) -
         party_console.event(Event("refused", run, word="unknown-run"))
     text = console.export_text(styles=False)
     assert text.count(f"run {shown}") >= 3 + terminal
-    assert " questions" in text or not terminal
+    assert " queries" in text or not terminal
     assert "\x9b" not in out.getvalue()
     assert "\x1b[2J" not in out.getvalue()
 

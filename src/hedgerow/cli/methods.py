@@ -33,7 +33,7 @@ MEANINGS = {
     "split_caution": "how strictly learned splits allow for their noise; 0 = gains as released",
     "gain_penalty": "a learned split must gain more than this",
     "min_hessian": "a node with less (noisy) Hessian, or fewer rows, becomes a leaf",
-    "reuse_histogram": "learned trees take leaves from the question that cut their parent",
+    "reuse_histogram": "learned trees take leaves from the query that cut their parent",
     "candidates": "where columns may be cut: uniform, log, iterative-hessian, quantiles or "
     "quantiles-not-private",
     "candidate_rounds": "rounds in which iterative-hessian refines its cuts",
@@ -55,7 +55,7 @@ MEANINGS = {
     "save_budget": "private-tree: rank columns, ask few, hand down what is left",
     "sketch_share": "dp-xgboost: part of a tree's epsilon for where columns are cut; 0 = not asked",
     "sample_rate": "dp-xgboost: probability that a row takes part in a tree (Poisson sampling)",
-    "sample_by": "dp-xgboost: whether a tree or each question has its own sample: tree or question",
+    "sample_by": "dp-xgboost: whether a tree or each query has its own sample: tree or question",
     "level_growth": "dp-xgboost: epsilon of a level's splits beside that of the level above",
     "utility": "dp-xgboost: what makes a cut good: separation or gain",
     "selector": "dp-xgboost: how a cut is drawn by its utility: permute-and-flip or exponential",

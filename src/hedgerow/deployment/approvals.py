@@ -114,18 +114,18 @@ def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
         f"privacy is one {printable(plan.unit)}.",
         f"Trust in: {p.trust}; at least {p.minimum_parties} parties in a sum, of which "
         f"{p.colluding} may collude; {p.spare} spare attempts, paid in advance.",
-        f"It releases at most {coordinates:,} noisy values in {plan.n_slots:,} questions"
+        f"It releases at most {coordinates:,} noisy values in {plan.n_slots:,} queries"
         f"; {p.trusted.seen}. It asks:",
         *(f"  {text}" for text in slots[:40]),
     ]
     if len(slots) > 40:
-        lines.append(f"  and {len(slots) - 40:,} further groups of questions")
+        lines.append(f"  and {len(slots) - 40:,} further groups of queries")
     if plan.branches is not None:
         lines += [f"  {line}" for line in plan.branches.words(p.spare)]
     if plan.rest is not None:
         kinds = ", ".join(printable(kind) for kind in plan.rest.kinds)
         lines.append(
-            f"  at most {plan.rest.slots:,} questions priced during the run: {kinds}; "
+            f"  at most {plan.rest.slots:,} queries priced during the run: {kinds}; "
             f"{plan.rest.coordinates:,} values and mu = {plan.rest.mu:.4f} in all"
         )
     return [*lines, *_public_facts(plan)]

@@ -140,7 +140,7 @@ class PartyConsole:
             limit = f"{row['epsilon']:g} at {row['delta']:g}"
             shown.add_row(row["limit"], used, limit, f"{row['next_run']:.4g}")
         if (plan := self._last) is not None:
-            asked = f"run {printable(plan.run, 12)}: {self._asked[plan.run]} questions"
+            asked = f"run {printable(plan.run, 12)}: {self._asked[plan.run]} queries"
             shown.add_row(
                 cell(asked), f"{self._so_far(plan):.4g}", f"{plan.epsilon:.4g} reserved", ""
             )

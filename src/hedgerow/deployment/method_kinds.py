@@ -1,4 +1,4 @@
-"""Which kinds of questions a method can ask: those listed in its plan, and those priced later."""
+"""Which kinds of queries a method can ask: those listed in its plan, and those priced later."""
 
 from __future__ import annotations
 
