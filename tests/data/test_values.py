@@ -150,6 +150,14 @@ def test_words_of_truth_are_numbers_in_a_numeric_column() -> None:
         rows_of({"x": ["true", "yes"], "y": [0] * 2}, schema)
 
 
+def test_rows_of_python_lists_keep_all_digits_beside_floats() -> None:
+    large = (2**60 + 1, 2**60 + 2)
+    schema = Schema((Categorical("c", large), Numeric("n", 0, 1)), Label("y", (0, 1)))
+    for last in (1, 0.25, None, float("nan")):
+        rows = rows_of([[large[1], 0.5], [large[0], last]], schema, [0, 1])
+        assert rows.codes.column(0).tolist() == [1, 0]
+
+
 def test_times_of_day_among_dates_are_kept_and_durations_refused() -> None:
     days = [datetime.date(2024, 5, 17), datetime.datetime(2024, 5, 17, 10)]
     schema = Schema((Categorical("x", ("2024-05-17", "2024-05-17 10:00")),), Label("y", (0, 1)))

@@ -37,7 +37,7 @@ class Numbers:
             return values
         import pyarrow as pa
 
-        column = undictionaried(arrow_of(values, self._place), self._place)
+        column = without_dictionary(arrow_of(values, self._place), self._place)
         if pa.types.is_temporal(column.type):
             raise TableError(
                 f"{self._place} holds dates or times; turn them into numbers, such as days."
@@ -177,7 +177,7 @@ def arrow_of(values: Any, place: str) -> Any:
         raise TableError(f"{place} cannot be read as one column of plain values.") from None
 
 
-def undictionaried(column: Any, place: str) -> Any:
+def without_dictionary(column: Any, place: str) -> Any:
     """A column with its values in place, where it had them in a dictionary."""
     import pyarrow as pa
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.data.binning import ColumnGrid, encode_edges
-from hedgerow.data.columns import Numbers, arrow_of, positions_in, undictionaried, unique_of
+from hedgerow.data.columns import Numbers, arrow_of, positions_in, unique_of, without_dictionary
 from hedgerow.data.schema import Label, Numeric
 from hedgerow.data.values import MISSING, MISSING_WORDS, UNKNOWN, key_of
 from hedgerow.errors import TableError
@@ -117,7 +117,7 @@ class Ids:
     def read(self, values: Any) -> NDArray[np.object_]:
         import pyarrow as pa
 
-        column = undictionaried(arrow_of(values, self._place), self._place)
+        column = without_dictionary(arrow_of(values, self._place), self._place)
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
             raise TableError(
                 f"{self._place} holds {column.type}, and ids are text. Write them as text, the "

@@ -227,6 +227,9 @@ def _dict_frame(data: Mapping[Any, Any], source: str) -> Frame:
 def _array_frame(data: Any, source: str) -> Frame:
     try:
         array = data if isinstance(data, np.ndarray) else np.asarray(data)
+        inexact = isinstance(data, (list, tuple)) and array.dtype.kind == "f"
+        if inexact and np.any(np.abs(array) >= 2**53):  # where floats lack digits of whole numbers
+            array = np.asarray(data, object)
     except ValueError:
         raise TableError(f"{source} has rows of different lengths.") from None
     if array.ndim == 1:
