@@ -22,7 +22,7 @@ from hedgerow.evaluation.result import Evaluation, Findings, Measure
 from hedgerow.methods.maddock.boosting import _structure
 from hedgerow.methods.maddock.candidates import uniform
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.model.stacking import unstack
+from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.statement import Statement
 from hedgerow.model.tree import Tree, single_leaf
 from hedgerow.packing import MAX_HEADER, pack, unpack
@@ -122,6 +122,17 @@ def test_lengths_are_checked_before_memory_is_taken() -> None:
     header = b'{"arrays":[["a","object",[1]]],"values":{}}'
     with pytest.raises(HedgerowError, match="not described"):
         unpack(struct.pack("<I", len(header)) + header + b"\0" * 8)
+
+
+def test_lengths_that_wrap_around_are_not_those_of_the_arrays() -> None:
+    """Four trees of 2^62 nodes and more have 0 nodes and more, if they are added in 64 bits."""
+    arrays = stack([TREE.structure])
+    wrapping = np.array([2**62, 2**62, 2**62, 2**62 + TREE.structure.n_nodes], np.int64)
+    for name in ("nodes", "words"):
+        size = np.ones(4, np.int64) if name == "words" else np.zeros(4, np.int64)
+        other = {"words": "nodes", "nodes": "words"}[name]
+        with pytest.raises(HedgerowError, match="lengths"):
+            unstack({**arrays, name: wrapping, other: size})
 
 
 def test_a_deeply_nested_header_is_refused() -> None:

@@ -176,7 +176,7 @@ def test_statements_of_other_types_are_refused(changes: dict[str, Any]) -> None:
 
 
 def test_explanations_do_not_take_memory_that_no_file_has() -> None:
-    """Two long lists in one tree: their map would have 4,225,000,000 numbers, twice."""
+    """Two long lists in one tree: their map would have 4,225,000,000 values, twice."""
     columns = tuple(Categorical(name, tuple(range(65_000))) for name in ("a", "b"))
     schema = Schema(columns, Label("y", (0, 1)))
     words = member_words(columns[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from hedgerow.errors import FormatError
 from hedgerow.model import losses
+from hedgerow.packing import pack
 from hedgerow.queries import (
     NO_TREES,
     QUERIES,
@@ -111,6 +113,36 @@ def test_cut_or_foreign_bytes_are_not_a_query(kind: str) -> None:
     ):
         with pytest.raises(FormatError):
             query_from_bytes(broken)
+
+
+WRONG_VALUES = (
+    None, True, -1, 1.5, 2**70, 10**400, "", "x", "softmax-" + "9" * 5000, [], [1], ["a", "b"],
+    [1, 2, 3], {}, {"a": 1}, [[1], [2]],
+)  # fmt: skip
+WRONG_ARRAYS = (
+    np.zeros(0, np.float64), np.zeros((2, 2), np.int64), np.array(3, np.int64),
+    np.array([2**62, 2**62, 2**62, 2**62 + 1], np.uint64), np.array([np.nan, np.inf]),
+    np.array([-1], np.int32),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", QUERIES)
+def test_values_of_another_kind_are_not_a_query(kind: str) -> None:
+    """Whatever a question says instead of one value or array, a party refuses it in words."""
+    schema, query = next((s, q) for s in SCHEMAS.values() for q in ATTACKS[kind](s))
+    values, arrays = query.parts()
+    said = [({**values, name: wrong}, arrays) for name in values for wrong in WRONG_VALUES]
+    said += [(values, {**arrays, name: wrong}) for name in arrays for wrong in WRONG_ARRAYS]
+    said += [({k: v for k, v in values.items() if k != name}, arrays) for name in values]
+    for changed in said:
+        with suppress(FormatError):
+            query_from_bytes(pack({"kind": kind, "query": changed[0]}, changed[1])).check(schema)
+    for wrong in WRONG_VALUES:
+        with pytest.raises(FormatError):
+            query_from_bytes(pack({"kind": wrong, "query": values}, arrays))
+        if not isinstance(wrong, dict):
+            with pytest.raises(FormatError):
+                query_from_bytes(pack({"kind": kind, "query": wrong}, arrays))
 
 
 @pytest.mark.parametrize("kind", [LabelSums.kind, ColumnHessians.kind, LeafSums.kind])

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from hedgerow.deployment.approvals import plan_in_words
 from hedgerow.deployment.limits_file import default_limits_text, limits_from_text, read_limits
-from hedgerow.errors import BudgetExceeded, SettingsError
+from hedgerow.errors import BudgetExceeded, FormatError, SettingsError
 from hedgerow.evaluation import evaluation_plan
 from hedgerow.methods.registry import METHODS, plan_for
 from hedgerow.model.ensemble import Ensemble
@@ -160,31 +160,35 @@ def test_settings_that_a_method_has_stay_within_its_kinds(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format": 2}, "this hedgerow reads format = 1"),
-        ({"format": True}, "this hedgerow reads format = 1"),
-        ({"epsilom": 1}, "unknown key 'epsilom'; known: format, delta, epsilon, least_parties"),
-        ({"epsilon": {"per_year": 1}}, "unknown key 'per_year'; known: per_run, per_month, total"),
+        ({"format": 0}, "format is 0; it must be 1"),
+        ({"format": True}, "format is True; it must be 1"),
+        ({"epsilom": 1}, r"'epsilom' \(did you mean 'epsilon'\?\); known: format, delta, epsilon"),
+        (
+            {"epsilon": {"per_year": 1}},
+            "unknown key 'per_year'.*; known: per_run, per_month",
+        ),
         ({"epsilon": 1.0}, r"must be a table: \[epsilon\]"),
-        ({"epsilon": {"per_run": 0}}, r"\[epsilon\] per_run is 0; it must be a number above 0"),
-        ({"epsilon": {"total": math.nan}}, "total is nan"),
-        ({"epsilon": {"total": math.inf}}, "total is inf"),
-        ({"epsilon": {"total": 10**400}}, "total is 1000"),
-        ({"epsilon": {"total": True}}, "total is True"),
+        ({"epsilon": {"per_run": 0}}, r"\[epsilon\] has per_run = 0; it must be a number above 0"),
+        ({"epsilon": {"total": math.nan}}, "total = nan"),
+        ({"epsilon": {"total": math.inf}}, "total = inf"),
+        ({"epsilon": {"total": 10**400}}, "total = a whole number beyond"),
+        ({"epsilon": {"total": True}}, "total = True"),
         ({"delta": 1.0}, "delta is 1.0; it must be a number above 0 and below 1"),
         ({"delta": "1e-6"}, "delta is '1e-6'"),
         ({"least_parties": 0}, "least_parties is 0"),
         ({"least_parties": 2.0}, "least_parties is 2.0"),
-        ({"methods": ["best"]}, "methods has 'best'; known: auto, random-trees"),
+        ({"methods": ["best"]}, "methods number 1 is 'best'; choose one of auto, random-trees"),
         ({"methods": []}, "list of at least one"),
-        ({"kinds": "label-sums"}, "list of at least one"),
-        ({"kinds": ["rows"]}, "kinds has 'rows'; known: label-sums"),
-        ({"approve": True}, 'choose one of "each plan" or "none"'),
+        ({"kinds": "label-sums"}, "kinds is 'label-sums'; it must be a list"),
+        ({"kinds": ["rows"]}, "kinds number 1 is 'rows'; choose one of label-sums"),
+        ({"approve": True}, "approve is True; it must be 'each plan' or 'none'"),
         ({"coordinator": "1234"}, "eight groups of four"),
-        ({"party": [{"name": "B"}]}, "not a party name"),
+        ({"party": [{"name": "B"}]}, "must be a party name: 1 to 40 of a-z"),
+        ({"party": [{"name": "-b"}]}, "no hyphen first"),
         ({"party": [{"name": "b"}, {"name": "b"}]}, "listed twice"),
         ({"party": [{"nick": "b"}]}, "unknown key 'nick'; known: name, fingerprint"),
         ({"party": [{"name": "b", "fingerprint": 5}]}, "eight groups of four"),
-        ({"party": "b"}, r"written as \[\[party\]\] tables"),
+        ({"party": "b"}, r"write \[\[party\]\] tables"),
     ],
 )
 def test_a_mistake_is_named_with_what_may_stand_there(change: dict[str, Any], said: str) -> None:
@@ -193,12 +197,17 @@ def test_a_mistake_is_named_with_what_may_stand_there(change: dict[str, Any], sa
     assert "nothing was spent" in str(found.value)
 
 
+def test_a_newer_format_names_the_version_needed() -> None:
+    with pytest.raises(FormatError, match=r"writes limits file format 2.*nothing was spent"):
+        read({**WHOLE, "format": 2})
+
+
 def test_a_missing_delta_or_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="delta is None"):
+    with pytest.raises(SettingsError, match="the limits file has no 'delta'"):
         read({"format": 1})
     with pytest.raises(SettingsError, match="--write"):
         read_limits(tmp_path / "none.toml", "a")
-    with pytest.raises(SettingsError, match="no readable TOML"):
+    with pytest.raises(SettingsError, match="not valid TOML"):
         limits_from_text("format = ", "a")
 
 
@@ -227,7 +236,7 @@ def without_none(value: Any) -> Any:
 def test_any_document_is_read_or_refused_in_words(changes: dict[str, Any]) -> None:
     try:
         limits = read(without_none({**WHOLE, **changes}))
-    except SettingsError:
+    except (SettingsError, FormatError):
         return
     for budget in (limits.per_run, limits.per_month, limits.budget):
         assert budget is None or (0 < budget.epsilon < math.inf and 0 < budget.delta < 1)

@@ -337,16 +337,16 @@ def test_other_files_are_no_evaluations(two: Ensemble, tmp_path: Path) -> None:
     told = evaluate_privately(two, X, y, epsilon=1.0).to_dict()
     file = tmp_path / "e.json"
     for text, words in (
-        ("[]", "no hedgerow evaluation"),
-        ("{", "cannot read"),
+        ("[]", "there is no table in it"),
+        ("{", "not valid JSON"),
         (json.dumps({**told, "kind": "plan"}), "no hedgerow evaluation"),
         (json.dumps({**told, "format": 2}), "newer than this hedgerow reads"),
-        (json.dumps({**told, "roc": [{"threshold": 1}]}), "not a readable"),
+        (json.dumps({**told, "roc": [{"threshold": 1}]}), r"\[\[roc\]\] number 1 has no"),
     ):
         file.write_text(text)
         with pytest.raises(FormatError, match=words):
             Evaluation.load(file)
-    with pytest.raises(FormatError, match="cannot read"):
+    with pytest.raises(FormatError, match="no evaluation file"):
         Evaluation.load(tmp_path / "none.json")
 
 

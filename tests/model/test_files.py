@@ -296,7 +296,7 @@ def test_a_statement_survives_its_plain_form() -> None:
     assert "row counts" in statement.words()
     with pytest.raises(FormatError, match="writes statement format 3"):
         Statement.from_dict({**statement.to_dict(), "format": 3})
-    with pytest.raises(FormatError, match="unknown parts"):
+    with pytest.raises(FormatError, match="unknown key 'colour'; known: format, guarantee"):
         Statement.from_dict({**statement.to_dict(), "colour": "red"})
 
 

@@ -227,16 +227,17 @@ def party_sources(data: Sequence[str]) -> dict[str, Path]:
     >>> party_sources(["north=a.csv", "South Ward_2.parquet"])
     {'north': PosixPath('a.csv'), 'south-ward-2': PosixPath('South Ward_2.parquet')}
     """
+    from hedgerow.protocol.identity import PARTY_NAME
+
     sources: dict[str, Path] = {}
     for text in data:
         name, equals, path = text.partition("=")
         if not equals or Path(text).is_file():
             path = text
             name = re.sub(r"[^a-z0-9-]+", "-", Path(text).stem.lower()).strip("-")[:40]
-        if not re.fullmatch(r"[a-z0-9-]{1,40}", name) or name == "coordinator":
+        if not PARTY_NAME.pattern.fullmatch(name):
             raise SettingsError(
-                f"{name!r} is not a party name; write --data name=path with 1 to 40 of a-z, 0-9 "
-                'and hyphens in the name (and not "coordinator")'
+                f"{name!r} is not {PARTY_NAME.wanted}; write --data name=path with such a name"
             )
         if name in sources:
             raise SettingsError(

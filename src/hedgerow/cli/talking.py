@@ -69,7 +69,7 @@ def further_settings(texts: list[str], own: Mapping[str, Any]) -> dict[str, Any]
             raise SettingsError(f"--set {text!r} is not NAME=VALUE, or has an option of its own")
         try:
             values[name] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             values[name] = value
     return values | {name: value for name, value in own.items() if value is not None}
 

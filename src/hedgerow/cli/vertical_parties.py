@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.cli.parties import OtherSites, TablesHere
 from hedgerow.cli.talking import further_settings, parties_for
+from hedgerow.data.documents import Document
 from hedgerow.errors import HedgerowError, Refused, SettingsError
 
 if TYPE_CHECKING:
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
     from hedgerow.protocol.roles import Program, ProgramFactory, Shelf, Step
 
 FILE = "model.json"  # in the folder of a model: what all parties know of it
+_KNOWN = Document("vertical model", open=True)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is read of it."""
+
+    run: str
+    settings: Mapping[str, Any]
 
 
 class SharesHere(TablesHere):
@@ -197,17 +207,19 @@ def known_model(
     from hedgerow.methods.fedxgboost.model import Part, part_name
     from hedgerow.methods.fedxgboost.settings import VerticalSettings
     from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+    from hedgerow.protocol.identity import check_names
 
     if isinstance(parties, SharesHere):
         file = Path(model) / FILE
         try:
-            known = json.loads(file.read_text("utf-8"))
-            run, settings = str(known["run"]), VerticalSettings.from_dict(known["settings"])
+            known = _KNOWN.read(_Known, _KNOWN.load(file, language="JSON"))
+            run, settings = known.run, VerticalSettings.from_dict(known.settings)
+            check_names(settings.parties)  # they name folders
             part = Part.from_bytes((Path(model) / settings.active / part_name(run)).read_bytes())
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, HedgerowError) as error:
             raise FormatError(
                 f"{model} is no folder of a vertical model; give the --out of `hedgerow vertical "
-                "train`"
+                f"train`. {error}"
             ) from error
         return run, settings, part.schema
     if schema is None:

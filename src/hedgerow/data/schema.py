@@ -5,19 +5,27 @@ Nothing in a schema may be computed from private rows. Reading TOML lives in `sc
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from os import PathLike
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
+from hedgerow.data.documents import Document, Key, Within, shown
 from hedgerow.data.values import Value, key_of, plain_value
 from hedgerow.errors import SchemaError
 from hedgerow.packing import canonical_json, digest
 
+Bound = Annotated[float, Within(-1e37, 1e37)]
 MAX_CATEGORIES = 65_000
+SCHEMA = Document(
+    "schema",
+    SchemaError,
+    format=1,
+    absent=". It is a public fact that must be written down: take it from documentation, or agree "
+    "on it with the other parties.",
+)
 
 
 @dataclass(frozen=True)
@@ -25,15 +33,17 @@ class Numeric:
     """A number between two public bounds; values outside are clipped to them."""
 
     name: str
-    lower: float
-    upper: float
+    lower: Bound
+    upper: Bound
     integer: bool = False
     missing: bool = True
     kind: ClassVar[str] = "numeric"
 
     def __post_init__(self) -> None:
+        place = f"column {shown(self.name)}"
         _make_plain(self, "lower", "upper")
-        _check_bounds(f"column {self.name!r}", self.lower, self.upper)
+        SCHEMA.check(self, place)
+        _check_order(place, self.lower, self.upper)
 
 
 @dataclass(frozen=True)
@@ -47,8 +57,7 @@ class Ordinal:
     kind: ClassVar[str] = "ordinal"
 
     def __post_init__(self) -> None:
-        _make_plain(self, "categories")
-        _check_categories(self.name, self.categories, self.other)
+        _check_categories(self)
 
 
 @dataclass(frozen=True)
@@ -62,8 +71,7 @@ class Categorical:
     kind: ClassVar[str] = "categorical"
 
     def __post_init__(self) -> None:
-        _make_plain(self, "categories")
-        _check_categories(self.name, self.categories, self.other)
+        _check_categories(self)
 
 
 Column = Numeric | Ordinal | Categorical
@@ -75,12 +83,13 @@ class Label:
 
     name: str
     classes: tuple[Value, ...] = ()
-    lower: float | None = None
-    upper: float | None = None
+    lower: Bound | None = None
+    upper: Bound | None = None
 
     def __post_init__(self) -> None:
-        place = f"label {self.name!r}"
+        place = f"label {shown(self.name)}"
         _make_plain(self, "classes", "lower", "upper")
+        SCHEMA.check(self, place)
         if self.classes:
             if self.lower is not None or self.upper is not None:
                 raise SchemaError(f"{place} has classes and bounds; keep one of the two")
@@ -93,7 +102,7 @@ class Label:
                 "They are public facts and are never read from the rows."
             )
         else:
-            _check_bounds(place, self.lower, self.upper)
+            _check_order(place, self.lower, self.upper)
 
     @property
     def task(self) -> Literal["binary", "multiclass", "regression"]:
@@ -111,10 +120,7 @@ class Unit:
     at_most: int = 1
 
     def __post_init__(self) -> None:
-        if self.kind not in ("row", "person"):
-            raise SchemaError(f"unit kind is {self.kind!r}; it must be 'row' or 'person'")
-        if isinstance(self.at_most, bool) or not isinstance(self.at_most, int):
-            raise SchemaError(f"unit at_most is {self.at_most!r}; it must be a whole number")
+        SCHEMA.check(self, "[unit]")
         if self.kind == "person" and (not self.column or self.at_most < 1):
             raise SchemaError('unit person needs column = "..." and at_most >= 1')
         if self.kind == "row" and (self.column or self.at_most != 1):
@@ -137,12 +143,13 @@ class Schema:
     (('age', 'dose'), 'binary')
     """
 
-    columns: tuple[Column, ...]
+    columns: Annotated[tuple[Column, ...], Key("column")]
     label: Label
     unit: Unit = field(default_factory=Unit)
     name: str = "table"
 
     def __post_init__(self) -> None:
+        SCHEMA.check(self)
         if not self.columns:
             raise SchemaError("the schema has no columns; describe at least one with [[column]]")
         taken: set[str] = set()
@@ -150,7 +157,7 @@ class Schema:
         if self.unit.column:
             special.append(("unit", self.unit.column))
         for place, name in [*special, *(("column", c.name) for c in self.columns)]:
-            if not isinstance(name, str) or not name or re.search(r"[\x00-\x1f]", name):
+            if not name or re.search(r"[\x00-\x1f]", name):
                 raise SchemaError(f"{place} has the name {name!r}; names are non-empty text")
             if name in taken:
                 raise SchemaError(f"{place} {name!r} appears twice; rename or remove one of them")
@@ -237,24 +244,20 @@ def _make_plain(facts: Any, *names: str) -> None:
             object.__setattr__(facts, name, plain_value(value))
 
 
-def _check_bounds(place: str, lower: Any, upper: Any) -> None:
-    for side, value in (("lower", lower), ("upper", upper)):
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise SchemaError(f"{place} has {side} = {value!r}; it must be a number")
-        if not abs(value) <= 1e37:  # nor is NaN, and a whole number may be any
-            raise SchemaError(f"{place} has {side} = {value}; bounds are finite, below 1e37")
+def _check_order(place: str, lower: float, upper: float) -> None:
     if not lower < upper:
         raise SchemaError(f"{place} has lower = {lower} and upper = {upper}; swap or widen them")
 
 
-def _check_categories(name: str, categories: Sequence[Value], other: str) -> None:
-    place = f"column {name!r}"
+def _check_categories(column: Ordinal | Categorical) -> None:
+    place = f"column {shown(column.name)}"
+    _make_plain(column, "categories")
+    SCHEMA.check(column, place)
+    categories = column.categories
     if not categories:
         raise SchemaError(f"{place} has no categories; list them, they are never read from rows")
     if len(categories) > MAX_CATEGORIES:
         raise SchemaError(f"{place} has {len(categories)} categories; at most {MAX_CATEGORIES}")
-    if other not in ("category", "error"):
-        raise SchemaError(f"{place} has other = {other!r}; it must be 'category' or 'error'")
     _check_unique(place, "category", categories)
 
 
@@ -262,10 +265,6 @@ def _check_unique(place: str, what: str, values: Iterable[Value]) -> None:
     """Refuse a list in which one value of a row could match two entries, see `values`."""
     seen: dict[str, Value] = {}
     for value in values:
-        if not isinstance(value, (str, int, float, bool)):
-            raise SchemaError(f"{place} has the {what} {value!r}; use text, numbers or booleans")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise SchemaError(f"{place} has the {what} {value}; numbers in a list are finite")
         key = key_of(value)
         if key is None:
             raise SchemaError(
@@ -274,7 +273,7 @@ def _check_unique(place: str, what: str, values: Iterable[Value]) -> None:
             )
         if key in seen:
             raise SchemaError(
-                f"{place} lists {seen[key]!r} and {value!r}, which are the same {what} twice, in "
-                "whatever way a table writes it; keep one"
+                f"{place} lists {shown(seen[key])} and {shown(value)}, which are the same {what} "
+                "twice, in whatever way a table writes it; keep one"
             )
         seen[key] = value

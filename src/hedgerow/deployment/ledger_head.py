@@ -6,11 +6,12 @@ and the ledger has that line too.
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import asdict, dataclass
+from typing import Annotated
 
 import tomli_w
 
+from hedgerow.data.documents import Document, Within
 from hedgerow.deployment.approvals import write_private
 from hedgerow.deployment.start import FILE as START
 from hedgerow.engines.site import Site
@@ -18,6 +19,8 @@ from hedgerow.errors import FormatError, LedgerError, SettingsError
 from hedgerow.privacy.ledger.ledger import Ledger
 
 FILE = "last-line.toml"
+_NOTE = Document("note of the ledger", format=1)
+_Count = Annotated[int, Within(0, 2**53)]
 _SPENT = "Nothing was asked and nothing was spent."
 
 
@@ -25,9 +28,9 @@ _SPENT = "Nothing was asked and nothing was spent."
 class LedgerHead:
     """The last line of a ledger when the note was written, and how often the party had started."""
 
-    lines: int
+    lines: _Count
     hash: str
-    boots: int
+    boots: _Count
 
     @classmethod
     def noted(cls, site: Site) -> LedgerHead | None:
@@ -35,12 +38,11 @@ class LedgerHead:
         if not file.exists():
             return None
         try:
-            values = tomllib.loads(file.read_text("utf-8"))
-            return cls(int(values["lines"]), str(values["hash"]), int(values["boots"]))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            return _NOTE.read(cls, _NOTE.load(file))
+        except FormatError as error:
             raise FormatError(
-                f"{file} is not readable. It says which line the ledger had last. {_SPENT} Put it "
-                "back, or remove it if you are sure that the ledger is the newest one."
+                f"{error}. {file} says which line the ledger had last. {_SPENT} Put it back, or "
+                "remove it if you are sure that the ledger is the newest one."
             ) from error
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
+from hedgerow.data.documents import Document, Matching, OneOf, Within, named
 from hedgerow.deployment.method_kinds import method_kinds
 from hedgerow.deployment.roles import PROGRAMS
 from hedgerow.errors import SettingsError
@@ -17,21 +17,45 @@ from hedgerow.packing import digest
 from hedgerow.party.limits import Limits
 from hedgerow.privacy.accounting.plan import EVALUATION
 from hedgerow.privacy.ledger.ledger import Budget
-from hedgerow.protocol.identity import check_names
+from hedgerow.protocol.identity import PARTY_NAME
 from hedgerow.queries import QUERIES
 
 FORMAT = 1
-MOST_PARTIES = 10_000
-MOST_EPSILON = 1e6  # more is no limit; leave the key out
-APPROVE = ("each plan", "none")
-_TOP = (
-    "format", "delta", "epsilon", "least_parties", "methods", "kinds", "programs", "approve",
-    "coordinator", "party",
-)  # fmt: skip
-_EPSILON = ("per_run", "per_month", "total")
-_PARTY = ("name", "fingerprint")
-_FINGERPRINT = re.compile(r"[0-9A-F]{4}( [0-9A-F]{4}){7}")
 _SPENT = "Nothing was asked and nothing was spent."
+_LIMITS = Document("limits file", SettingsError, FORMAT, ending=f". {_SPENT} Correct the file.")
+_FINGERPRINT = Matching(
+    re.compile(r"(\s*[0-9A-Fa-f]{4}(\s+[0-9A-Fa-f]{4}){7})?\s*"),
+    "eight groups of four of 0-9 and A-F, as the key card shows the fingerprint",
+)
+_Epsilon = Annotated[float, Within(above=0, below=1e6)]  # more is no limit; leave the key out
+
+
+@dataclass(frozen=True)
+class _Ceilings:
+    per_run: _Epsilon | None = None
+    per_month: _Epsilon | None = None
+    total: _Epsilon | None = None
+
+
+@dataclass(frozen=True)
+class _Party:
+    name: Annotated[str, PARTY_NAME]
+    fingerprint: Annotated[str, _FINGERPRINT] = ""
+
+
+@dataclass(frozen=True)
+class _File:
+    """What may stand in limits.toml; what is left out is not limited, but for programs."""
+
+    delta: Annotated[float, Within(above=0, below=1)]
+    epsilon: _Ceilings = _Ceilings()
+    least_parties: Annotated[int, Within(1, 10_000)] = 1
+    methods: tuple[Annotated[str, OneOf((*METHODS, EVALUATION))], ...] | None = None
+    kinds: tuple[Annotated[str, OneOf(tuple(QUERIES))], ...] | None = None
+    programs: tuple[Annotated[str, OneOf(tuple(PROGRAMS))], ...] | None = None
+    approve: Literal["each plan", "none"] = "none"
+    coordinator: Annotated[str, _FINGERPRINT] = ""
+    party: tuple[_Party, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -67,114 +91,49 @@ def read_text(path: Path) -> str:
 
 def limits_from_text(text: str, name: str, source: str = "limits.toml") -> Limits:
     """Read limits; an error names the key, the value, and what may stand there instead."""
-    try:
-        document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{source} is no readable TOML: {error}. {_SPENT}") from error
-    try:
-        return _limits(document, name)
-    except SettingsError as error:
-        raise SettingsError(f"{source}: {error}. {_SPENT} Correct the file.") from error
+    document = _LIMITS.parse(text, source, "TOML")
+    with named(source):
+        return _limits(_LIMITS.read(_File, document), name)
 
 
-def _limits(document: Mapping[str, Any], name: str) -> Limits:
-    if document.get("format") != FORMAT or isinstance(document["format"], bool):
-        found = document.get("format")
-        raise SettingsError(f"format is {found!r}; this hedgerow reads format = {FORMAT}")
-    _known(document, _TOP, "the file")
-    delta = _number(document.get("delta"), "delta", 1.0)
-    epsilon = document.get("epsilon", {})
-    if not isinstance(epsilon, Mapping):
-        raise SettingsError("epsilon must be a table: [epsilon]")
-    _known(epsilon, _EPSILON, "[epsilon]")
+def _limits(told: _File, name: str) -> Limits:
     ceilings = {
-        key: Budget(_number(value, f"[epsilon] {key}", MOST_EPSILON), delta)
-        for key, value in epsilon.items()
+        key: None if epsilon is None else Budget(float(epsilon), told.delta)
+        for key, epsilon in vars(told.epsilon).items()
     }
-    approve = document.get("approve", "none")
-    if approve not in APPROVE:
-        raise SettingsError(f"approve is {approve!r}; choose one of {_quoted(APPROVE)}")
+    for key in ("methods", "kinds", "programs"):
+        if getattr(told, key) == ():
+            raise _LIMITS.wrong(f"{key} must be a list of at least one; leave it out to allow all")
     return Limits(
-        budget=ceilings.get("total"),
-        per_run=ceilings.get("per_run"),
-        per_month=ceilings.get("per_month"),
-        least_parties=_count(document.get("least_parties", 1)),
-        kinds=_choice(document, "kinds", QUERIES),
-        methods=_choice(document, "methods", (*METHODS, EVALUATION)),
-        programs=_choice(document, "programs", PROGRAMS) or frozenset(),
-        coordinator=_fingerprint(document.get("coordinator", ""), "coordinator"),
-        parties=_parties(document["party"], name) if "party" in document else None,
-        approve=approve == "each plan",
-        delta=delta,
+        budget=ceilings["total"],
+        per_run=ceilings["per_run"],
+        per_month=ceilings["per_month"],
+        least_parties=told.least_parties,
+        kinds=None if told.kinds is None else frozenset(told.kinds),
+        methods=None if told.methods is None else frozenset(told.methods),
+        programs=frozenset(told.programs or ()),
+        coordinator=_compared(told.coordinator),
+        parties=None if told.party is None else _parties(told.party, name),
+        approve=told.approve == "each plan",
+        delta=float(told.delta),
         method_kinds=method_kinds(),
     )
 
 
-def _parties(entries: Any, name: str) -> tuple[tuple[str, str], ...]:
+def _parties(entries: Sequence[_Party], name: str) -> tuple[tuple[str, str], ...]:
     """Who may be in the roster; this party itself always may."""
-    if not isinstance(entries, list) or not all(isinstance(e, Mapping) for e in entries):
-        raise SettingsError("parties are written as [[party]] tables")
     listed: dict[str, str] = {}
-    for entry in entries:
-        _known(entry, _PARTY, "[[party]]")
-        other = entry.get("name")
-        if not isinstance(other, str):
-            raise SettingsError(f"[[party]] has the name {other!r}; it must be a text")
-        check_names([other])
-        if other in listed:
-            raise SettingsError(f"[[party]] {other} is listed twice; keep one of the two")
-        listed[other] = _fingerprint(entry.get("fingerprint", ""), f"[[party]] {other}")
+    for party in entries:
+        if party.name in listed:
+            raise _LIMITS.wrong(f"[[party]] {party.name} is listed twice; keep one of the two")
+        listed[party.name] = _compared(party.fingerprint)
     listed.setdefault(name, "")
     return tuple(sorted(listed.items()))
 
 
-def _fingerprint(value: Any, place: str) -> str:
-    text = " ".join(value.upper().split()) if isinstance(value, str) else None
-    if text is None or (text and not _FINGERPRINT.fullmatch(text)):
-        raise SettingsError(
-            f"{place} has the fingerprint {value!r}; it must be eight groups of four of 0-9 and "
-            "A-F, as the key card shows it"
-        )
-    return text
-
-
-def _choice(document: Mapping[str, Any], key: str, known: Collection[str]) -> frozenset[str] | None:
-    if key not in document:
-        return None
-    values = document[key]
-    if not isinstance(values, list) or not values:
-        raise SettingsError(f"{key} must be a list of at least one; leave it out to allow all")
-    for value in values:
-        if not isinstance(value, str) or value not in known:
-            raise SettingsError(f"{key} has {value!r}; known: {', '.join(known)}")
-    return frozenset(values)
-
-
-def _number(value: Any, place: str, below: float) -> float:
-    """A number above 0 and below `below`."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < below:
-        raise SettingsError(
-            f"{place} is {value!r}; it must be a number above 0 and below {below:g}"
-        )
-    return float(value)
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or not 1 <= value <= MOST_PARTIES:
-        raise SettingsError(
-            f"least_parties is {value!r}; it must be a whole number from 1 to {MOST_PARTIES}"
-        )
-    return int(value)
-
-
-def _known(table: Mapping[str, Any], keys: Collection[str], place: str) -> None:
-    for key in table:
-        if key not in keys:
-            raise SettingsError(f"{place} has the unknown key {key!r}; known: {', '.join(keys)}")
-
-
-def _quoted(values: Collection[str]) -> str:
-    return " or ".join(f'"{value}"' for value in values)
+def _compared(fingerprint: str) -> str:
+    """A fingerprint as keys show theirs, however it was typed."""
+    return " ".join(fingerprint.upper().split())
 
 
 def default_limits_text() -> str:

@@ -5,19 +5,21 @@ It is for people who look; what counts is in the ledgers.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import tomli_w
 
 from hedgerow import clock
+from hedgerow.data.documents import Document, OneOf
 from hedgerow.engines.site import Site, write_file
-from hedgerow.errors import HedgerowError, Refused
+from hedgerow.errors import FormatError, HedgerowError, Refused
 from hedgerow.privacy.accounting.plan import Plan
 
+_RECORD = Document("run")
 STATES = ("running", "finished", "stopped", "refused")
 
 
@@ -29,7 +31,7 @@ class RunRecord:
     method: str
     epsilon: float
     delta: float
-    state: str
+    state: Annotated[str, OneOf(STATES)]
     started: str  # UTC
     changed: str  # UTC
     reason: str = ""
@@ -86,8 +88,8 @@ def _file(site: Site, run: str) -> Path:
 
 
 def _read(file: Path) -> RunRecord | None:
-    with suppress(OSError, ValueError, TypeError):
-        return RunRecord(**tomllib.loads(file.read_text("utf-8")))
+    with suppress(FormatError):
+        return _RECORD.read(RunRecord, _RECORD.load(file))
     return None
 
 

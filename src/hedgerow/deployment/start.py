@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import tomli_w
 
+from hedgerow.data.documents import Document
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of, share_of
 from hedgerow.deployment.approvals import write_private
@@ -19,6 +20,20 @@ from hedgerow.privacy.ledger.ledger import Ledger
 SOURCES = ("default", "kit", "named")  # of limits; one further left does not replace the others
 FILE = "start.toml"
 _SPENT = "Nothing was asked and nothing was spent."
+_START = Document("start", format=1)
+
+
+@dataclass(frozen=True)
+class _File:
+    """What start.toml holds; "" stands for a path that was not given."""
+
+    data: str
+    schema: str
+    limits: str
+    source: Literal["default", "kit", "named"]
+    limits_hash: str
+    id: str = ""
+    some: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,16 +54,16 @@ class Start:
         if not file.exists():
             return cls()
         try:
-            values = tomllib.loads(file.read_text("utf-8"))
-            known = {key: Path(values[key]) for key in ("data", "schema", "limits") if values[key]}
-            own = {"id_column": str(values.get("id", "")), "some_columns": bool(values.get("some"))}
-            source, text = SOURCES[SOURCES.index(values["source"])], str(values["limits_hash"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            told = _START.read(_File, _START.load(file))
+        except FormatError as error:
             raise FormatError(
-                f"{file} is not readable; remove it and give --data, --schema and, if you used a "
-                f"limits file, --limits. {_SPENT}"
+                f"{error}. Remove the file and give --data, --schema and, if you used a limits "
+                f"file, --limits. {_SPENT}"
             ) from error
-        return cls(**known, **own, source=source, limits_hash=text)  # type: ignore[arg-type]
+        data, schema, limits = (
+            Path(text) if text else None for text in (told.data, told.schema, told.limits)
+        )
+        return cls(data, schema, limits, told.id, told.some, told.source, told.limits_hash)
 
     def updated(
         self,

@@ -49,7 +49,7 @@ class StatusService:
             return json.dumps(self.answer(json.loads(message)["question"])).encode()
         except HedgerowError as error:
             return json.dumps({"error": str(error)}).encode()
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return json.dumps(
                 {"error": "the status socket answers status, log and pending"}
             ).encode()

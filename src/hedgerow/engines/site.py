@@ -7,11 +7,10 @@ pinned roster, ledger, sockets. It is never copied by the engine and never leave
 from __future__ import annotations
 
 import os
-import tomllib
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, TypeVar
 
 import tomli_w
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -22,12 +21,59 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from hedgerow.errors import FormatError, HedgerowError, SettingsError
-from hedgerow.protocol.identity import Identity, Roster, check_names, fingerprint, signed_by
+from hedgerow.data.documents import Document, Key, Matching, Within, named
+from hedgerow.errors import FormatError, SettingsError
+from hedgerow.protocol.identity import (
+    NAME,
+    Identity,
+    Roster,
+    check_names,
+    fingerprint,
+    signed_by,
+)
 
 FORMAT = 1
 COORDINATOR = "coordinator"
 _CARD = "hedgerow key card 1"
+_SITE_NAME = Matching(NAME, "the name of a party, or 'coordinator'")
+_Count = Annotated[int, Within(0, 10_000)]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Kit:
+    """kit.toml: which site of which federation a folder belongs to."""
+
+    federation: str
+    name: Annotated[str, _SITE_NAME]
+    address: str
+    trial: bool = False
+
+
+@dataclass(frozen=True)
+class _CardFile:
+    federation: str
+    name: Annotated[str, _SITE_NAME]
+    key: str
+    signature: str
+    fingerprint: str = ""  # for people; it follows from the key
+
+
+@dataclass(frozen=True)
+class _Pinned:
+    key: str
+    fingerprint: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class _RosterFile:
+    federation: str
+    trust: str
+    colluding: _Count
+    minimum: Annotated[_Count, Key("minimum_parties")]
+    coordinator: _Pinned
+    party: tuple[_Pinned, ...]
 
 
 @dataclass(frozen=True)
@@ -49,12 +95,8 @@ class Site:
                 f"{path} is no site folder: it has no local/hedgerow/kit.toml. Give the folder "
                 "that was unpacked from the archive of `hedgerow federation new`."
             )
-        values = _read_toml(file, "site folder")
-        try:
-            federation, name, address = (str(values[k]) for k in ("federation", "name", "address"))
-            site = cls(path.resolve(), federation, name, address, values.get("trial") is True)
-        except KeyError as error:
-            raise FormatError(f"{file} lacks {error}") from error
+        kit = _read(_Kit, file, "site folder")
+        site = cls(path.resolve(), kit.federation, kit.name, kit.address, kit.trial)
         if role and role != site.role:
             raise SettingsError(
                 f"{path} is the site folder of {site.name}, and this command needs a {role}'s"
@@ -182,14 +224,8 @@ class Card:
 
 def read_card(file: Path) -> Card:
     """A key card; its signature shows only that it was not damaged, so compare fingerprints."""
-    values = _read_toml(file, "key card")
-    try:
-        card = Card(str(values["federation"]), str(values["name"]), str(values["key"]))
-        signature = str(values["signature"])
-    except KeyError as error:
-        raise FormatError(f"{file} is no key card: it lacks {error}") from error
-    if card.name != COORDINATOR:
-        check_names([card.name])
+    told = _read(_CardFile, file, "key card")
+    card, signature = Card(told.federation, told.name, told.key), told.signature
     if not signed_by(card.key, _card_text(card.federation, card.name, card.key), signature):
         raise FormatError(f"{file} was changed on its way; ask {card.name} to send it again")
     return card
@@ -216,41 +252,24 @@ def roster_text(roster: Roster, federation: str) -> str:
 
 
 def read_roster(file: Path, federation: str = "") -> Roster:
-    values = _read_toml(file, "roster")
-    try:
-        if federation and values["federation"] != federation:
-            raise SettingsError(
-                f"{file} is the roster of {values['federation']!r}, and this site is of "
-                f"{federation!r}"
-            )
-        return Roster(
-            tuple((str(p["name"]), str(p["key"])) for p in values["party"]),
-            str(values["coordinator"]["key"]),
-            int(values["colluding"]),
-            int(values["minimum_parties"]),
-            str(values["trust"]),
+    told = _read(_RosterFile, file, "roster")
+    if federation and told.federation != federation:
+        raise SettingsError(
+            f"{file} is the roster of {told.federation!r}, and this site is of {federation!r}"
         )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, HedgerowError):
-            raise
-        raise FormatError(f"{file} is no readable roster") from error
+    parties = tuple((party.name, party.key) for party in told.party)
+    with named(str(file)):
+        return Roster(parties, told.coordinator.key, told.colluding, told.minimum, told.trust)
 
 
 def _card_text(federation: str, name: str, key: str) -> bytes:
     return "\n".join((_CARD, federation, name, key)).encode()
 
 
-def _read_toml(file: Path, what: str) -> dict[str, Any]:
-    try:
-        values = tomllib.loads(file.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise FormatError(f"{file} is no readable {what}: {error}") from error
-    if values.get("format") != FORMAT:
-        raise FormatError(
-            f"{file} has format {values.get('format')!r}, and this hedgerow reads {FORMAT}; "
-            "install the version that wrote it"
-        )
-    return values
+def _read(cls: type[T], file: Path, what: str) -> T:
+    document = Document(what, format=FORMAT)
+    with named(f"{file} is no readable {what}"):
+        return document.read(cls, document.load(file))
 
 
 def write_file(file: Path, text: str, mode: int, *, new: bool = False) -> None:

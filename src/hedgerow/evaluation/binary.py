@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.values import Value
 from hedgerow.evaluation.calibration import calibrated, calibration_error, odds_fit
 from hedgerow.evaluation.result import WIDTH, Confusion, Findings, Measure, RocPoint, measure
 from hedgerow.evaluation.smoothing import agreed, group_means, rising, variance_along
@@ -198,7 +199,7 @@ def mean_probabilities(logits: Floats, first: Floats, noise: float, grid: Floats
 
 
 def findings(
-    counts: Counts, loss: float, loss_noise: float, means: Floats, classes: Sequence[object]
+    counts: Counts, loss: float, loss_noise: float, means: Floats, classes: Sequence[Value]
 ) -> Findings:
     """Everything there is to say; `loss` is the sum of log losses, `means` probabilities by bin."""
     n, noise = counts.confusion.sum(), math.sqrt(counts.totals.sum())

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.values import Value
 from hedgerow.evaluation.calibration import calibrated, calibration_error
 from hedgerow.evaluation.result import Confusion, Findings, Measure, measure
 from hedgerow.evaluation.smoothing import agreed
@@ -28,7 +29,7 @@ def findings(
     noise: Sequence[float],
     edges: Sequence[float],
     most_loss: float,
-    classes: Sequence[object],
+    classes: Sequence[Value],
 ) -> Findings:
     """Everything there is to say from counts (true, predicted), (wrong | right, bin) and log loss.
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from hedgerow.data.documents import Document, named
+from hedgerow.data.values import Value
 from hedgerow.errors import FormatError
 from hedgerow.model.statement import Statement
 
 FORMAT = 1
 KIND = "hedgerow evaluation"
+_EVALUATION = Document("evaluation", format=FORMAT, open=True)
 CONFIDENCE = 0.95
 WIDTH = 1.959964  # deviations either side that hold 95 % of a Gaussian
 TITLES = {
@@ -105,7 +108,7 @@ class CalibrationPoint:
 class Confusion:
     """Noisy counts (true class, predicted class) and the deviation of their noise."""
 
-    classes: tuple[Any, ...]
+    classes: tuple[Value, ...]
     counts: tuple[tuple[float, ...], ...]
     noise_error: float
 
@@ -164,20 +167,10 @@ class Evaluation:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any], source: str = "evaluation") -> Evaluation:
-        version = values.get("format")
-        if values.get("kind") != KIND or not isinstance(version, int):
+        if not isinstance(values, Mapping) or values.get("kind") != KIND:
             raise FormatError(f"{source} is no hedgerow evaluation; `hedgerow evaluate` writes one")
-        if version > FORMAT:
-            raise FormatError(
-                f"{source} has evaluation format {version}, newer than this hedgerow reads "
-                f"({FORMAT}); install the hedgerow version that writes it"
-            )
-        try:
-            return _read(values)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            if isinstance(error, FormatError):
-                raise
-            raise FormatError(f"{source} is not a readable evaluation: {error!r}") from error
+        with named(source):
+            return _evaluation(_EVALUATION.read(_File, values))
 
     def to_json(self) -> str:
         """The text of an evaluation's file."""
@@ -189,13 +182,7 @@ class Evaluation:
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Evaluation:
-        try:
-            values = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise FormatError(f"cannot read the evaluation {path}: {error}") from error
-        if not isinstance(values, dict):
-            raise FormatError(f"{path} is no hedgerow evaluation; `hedgerow evaluate` writes one")
-        return Evaluation.from_dict(values, str(path))
+        return Evaluation.from_dict(_EVALUATION.load(path, language="JSON"), str(path))
 
 
 RANGES = {
@@ -221,29 +208,37 @@ def _plain(confusion: Confusion) -> dict[str, Any]:
     return {**asdict(confusion), "classes": list(confusion.classes), "counts": counts}
 
 
-def _read(values: Mapping[str, Any]) -> Evaluation:
-    measures = []
-    for name, told in values["measures"].items():
-        low, high = RANGES.get(name, (-math.inf, math.inf))
-        value, noise = _number(told["value"]), _number(told["noise_error"])
-        sampled = _number(told["sampling_error"])
-        measures.append(Measure(str(name), value, noise, sampled, low, high))
-    confusion = None
-    if (told := values["confusion"]) is not None:
-        counts = tuple(tuple(float(n) for n in row) for row in told["counts"])
-        confusion = Confusion(tuple(told["classes"]), counts, float(told["noise_error"]))
-    roc = tuple(_point(RocPoint, point) for point in values["roc"])
-    calibration = tuple(_point(CalibrationPoint, point) for point in values["calibration"])
-    notes = tuple(str(note) for note in values["notes"])
-    model, task, label, run = (str(values[key]) for key in ("model", "task", "label", "run"))
-    findings = Findings(tuple(measures), confusion, roc, calibration, notes)
-    statement = Statement.from_dict(values["statement"])
-    return Evaluation(model, task, label, run, findings, statement, int(values["format"]))
+@dataclass(frozen=True)
+class _Measured:
+    value: float | None
+    noise_error: float | None
+    sampling_error: float | None
 
 
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
+@dataclass(frozen=True)
+class _File:
+    """What is read of an evaluation's file; all else in it follows from this."""
+
+    model: str
+    task: str
+    label: str
+    run: str
+    measures: Mapping[str, _Measured]
+    confusion: Confusion | None
+    roc: tuple[RocPoint, ...]
+    calibration: tuple[CalibrationPoint, ...]
+    notes: tuple[str, ...]
+    statement: Mapping[str, Any]
 
 
-def _point(cls: Any, values: Mapping[str, Any]) -> Any:
-    return cls(**{f.name: float(values[f.name]) for f in fields(cls)})
+def _evaluation(told: _File) -> Evaluation:
+    measures = tuple(
+        Measure(
+            name, of.value, of.noise_error, of.sampling_error,
+            *RANGES.get(name, (-math.inf, math.inf)),
+        )
+        for name, of in told.measures.items()
+    )  # fmt: skip
+    findings = Findings(measures, told.confusion, told.roc, told.calibration, told.notes)
+    statement = Statement.from_dict(told.statement)
+    return Evaluation(told.model, told.task, told.label, told.run, findings, statement)

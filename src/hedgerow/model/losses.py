@@ -252,6 +252,8 @@ def loss_for(label: Label) -> Loss:
 
 def loss_named(name: str) -> Loss:
     """The inverse of `Loss.name`, for messages."""
+    if not isinstance(name, str) or len(name) > 20:  # a message may say anything
+        raise FormatError("a loss has no name that is known")
     kind, _, number = name.partition("-")
     if name == "logistic":
         return Logistic()

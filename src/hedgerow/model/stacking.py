@@ -69,21 +69,25 @@ def unstack(arrays: Arrays) -> list[Structure]:
 def _checked_lengths(arrays: Arrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Nodes and words of every structure, if the arrays have the types and lengths they must."""
     try:
-        nodes, words = arrays["nodes"].astype(np.int64), arrays["words"].astype(np.int64)
+        stated = arrays["nodes"], arrays["words"]
         flat = {name: arrays[name] for name in FIELDS}
     except KeyError as error:
         raise FormatError(f"trees lack the array {error}") from error
-    n = int(nodes.sum())
+    if any(a.dtype.kind not in "iu" or a.ndim != 1 for a in stated):
+        raise FormatError("trees' arrays are not of the types they must have")
+    nodes, words = (array.astype(np.int64) for array in stated)
+    if nodes.shape != words.shape:
+        raise FormatError("trees' arrays do not have the lengths they state")
+    # In Python's whole numbers: sums of 64 bits could wrap around to a length that fits.
+    n, n_words = sum(nodes.tolist()), sum(words.tolist())
     if any(flat[name].dtype != dtype for name, dtype in zip(FIELDS, DTYPES, strict=True)):
         raise FormatError("trees' arrays are not of the types they must have")
     if (
-        nodes.ndim != 1
-        or nodes.shape != words.shape
-        or bool((nodes < 1).any())
+        bool((nodes < 1).any())
         or bool((words < 0).any())
         or any(flat[name].shape != (n,) for name in FIELDS[:5])
         or flat["member_start"].shape != (n + len(nodes),)
-        or flat["members"].shape != (int(words.sum()),)
+        or flat["members"].shape != (n_words,)
     ):
         raise FormatError("trees' arrays do not have the lengths they state")
     return nodes, words

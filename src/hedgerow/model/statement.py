@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, get_args
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any, Literal
 
-from hedgerow.errors import FormatError
+from hedgerow.data.documents import Document, OneOf, Within, named, shown
 from hedgerow.model.trust import TRUSTS, trust_named
 
 FORMAT = 1
 Guarantee = Literal["epsilon-delta", "pure", "label", "none", "not private"]
 PRIVATE = ("epsilon-delta", "pure")
+STATEMENT = Document("statement", format=FORMAT)
+_Spent = Annotated[float, Within(low=0)]
+_Count = Annotated[int, Within(low=0)]
 _SIMULATED = "Trust is simulated here: one owner's processes saw everything"
 
 
@@ -31,17 +33,17 @@ class Statement:
     """What a model promises about the rows it was trained on."""
 
     guarantee: Guarantee
-    epsilon: float
-    delta: float
+    epsilon: _Spent
+    delta: _Spent
     trust: str
     accounting: str = "exact"
-    mu: float = 0.0
+    mu: _Spent = 0.0
     unit: str = "row"
     neighbours: str = "add or remove one row"
     parties: tuple[str, ...] = ()
-    colluding: int = 0
-    minimum_parties: int = 1
-    releases: int = 0
+    colluding: _Count = 0
+    minimum_parties: _Count = 1
+    releases: _Count = 0
     scope: str = "this fit alone"
     simulated: bool = True
     disclosures: tuple[Disclosure, ...] = ()
@@ -49,7 +51,7 @@ class Statement:
     builds_on: str = ""  # hash of a model that was there before
     builds_on_promise: str = ""  # what that one promises, or "public"
     sampled: bool = False  # whether Poisson sampling drew the rows that took part
-    edits: int = 0  # shapes changed by hand after training
+    edits: _Count = 0  # shapes changed by hand after training
     format: int = field(default=FORMAT)
 
     def words(self, of: str = "model") -> str:
@@ -156,52 +158,10 @@ class Statement:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Statement:
-        version = values.get("format")
-        if isinstance(version, int) and version > FORMAT:
-            raise FormatError(
-                f"statement format {version} is newer than this hedgerow reads ({FORMAT}); "
-                f"install the hedgerow version that writes statement format {version}"
-            )
-        known = {f.name for f in fields(Statement)}
-        if set(values) - known or version != FORMAT:
-            raise FormatError("the statement has unknown parts")
-        try:
-            changed: dict[str, Any] = {
-                **values,
-                "parties": tuple(str(p) for p in _list(values.get("parties", []))),
-                "disclosures": tuple(Disclosure(**d) for d in _list(values.get("disclosures", []))),
-            }
-            statement = Statement(**changed)
-        except TypeError as error:
-            raise FormatError("the statement is not readable") from error
-        _check_types(statement)
-        return statement
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list | tuple):
-        raise TypeError("not a list")
-    return list(value)
-
-
-def _check_types(statement: Statement) -> None:
-    """Raise unless everything is of its kind: whoever wrote the file may not be a friend."""
-    texts = [
-        statement.trust, statement.accounting, statement.unit, statement.neighbours,
-        statement.scope, statement.reason, statement.builds_on, statement.builds_on_promise,
-        *(text for shown in statement.disclosures for text in vars(shown).values()),
-    ]  # fmt: skip
-    numbers = [statement.epsilon, statement.delta, statement.mu]
-    counts = [statement.colluding, statement.minimum_parties, statement.releases, statement.edits]
-    right = (
-        statement.guarantee in get_args(Guarantee)
-        and (statement.guarantee not in PRIVATE or statement.trust in TRUSTS)
-        and all(isinstance(text, str) for text in texts)
-        and all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers)
-        and all(0 <= n < math.inf for n in numbers)
-        and all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in counts)
-        and isinstance(statement.simulated, bool)
-        and isinstance(statement.sampled, bool)
-    )
-    if not right:
-        raise FormatError("the statement is not readable: a part of it is of another kind")
+        """Read a statement back; whoever wrote it may not be a friend."""
+        with named("the statement"):
+            told = STATEMENT.read(Statement, values)
+            if told.guarantee in PRIVATE and told.trust not in TRUSTS:
+                known = OneOf(tuple(TRUSTS)).advice
+                raise STATEMENT.wrong(f"trust is {shown(told.trust)}; {known}")
+        return told

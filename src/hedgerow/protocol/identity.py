@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
@@ -17,27 +17,34 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
 )
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from hedgerow.errors import FormatError, SettingsError
+from hedgerow.data.documents import Document, Matching, Within, named, shown
+from hedgerow.errors import SettingsError
 from hedgerow.model.trust import Trust, trust_named
 from hedgerow.packing import canonical_json, digest
 
-NAME = re.compile(r"[a-z0-9-]{1,40}")
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+PARTY_NAME = Matching(
+    re.compile(rf"(?!coordinator\Z){NAME.pattern}"),
+    "a party name: 1 to 40 of a-z, 0-9 and hyphens, no hyphen first (and not 'coordinator')",
+)
+_ROSTER, _ANNOUNCED = Document("roster"), Document("announcement")
+_Count = Annotated[int, Within(0, 2**53)]
 _ANNOUNCEMENT = "hedgerow announcement 2"
 
 
 def check_names(names: Sequence[str]) -> tuple[str, ...]:
     """Party names are unique and made of a-z, 0-9 and hyphens, at most 40 characters.
 
-    "coordinator" is taken: it owns the coordinator's lines in a ledger.
+    None begins with a hyphen, as options do. "coordinator" is taken: it owns the coordinator's
+    lines in a ledger.
     """
+    seen: set[str] = set()
     for name in names:
-        if not isinstance(name, str) or not NAME.fullmatch(name) or name == "coordinator":
-            raise SettingsError(
-                f"{name!r} is not a party name; use 1 to 40 of a-z, 0-9 and hyphens "
-                '(and not "coordinator")'
-            )
-        if list(names).count(name) > 1:
+        if not isinstance(name, str) or not PARTY_NAME.pattern.fullmatch(name):
+            raise SettingsError(f"{shown(name)} is not {PARTY_NAME.wanted}")
+        if name in seen:
             raise SettingsError(f"two parties are called {name!r}; names must be unique")
+        seen.add(name)
     return tuple(names)
 
 
@@ -101,8 +108,8 @@ class Roster:
 
     parties: tuple[tuple[str, str], ...]  # (name, public signing key), sorted by name
     coordinator: str
-    colluding: int
-    minimum: int
+    colluding: _Count
+    minimum: _Count
     trust: str
 
     def __post_init__(self) -> None:
@@ -145,16 +152,8 @@ class Roster:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Roster:
-        try:
-            return Roster(
-                tuple((str(name), str(key)) for name, key in values["parties"]),
-                str(values["coordinator"]),
-                int(values["colluding"]),
-                int(values["minimum"]),
-                str(values["trust"]),
-            )
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise FormatError("the roster is not readable") from error
+        with named("the roster is not readable"):
+            return _ROSTER.read(Roster, values)
 
 
 @dataclass(frozen=True)
@@ -166,8 +165,8 @@ class Announcement:
     """
 
     name: str
-    boot: int
-    number: int
+    boot: _Count
+    number: _Count
     key: str  # X25519 public key, hex
     plan: str
     schema: str
@@ -186,15 +185,8 @@ class Announcement:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Announcement:
-        try:
-            made = Announcement(**values)
-        except TypeError as error:
-            raise FormatError("an announcement is not readable") from error
-        texts = (made.name, made.key, made.plan, made.schema, made.roster, made.signature)
-        counts = (made.boot, made.number)
-        if not all(isinstance(t, str) for t in texts) or not all(type(c) is int for c in counts):
-            raise FormatError("an announcement is not readable")
-        return made
+        with named("an announcement is not readable"):
+            return _ANNOUNCED.read(Announcement, values)
 
 
 def digest_of(announcements: Mapping[str, Announcement]) -> str:

@@ -7,19 +7,23 @@ has an epsilon: what a program shows is a disclosure, which is agreed on before 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
+from hedgerow.data.documents import Document, Key, Matching, Within, named
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.model.statement import Disclosure
 from hedgerow.packing import canonical_json, digest
+from hedgerow.protocol.identity import PARTY_NAME
 
-_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")  # it stands in logs and file names
+_RUN = Matching(  # it stands in logs and file names
+    re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"), "a usable name of a run"
+)
+_AGREEMENT = Document("agreement")
 
 
 @dataclass(frozen=True)
@@ -43,14 +47,14 @@ class Program(Protocol):
 class Agreement:
     """What all parties agree on before the first step."""
 
-    run: str
+    run: Annotated[str, _RUN]
     program: str
-    schema_hash: str
-    parties: tuple[str, ...]
+    schema_hash: Annotated[str, Key("schema")]
+    parties: tuple[Annotated[str, PARTY_NAME], ...]
     settings: Mapping[str, Any]
     disclosures: tuple[Disclosure, ...]
     # By party: the pure epsilon that its labels pay, where a program has one. All else has none.
-    spends: Mapping[str, float] = field(default_factory=dict)
+    spends: Mapping[str, Annotated[float, Within(above=0)]] = field(default_factory=dict)
 
     @property
     def hash(self) -> str:
@@ -69,29 +73,11 @@ class Agreement:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Agreement:
-        try:
-            if list(values["parties"]) != sorted({str(name) for name in values["parties"]}):
-                raise FormatError("an agreement names its parties once each, in order")
-            if not _RUN.fullmatch(str(values["run"])):
-                raise FormatError("an agreement has a run without a usable name")
-            return Agreement(
-                str(values["run"]),
-                str(values["program"]),
-                str(values["schema"]),
-                tuple(values["parties"]),
-                dict(values["settings"]),
-                tuple(Disclosure(**one) for one in values["disclosures"]),
-                _spends(values["spends"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise FormatError("an agreement is not readable") from error
-
-
-def _spends(values: Mapping[str, Any]) -> dict[str, float]:
-    found = {str(name): float(epsilon) for name, epsilon in dict(values).items()}
-    if not all(0 < epsilon < math.inf for epsilon in found.values()):
-        raise FormatError("an agreement spends an epsilon that is none")
-    return found
+        with named("an agreement is not readable"):
+            made = _AGREEMENT.read(Agreement, values)
+            if list(made.parties) != sorted(set(made.parties)):
+                raise _AGREEMENT.wrong("it names its parties once each, in order")
+        return made
 
 
 class Shelf(Protocol):

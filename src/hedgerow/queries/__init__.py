@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hedgerow.data.documents import shown
 from hedgerow.errors import FormatError
 from hedgerow.packing import pack, unpack
 from hedgerow.queries.base import (
@@ -116,10 +117,11 @@ def query_bytes(query: SumQuery) -> bytes:
 def query_from_bytes(data: bytes) -> SumQuery:
     """Read a query back; raises FormatError on anything that is not one."""
     values, arrays = unpack(data)
-    if values.get("kind") not in QUERIES:
-        raise FormatError(f"unknown query kind {values.get('kind')!r}")
+    kind = values.get("kind")
+    if not isinstance(kind, str) or kind not in QUERIES:
+        raise FormatError(f"unknown query kind {shown(kind)}")
     try:
-        query: SumQuery = QUERIES[values["kind"]].from_parts(values["query"], arrays)
+        query: SumQuery = QUERIES[kind].from_parts(values["query"], arrays)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, FormatError):
             raise

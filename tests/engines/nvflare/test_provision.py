@@ -99,7 +99,7 @@ def test_only_our_carriers_may_run(made: dict[str, Path]) -> None:
         ({"parties": ["coordinator"]}, "not a party name"),
         ({"parties": ["server"]}, "cannot be called"),
         ({"parties": ["provision"]}, "cannot be called"),
-        ({"parties": ["-a"]}, "cannot be called"),
+        ({"parties": ["-a"]}, "not a party name"),
         ({"parties": ["a/b"]}, "not a party name"),
     ],
 )

@@ -138,7 +138,8 @@ class Record:
 def _check(name: str, host: str, port: int, parties: Sequence[str]) -> None:
     if not NAME.fullmatch(name):
         raise SettingsError(
-            f"{name!r} is not a name for a federation; use 1 to 40 of a-z, 0-9 and hyphens"
+            f"{name!r} is not a name for a federation; use 1 to 40 of a-z, 0-9 and "
+            "hyphens, no hyphen first"
         )
     if not _HOST.fullmatch(host):
         raise SettingsError(
@@ -150,7 +151,7 @@ def _check(name: str, host: str, port: int, parties: Sequence[str]) -> None:
     if not parties:
         raise SettingsError("a federation needs parties; name at least one")
     check_names(parties)
-    taken = [p for p in parties if p in (*_TAKEN, host) or p.startswith("-")]
+    taken = [p for p in parties if p in (*_TAKEN, host)]
     if taken:
         raise SettingsError(f"a party cannot be called {taken[0]!r}; choose another name")
 

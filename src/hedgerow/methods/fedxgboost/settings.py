@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Annotated, Any
 
+from hedgerow.data.documents import Document, OneOf, Within
 from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError
 from hedgerow.model.losses import loss_for
@@ -24,23 +24,8 @@ _UNPROTECTED = {  # figures of credit1_full in benchmarks/results/vertical_audit
     "smm-2": "at a share of 0.95 passive parties find 99 % of the labels from one answer and all "
     "from two, and the active party which rows share a bin from the vectors",
 }
-_RANGES: dict[str, tuple[float, float, bool]] = {  # name: low, high, whole number
-    "n_trees": (1, 100_000, True),
-    "max_depth": (1, 14, True),
-    "max_bins": (2, 254, True),
-    "min_rows": (2, 10**9, True),
-    "block_rows": (32, 8192, True),
-    "decoys": (0, 4096, True),
-    "gaussians": (1, 4096, True),
-    "key_bits": (1024, 8192, True),
-    "order": (1, 2, True),
-    "learning_rate": (1e-6, 100.0, False),
-    "reg_lambda": (0.0, 1e12, False),
-    "gamma": (0.0, 1e12, False),
-    "min_child_weight": (0.0, 1e12, False),
-    "kernel_share": (0.01, 1.0, False),
-    "epsilon": (LEAST_EPSILON, 1e6, False),
-}
+_SETTINGS = Document("settings", SettingsError, key="setting", ending=". Nothing was sent.")
+_Penalty = Annotated[float, Within(0.0, 1e12)]
 
 
 @dataclass(frozen=True)
@@ -56,38 +41,29 @@ class VerticalSettings:
 
     owners: Mapping[str, str] = field(default_factory=dict)
     active: str = ""
-    protection: str = "paillier"
-    n_trees: int = 50
-    max_depth: int = 4
-    learning_rate: float = 0.2
-    reg_lambda: float = 1.0
-    gamma: float = 0.0
-    min_child_weight: float = 1.0
-    min_rows: int = 16
-    max_bins: int = 32
-    ids: str = "psi"
+    protection: Annotated[str, OneOf(PROTECTIONS)] = "paillier"
+    n_trees: Annotated[int, Within(1, 100_000)] = 50
+    max_depth: Annotated[int, Within(1, 14)] = 4
+    learning_rate: Annotated[float, Within(1e-6, 100.0)] = 0.2
+    reg_lambda: _Penalty = 1.0
+    gamma: _Penalty = 0.0
+    min_child_weight: _Penalty = 1.0
+    min_rows: Annotated[int, Within(2, 10**9)] = 16
+    max_bins: Annotated[int, Within(2, 254)] = 32
+    ids: Annotated[str, OneOf(IDS)] = "psi"
     merge: bool = False
     allow_unsafe: bool = False
-    kernel_share: float = KERNEL_SHARE
-    block_rows: int = 256
-    decoys: int = 8
-    gaussians: int = 2
-    epsilon: float = 1.0
-    mechanism: str = "labels-once"
-    order: int = 2
-    key_bits: int = 2048
+    kernel_share: Annotated[float, Within(0.01, 1.0)] = KERNEL_SHARE
+    block_rows: Annotated[int, Within(32, 8192)] = 256
+    decoys: Annotated[int, Within(0, 4096)] = 8
+    gaussians: Annotated[int, Within(1, 4096)] = 2
+    epsilon: Annotated[float, Within(LEAST_EPSILON, 1e6)] = 1.0
+    mechanism: Annotated[str, OneOf(MECHANISMS)] = "labels-once"
+    order: Annotated[int, Within(1, 2)] = 2
+    key_bits: Annotated[int, Within(1024, 8192)] = 2048
 
     def __post_init__(self) -> None:
-        for name, (low, high, whole) in _RANGES.items():
-            _check_number(name, getattr(self, name), low, high, whole)
-        for name, known in (
-            ("protection", PROTECTIONS), ("ids", IDS), ("mechanism", MECHANISMS),
-        ):  # fmt: skip
-            if getattr(self, name) not in known:
-                raise _wrong(name, getattr(self, name), " or ".join(known))
-        for name in ("merge", "allow_unsafe"):
-            if not isinstance(getattr(self, name), bool):
-                raise _wrong(name, getattr(self, name), "true or false")
+        _SETTINGS.check(self)
         if self.order == 1 and self.protection != "ldp":
             raise SettingsError("order = 1 is a score of protection ldp alone. Nothing was sent.")
         least = self.min_child_weight if self.order == 2 else 0.0
@@ -177,26 +153,4 @@ class VerticalSettings:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> VerticalSettings:
-        known = {f.name for f in fields(VerticalSettings)}
-        if unknown := sorted(set(values) - known):
-            raise SettingsError(
-                f"unknown setting {unknown[0]!r}; known: {', '.join(sorted(known))}"
-            )
-        owners = values.get("owners", {})
-        if not isinstance(owners, Mapping) or not all(
-            isinstance(k, str) and isinstance(v, str) for k, v in owners.items()
-        ):
-            raise SettingsError("owners is not a table of columns and parties. Nothing was sent.")
-        return VerticalSettings(**{**values, "owners": dict(owners)})
-
-
-def _check_number(name: str, value: Any, low: float, high: float, whole: bool) -> None:
-    kind: Any = int if whole else (int, float)
-    right = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
-    if not right or not low <= value <= high:
-        noun = "a whole number" if whole else "a number"
-        raise _wrong(name, value, f"{noun} from {low:g} to {high:g}")
-
-
-def _wrong(name: str, value: Any, wanted: str) -> SettingsError:
-    return SettingsError(f"{name} is {value!r}; it must be {wanted}. Nothing was sent.")
+        return _SETTINGS.read(VerticalSettings, values)
