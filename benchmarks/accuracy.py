@@ -142,7 +142,7 @@ def _show_lines(lines: list[Line], options: argparse.Namespace, console: Console
 def _write(
     results: Results, lines: list[Line], failed: list[str], options: argparse.Namespace
 ) -> None:
-    packages = ("hedgerow", "numpy", "numba", "opendp", "scikit-learn", "xgboost-cpu",
+    packages = ("hedgerow", "numpy", "numba", "scikit-learn", "xgboost-cpu",
                 "interpret-core")  # fmt: skip
     document = {
         "command": " ".join(["python", "benchmarks/accuracy.py", *_without_paths(sys.argv[1:])]),

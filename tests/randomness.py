@@ -15,16 +15,13 @@ import random
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
-
-from hedgerow.privacy.noise import mechanisms
 
 SEED = int(os.environ.get("HEDGEROW_TEST_SEED", "0"))
 REAL = "tests/statistical/"  # false alarms there have derived chances, for the real source
@@ -32,7 +29,7 @@ NOISE, PROCESSES = "noise", "processes"  # what a test's record says that it use
 _STARTS = ("subprocess.Popen", "os.fork", "os.posix_spawn")  # Python's audit events
 Made = TypeVar("Made")
 
-_real_bytes, _real_laplace = os.urandom, mechanisms._discrete_laplace
+_real_bytes = os.urandom
 
 
 class Stream:
@@ -109,24 +106,6 @@ def _asked_by_noise() -> bool:
     return name.startswith(("hedgerow.privacy.noise.", "hedgerow.data.rng"))
 
 
-def _discrete_laplace(scale: float) -> Callable[[Sequence[int]], Any]:
-    """In place of OpenDP's sampler, which cannot be given random bytes: two geometrics' difference.
-
-    Its distribution is the same; tests/statistical measures OpenDP's.
-    """
-    if isinstance(_streams[-1], RealStream):
-        return _real_laplace(scale)  # type: ignore[no-any-return]
-    ends = -np.expm1(-1 / scale)
-
-    def noisy(values: Sequence[int]) -> Any:
-        rng = np.random.default_rng(int.from_bytes(_random_bytes(32)))
-        sides = rng.geometric(ends, (2, len(values)))
-        _streams[-1].used.add(NOISE)
-        return np.asarray(values) + sides[0] - sides[1]
-
-    return noisy
-
-
 def _note_processes(event: str, _: Any) -> None:
     if event in _STARTS:
         _streams[-1].used.add(PROCESSES)
@@ -135,7 +114,6 @@ def _note_processes(event: str, _: Any) -> None:
 def install() -> None:
     """From now on this process draws from the current stream."""
     os.urandom = random._urandom = _random_bytes  # type: ignore[attr-defined]
-    mechanisms._discrete_laplace = _discrete_laplace  # type: ignore[assignment]
     sys.addaudithook(_note_processes)
 
 

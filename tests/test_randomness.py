@@ -7,6 +7,7 @@ import secrets
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -65,12 +66,23 @@ def test_models_repeat_and_say_that_their_noise_is_secure(method: str) -> None:
     assert models[0].statement.guarantee in ("epsilon-delta", "pure")
 
 
-def test_parties_that_draw_at_the_same_time_draw_the_same_sum() -> None:
+def gaussian_share() -> NDArray[np.uint64]:
+    return mechanisms.add_gaussian(np.zeros(500, np.uint64), [500], [2.0**30])
+
+
+def laplace_share() -> NDArray[np.uint64]:
+    return mechanisms.add_laplace(np.zeros(500, np.uint64), [500], [4.0], 5)
+
+
+@pytest.mark.parametrize("noise", [gaussian_share, laplace_share])
+def test_parties_that_draw_at_the_same_time_draw_the_same_sum(
+    noise: Callable[[], NDArray[np.uint64]],
+) -> None:
     def sums() -> NDArray[np.uint64]:
         shares: list[NDArray[np.uint64]] = []
 
         def draw() -> None:
-            shares.append(mechanisms.add_gaussian(np.zeros(500, np.uint64), [500], [2.0**30]))
+            shares.append(noise())
 
         with stream_of("threads"):
             threads = [threading.Thread(target=draw) for _ in range(6)]

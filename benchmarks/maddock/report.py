@@ -93,7 +93,7 @@ def write(
 ) -> None:  # fmt: skip
     """Everything that was printed or drawn, with every single AUC."""
     lines = [line for number in tables for line in compare.table_lines(number, cache, chosen)]
-    packages = ("hedgerow", "numpy", "numba", "opendp", "scikit-learn")
+    packages = ("hedgerow", "numpy", "numba", "scikit-learn")
     document = {
         "command": " ".join(["python", "benchmarks/maddock_tables.py", *sys.argv[1:]]),
         "date_utc": datetime.now(UTC).isoformat(timespec="seconds"),

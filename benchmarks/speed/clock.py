@@ -23,7 +23,7 @@ import hedgerow
 
 FOLDER = Path(__file__).resolve().parents[1]
 PACKAGES = (
-    "hedgerow", "numba", "numpy", "pandas", "pyarrow", "opendp", "scikit-learn", "xgboost-cpu",
+    "hedgerow", "numba", "numpy", "pandas", "pyarrow", "scikit-learn", "xgboost-cpu",
     "lightgbm", "interpret-core",
 )  # fmt: skip
 

@@ -24,7 +24,6 @@ HEAVY = (
     "pandas",
     "pyarrow",
     "numba",
-    "opendp",
     "dp_accounting",
     "dask",
     "distributed",

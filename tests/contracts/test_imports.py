@@ -17,7 +17,6 @@ HEAVY = (
     "pandas",
     "pyarrow",
     "numba",
-    "opendp",
     "dp_accounting",
     "dask",
     "distributed",

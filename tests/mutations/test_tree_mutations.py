@@ -20,6 +20,7 @@ from hedgerow.methods.registry import plan_for
 from hedgerow.privacy.accounting.paths import Paths, Priced
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.noise import mechanisms
+from hedgerow.privacy.noise.bernoulli import Sampler
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import ClassHistograms, ImpurityBounds, impurity_bounds
 from hedgerow.queries.tree_nodes import NO_COLUMN, Asked
@@ -121,8 +122,12 @@ def no_row_moves_a_bound_by_more() -> None:
 
 
 def halved_scale(patch: pytest.MonkeyPatch) -> None:
-    honest = mechanisms._discrete_laplace
-    patch.setattr(mechanisms, "_discrete_laplace", lambda scale: honest(scale / 2))
+    honest = Sampler.geometrics
+
+    def narrow(self: Sampler, size: int, numerator: int, denominator: int) -> NDArray[np.int64]:
+        return honest(self, size, numerator, 2 * denominator)
+
+    patch.setattr(Sampler, "geometrics", narrow)
 
 
 def noise_to_a_copy(patch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from hedgerow.privacy.accounting.pure import Draw
-from hedgerow.privacy.noise.bernoulli import bernoulli_exp
-from hedgerow.privacy.noise.mechanisms import SecureSource, choose
+from hedgerow.privacy.noise.bernoulli import Sampler
+from hedgerow.privacy.noise.mechanisms import choose
 from hedgerow.privacy.noise.poisson_sampling import PoissonSampler
 from hedgerow.testing import noise_off, seeded
 from tests.statistical.measures import (
@@ -97,9 +97,10 @@ def test_permute_and_flip_is_the_noisy_maximum_of_opendp() -> None:
     from opendp.measurements import make_noisy_max
     from opendp.measures import max_divergence
     from opendp.metrics import linf_distance
+    from opendp.mod import enable_features
 
     utilities, scale = CASES[2]
-    SecureSource().laplace(1, 1.0)  # allows OpenDP's contributed parts
+    enable_features("contrib")
     space = (vector_domain(atom_domain(T="i64")), linf_distance(T="i64"))
     other = make_noisy_max(*space, max_divergence(), scale=float(scale))
     theirs = np.bincount([other(utilities) for _ in range(2_500)], minlength=4)
@@ -110,13 +111,13 @@ def test_permute_and_flip_is_the_noisy_maximum_of_opendp() -> None:
 @pytest.mark.parametrize("gap", [0, 1, 5, 7, 8, 20, 41])
 def test_bernoulli_draws_succeed_with_the_exponential_of_their_gap(gap: int) -> None:
     scale = 7
-    hits = bernoulli_exp(np.full(N, gap, np.int64), scale)
+    hits = Sampler().exp(np.full(N, gap, np.int64), scale)
     assert hits_fit(int(hits.sum()), N, math.exp(-gap / scale))
 
 
 def test_bernoulli_draws_of_one_call_are_independent() -> None:
     gaps = np.tile(np.array([3, 7, 14], np.int64), N // 3)
-    hits = bernoulli_exp(gaps, 7).reshape(-1, 3)
+    hits = Sampler().exp(gaps, 7).reshape(-1, 3)
     together = int((hits[:, 0] & hits[:, 1]).sum())
     assert hits_fit(together, len(hits), math.exp(-10 / 7))
     following = hits[::2, 0] & hits[1::2, 0]

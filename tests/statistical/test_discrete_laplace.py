@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hedgerow.privacy.noise import bernoulli
-from hedgerow.privacy.noise.mechanisms import SecureSource, add_laplace, laplace_deviation
+from hedgerow.errors import PlanError
+from hedgerow.privacy.noise.bernoulli import Sampler
+from hedgerow.privacy.noise.mechanisms import (
+    LEAST_SCALE,
+    WIDEST_LAPLACE,
+    SecureSource,
+    add_laplace,
+    laplace_deviation,
+)
 from hedgerow.testing.noise import _Seeded, noise_off
 from tests.statistical.measures import (
     UNNOTICED,
@@ -17,6 +24,7 @@ from tests.statistical.measures import (
     counts_unnoticed,
     hits_fit,
     laplace_pmf,
+    samples_agree,
     share_pmf,
 )
 
@@ -37,9 +45,62 @@ def fits(draws: NDArray[np.int64], pmf: NDArray[np.float64]) -> bool:
     return counts_fit(cells(draws, len(pmf) // 2), with_tails(pmf))
 
 
-@pytest.mark.parametrize("scale", [0.4, 1.0, 3.0])
+@pytest.mark.parametrize("scale", [0.1, 0.4, 1.0, 3.0, math.pi])
 def test_draws_have_the_exact_probabilities(scale: float) -> None:
     assert fits(SOURCE.laplace(20_000, scale), laplace_pmf(scale, 12))
+
+
+@pytest.mark.parametrize("scale", [0.4, 3.7])
+def test_opendp_draws_the_same_distribution(scale: float) -> None:
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_laplace
+    from opendp.metrics import l1_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    reference = make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)
+    theirs = cells(np.array(reference([0] * 8_000), np.int64), 12)
+    assert samples_agree(cells(SOURCE.laplace(20_000, scale), 12), theirs)
+    assert not samples_agree(cells(SOURCE.laplace(20_000, 2 * scale), 12), theirs)
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 2.7])
+def test_geometrics_have_the_exact_probabilities(scale: float) -> None:
+    draws = Sampler().geometrics(20_000, *scale.as_integer_ratio())
+    chances = -math.expm1(-1 / scale) * np.exp(-np.arange(12) / scale)
+    seen = np.bincount(np.minimum(draws, 12), minlength=13)
+    assert counts_fit(seen, np.append(chances, math.exp(-12 / scale)))
+
+
+@pytest.mark.parametrize("scale", [LEAST_SCALE, math.pi, WIDEST_LAPLACE * (1 - 2.0**-53)])
+@pytest.mark.parametrize("high", [0, 1, 1023, 1024])
+def test_a_draw_is_the_quotient_of_integers_that_never_overflow(
+    scale: float, high: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The largest `low` and so many draws of exp(-1) that succeed, against Python's integers."""
+    above, under = scale.as_integer_ratio()
+    rounds = iter([True] * (1 + high) + [False])
+    sampler = Sampler()
+    monkeypatch.setattr(sampler, "below", lambda size, limit: np.full(size, limit - 1, np.uint64))
+    monkeypatch.setattr(sampler, "exp1", lambda parts, _: np.full(len(parts), next(rounds)))
+    assert above < 2**53
+    assert under <= 2**62
+    if high == 1024:
+        with pytest.raises(PlanError, match="out of range; nothing was sent"):
+            sampler.geometrics(3, above, under)
+    else:
+        expected = (above - 1 + above * high) // under
+        assert sampler.geometrics(3, above, under).tolist() == [expected] * 3
+
+
+def test_the_widest_noise_has_the_exact_probabilities() -> None:
+    """Of the geometric numbers' law at multiples of the scale."""
+    scale = WIDEST_LAPLACE * (1 - 2.0**-53)  # the largest numerator
+    draws = SOURCE.laplace(20_000, scale)
+    seen = np.bincount((np.abs(draws) / scale).astype(np.int64).clip(max=5), minlength=6)
+    edges = np.exp(-np.arange(6.0))
+    assert counts_fit(seen, np.append(edges[:-1] - edges[1:], edges[-1]))
+    assert hits_fit(int((draws < 0).sum()), 20_000, 0.5)
 
 
 @pytest.mark.parametrize(("scale", "shares"), [(0.5, 3), (2.0, 2), (2.0, 4)])
@@ -103,7 +164,7 @@ def test_every_number_has_a_draw_of_its_own_and_wraps_modulo_two_to_64() -> None
 
 
 def test_whole_numbers_below_a_limit_are_uniform() -> None:
-    draws = bernoulli.below(30_000, 7)
+    draws = Sampler().below(30_000, 7)
     seen = np.bincount(draws.astype(np.int64), minlength=7)
     assert counts_fit(seen, np.full(7, 1 / 7))
 

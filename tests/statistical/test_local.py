@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hedgerow.errors import PlanError
 from hedgerow.privacy.noise import randomisers
-from hedgerow.privacy.noise.mechanisms import SecureSource, _perturbed, perturb, randomised_labels
+from hedgerow.privacy.noise.mechanisms import _perturbed, perturb, randomised_labels
 from hedgerow.privacy.noise.randomisers import (
     MECHANISMS,
     Duchi,
@@ -25,14 +25,10 @@ from hedgerow.privacy.noise.randomisers import (
 )
 from hedgerow.testing import noise_off, seeded
 from tests.statistical.measures import (
-    UNNOTICED,
     counts_fit,
-    counts_unnoticed,
     hits_fit,
-    laplace_pmf,
     mean_within,
 )
-from tests.statistical.test_discrete_laplace import fits, with_tails
 
 EPSILONS = (1e-4, 0.05, 0.5, 1.0, 3.0, 8.0, 20.0)
 mpmath.mp.dps = 90
@@ -217,14 +213,6 @@ def test_reported_labels_come_as_often_as_the_table_says(classes: int) -> None:
         chances = np.array(label_table(rule)[label] / rule.limit, np.float64)
         assert counts_fit(np.bincount(reports, minlength=classes), chances)
         assert chances[label] == pytest.approx(math.exp(1.5) / (math.exp(1.5) + classes - 1))
-
-
-@pytest.mark.parametrize("scale", [1, 3])
-def test_many_laplaces_have_the_exact_probabilities(scale: int) -> None:
-    right, wide = laplace_pmf(scale, 12), laplace_pmf(2 * scale, 12)
-    assert fits(SecureSource().many_laplace(20_000, scale), right)
-    assert counts_unnoticed(20_000, with_tails(right), with_tails(wide)) < UNNOTICED
-    assert not fits(SecureSource().many_laplace(20_000, 2 * scale), right)
 
 
 def test_the_hybrid_takes_the_piecewise_mechanism_as_often_as_stated() -> None:

@@ -148,7 +148,7 @@ def test_every_batch_has_a_key_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
         return keys[-1]
 
     honest = os.urandom
-    monkeypatch.setattr(mechanisms.os, "urandom", noted)
+    monkeypatch.setattr(os, "urandom", noted)
     one, two = draw(3_000, 2**26), draw(3_000, 2**26)
     assert [len(key) for key in keys] == [32, 32]
     assert keys[0] != keys[1]

@@ -24,9 +24,6 @@ class _Off:
     def laplace(self, size: int, scale: float, shares: int = 1) -> NDArray[np.int64]:
         return np.zeros(size, np.int64)
 
-    def many_laplace(self, size: int, scale: int) -> NDArray[np.int64]:
-        return np.zeros(size, np.int64)
-
     def below(self, size: int, limit: int) -> None:
         return None
 
@@ -48,9 +45,6 @@ class _Seeded:
         ends = -np.expm1(-1 / scale)
         sides = self._rng.negative_binomial(1 / shares, ends, (2, size))
         return np.asarray(sides[0] - sides[1], np.int64)
-
-    def many_laplace(self, size: int, scale: int) -> NDArray[np.int64]:
-        return self.laplace(size, float(scale))
 
     def below(self, size: int, limit: int) -> NDArray[np.uint64]:
         return self._rng.integers(0, limit, size, np.uint64)

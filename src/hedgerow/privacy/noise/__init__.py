@@ -2,7 +2,7 @@
 
 mechanisms.py         THE ONLY place that draws noise
 discrete_gaussian.py  exact discrete Gaussians, compiled
-bernoulli.py          exact Bernoulli and uniform draws; discrete Laplace
+bernoulli.py          exact Bernoulli, uniform and geometric draws, discrete Laplaces
 randomisers.py        local randomisers of single values and labels: the rules, not the draws
 poisson_sampling.py   which rows take part in a round, secretly
 secret.py             secret numbers that are no noise

@@ -1,10 +1,10 @@
 """THE ONLY place that draws noise.
 
-Discrete Gaussians come from a stream with a key of the operating system (`discrete_gaussian.py` is
-the compiled loop), discrete Laplaces from OpenDP's secure source, choices and noise for single
-values from exact Bernoulli draws (`bernoulli.py`; `randomisers.py` has the rules).
+Its random words come from a stream with a key of the operating system. `discrete_gaussian.py` is
+the compiled loop of discrete Gaussians; discrete Laplaces, choices and noise for single values come
+from exact Bernoulli draws (`bernoulli.py`; `randomisers.py` has the rules). Noise is added modulo
+2**64.
 
-Noise is drawn on zeros and added modulo 2**64, because OpenDP's own integer addition saturates.
 Seeded and switched-off noise exist for tests only (`hedgerow.testing`); every vector that leaves
 here carries the name of its source, and a model made with any but the secure one says so.
 """
@@ -12,16 +12,12 @@ here carries the name of its source, and a model made with any but the secure on
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher
-from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from numpy.typing import NDArray
 
 from hedgerow.errors import PlanError
@@ -35,7 +31,9 @@ WIDEST_DRAWN = 2.0**56  # the same of a party's noise, which may be wider than t
 WORDS = 20  # of the stream that a Gaussian takes, a little more than on average
 AT_ONCE = 1024  # numbers for which a piece of the stream is made
 LAPLACES_AT_ONCE = 2**18
-LEAST_SCALE = 1e-3  # of a discrete Laplace, in grid steps; less is no noise to speak of
+# Scales of a discrete Laplace, in grid steps. Less than the least is no noise to speak of, and a
+# float between 2^-10 and 2^40 is an integer below 2^53 over a power of two up to 2^62.
+LEAST_SCALE = 1e-3
 WIDEST_LAPLACE = 2.0**40
 WIDEST_SHARE = 2.0**14  # of a party's share of it: drawing one takes time in proportion
 WIDEST_CHOICE = 2**50  # steps of utility; whole numbers stay far below 2**63
@@ -61,10 +59,6 @@ class NoiseSource(Protocol):
         """Draws of which any `shares` add up to a discrete Laplace; that itself for one."""
         ...
 
-    def many_laplace(self, size: int, scale: int) -> NDArray[np.int64]:
-        """Discrete Laplaces of a whole scale: for a number a row."""
-        ...
-
     def below(self, size: int, limit: int) -> NDArray[np.uint64] | None:
         """Uniform whole numbers below `limit`, or nothing where noise is switched off."""
         ...
@@ -88,17 +82,18 @@ class SecureSource:
 
     def choose(self, utilities: Sequence[NDArray[np.int64]], scale: int, how: str) -> list[int]:
         if how == "exponential":
-            return bernoulli.in_proportion([one.max() - one for one in utilities], scale)
+            return bernoulli.Sampler().in_proportion([one.max() - one for one in utilities], scale)
         # Permute and flip: in random order, each place is accepted with exp((u - best) / scale),
         # and the first that is accepted is chosen. All may as well be drawn at once: the first
         # success of a random order is any of the successes, each as likely as another. The best
         # always succeeds.
         gaps = np.concatenate([one.max() - one for one in utilities])
+        sampler = bernoulli.Sampler()
         ends = np.cumsum([len(one) for one in utilities])[:-1]
         chosen = []
-        for accepted in np.split(bernoulli.bernoulli_exp(gaps, scale), ends):
+        for accepted in np.split(sampler.exp(gaps, scale), ends):
             successes = np.flatnonzero(accepted)
-            chosen.append(int(successes[int(bernoulli.below(1, len(successes))[0])]))
+            chosen.append(int(successes[int(sampler.below(1, len(successes))[0])]))
         return chosen
 
     def laplace(self, size: int, scale: float, shares: int = 1) -> NDArray[np.int64]:
@@ -106,67 +101,58 @@ class SecureSource:
             return np.zeros(0, np.int64)
         if not LEAST_SCALE <= scale <= WIDEST_LAPLACE:
             raise PlanError(f"Laplace noise of scale {scale:.3g} cannot be drawn; nothing was sent")
-        if shares == 1:
-            return np.array(_discrete_laplace(scale)([0] * size), np.int64)
-        return self._negative_binomial(size, scale, shares) - self._negative_binomial(
-            size, scale, shares
-        )
-
-    def many_laplace(self, size: int, scale: int) -> NDArray[np.int64]:
-        if not 1 <= scale <= WIDEST_CHOICE:
-            raise PlanError(f"Laplace noise of scale {scale:.3g} cannot be drawn; nothing was sent")
+        ratio = float(scale).as_integer_ratio()  # what the float is, exactly
+        sampler = bernoulli.Sampler()
         sizes = [min(LAPLACES_AT_ONCE, size - i) for i in range(0, size, LAPLACES_AT_ONCE)]
-        parts = [bernoulli.many_laplace(part, scale) for part in sizes]
-        return np.concatenate([np.zeros(0, np.int64), *parts])
+        if shares == 1:
+            return np.concatenate([sampler.laplaces(part, *ratio) for part in sizes])
+        parts = [
+            _negative_binomials(sampler, part, ratio, shares)
+            - _negative_binomials(sampler, part, ratio, shares)
+            for part in sizes
+        ]
+        return np.concatenate(parts)
 
     def below(self, size: int, limit: int) -> NDArray[np.uint64]:
-        return bernoulli.below(size, limit)
+        return bernoulli.Sampler().below(size, limit)
 
-    def _negative_binomial(self, size: int, scale: float, shares: int) -> NDArray[np.int64]:
-        """NB(1/shares): what one of `shares` equal parts of a geometric number is.
 
-        Parts of shape 1/m that add up to a geometric g are, given g, what m colours of a Polya urn
-        that starts with a weight of 1/m each show after g draws. So: draw g, then run the urn for
-        one colour. Draw number i takes it with probability (1/m + x) / (1 + i), x times so far,
-        which is (1 + m x) / (m + m i) in whole numbers: exact, no float is involved.
-        """
-        left = self._geometric(size, scale)
-        found = np.zeros(size, np.int64)
-        active = np.flatnonzero(left > 0)
-        step = 0
-        while len(active):
-            drawn = bernoulli.below(len(active), shares * (1 + step))
-            found[active] += drawn < np.uint64(1) + np.uint64(shares) * found[active].view(
-                np.uint64
-            )
-            step += 1
-            active = active[left[active] > step]
-        return found
+def _negative_binomials(
+    sampler: bernoulli.Sampler, size: int, ratio: tuple[int, int], shares: int
+) -> NDArray[np.int64]:
+    """NB(1/shares): what one of `shares` equal parts of a geometric number is.
 
-    def _geometric(self, size: int, scale: float) -> NDArray[np.int64]:
-        """P(g) in proportion to exp(-g / scale), g >= 0: a discrete Laplace, given not negative."""
-        found = np.zeros(0, np.int64)
-        while len(found) < size:
-            draws = self.laplace(2 * (size - len(found)) + 8, scale)
-            found = np.concatenate([found, draws[draws >= 0]])
-        return found[:size]
+    Parts of shape 1/m that add up to a geometric g are, given g, what m colours of a Polya urn
+    that starts with a weight of 1/m each show after g draws. So: draw g, then run the urn for
+    one colour. Draw number i takes it with probability (1/m + x) / (1 + i), x times so far,
+    which is (1 + m x) / (m + m i) in whole numbers: exact, no float is involved.
+    """
+    draws = sampler.geometrics(size, *ratio)
+    taken = np.zeros(size, np.int64)
+    active = np.flatnonzero(draws > 0)
+    step = 0
+    while len(active):
+        ball = sampler.below(len(active), shares * (1 + step))
+        taken[active] += ball < np.uint64(1) + np.uint64(shares) * taken[active].view(np.uint64)
+        step += 1
+        active = active[draws[active] > step]
+    return taken
 
 
 def _gaussians(sigmas: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Draws from a ChaCha20 stream whose key is new for every batch and used for it alone.
+    """Draw numbers, each of its own deviation, from one sampler's words.
 
     Words that did not suffice for a number come again with more behind them, so every number is
     what the endless stream says, and none shares a word with another.
     """
     from hedgerow.privacy.noise import discrete_gaussian  # loads Numba
 
-    cipher = Cipher(ChaCha20(os.urandom(32), bytes(16)), mode=None).encryptor()
+    sampler = bernoulli.Sampler()
     size, done = len(sigmas), 0
     out, words = np.empty(size, np.int64), np.zeros(0, np.uint64)
     while done < size:
         wanted = WORDS * min(size - done, AT_ONCE) + 64
-        fresh = np.frombuffer(cipher.update(bytes(8 * wanted)), "<u8").astype(np.uint64, copy=False)
-        words = np.concatenate([words, fresh])
+        words = np.concatenate([words, sampler.words(wanted)])
         done, used = discrete_gaussian.gaussians(words, sigmas, out, done)
         if done == discrete_gaussian.OUT_OF_RANGE:
             raise PlanError("a draw of noise was out of range; nothing was sent")
@@ -297,7 +283,7 @@ def _perturbed(values: NDArray[np.float64], rule: randomisers.Rule) -> NDArray[n
         return outputs
     cells = rule.cells(values)
     if isinstance(rule, randomisers.Laplace):
-        return rule.outputs(cells, source.many_laplace(len(cells), rule.scale))
+        return rule.outputs(cells, source.laplace(len(cells), float(rule.scale)))
     drawn = source.below(len(cells), rule.limit)
     return rule.exact(cells) if drawn is None else rule.outputs(cells, drawn)
 
@@ -324,14 +310,3 @@ def laplace_deviation(scale: float) -> float:
 def laplace_bits(scale: float) -> int:
     """Grid fineness at which a number that is no count is fine beside noise of this scale."""
     return min(MIN_BITS, max(0, LAPLACE_STEPS - math.floor(math.log2(scale))))
-
-
-@lru_cache(maxsize=256)
-def _discrete_laplace(scale: float) -> Any:
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_laplace
-    from opendp.metrics import l1_distance
-    from opendp.mod import enable_features
-
-    enable_features("contrib")
-    return make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)
