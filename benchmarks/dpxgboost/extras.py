@@ -41,8 +41,8 @@ def composition(data: Data) -> list[dict[str, Any]]:
                     found.append(
                         {
                             "dataset": data.name, "delta": delta, **settings,
-                            "pure": round(plan.pure_epsilon, 6),
-                            "composed": round(plan.epsilon_at(delta), 4),
+                            "pure": round(plan.budget.pure_epsilon, 6),
+                            "composed": round(plan.budget.epsilon_at(delta), 4),
                         }
                     )  # fmt: skip
     return found

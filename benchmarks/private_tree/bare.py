@@ -15,13 +15,14 @@ from hedgerow.data.tables import Rows
 from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Statement
+from hedgerow.privacy.accounting.path_budget import PathBudget
 from hedgerow.privacy.accounting.paths import Paths
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.reservation import Release
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery
-from hedgerow.queries.noise import noise_for, priced_for
+from hedgerow.queries.noise import noise_for
 from hedgerow.testing import seeded
 
 
@@ -45,10 +46,9 @@ class BareGate:
 
     def release(self, query: SumQuery, mu: float = 0.0, name: str = "") -> Release:
         noise = noise_for(query, mu, self.plan, self.schema)
-        priced = priced_for(query, self.plan)
-        assert priced is not None
-        assert self.plan.branches is not None
-        reason = self.paths.objection(priced, self.plan.branches.rounds[0].epsilon)
+        budget = PathBudget.of(self.plan.budget)
+        priced = budget.nodes(query)
+        reason = self.paths.objection(priced, budget.branches.rounds[0].epsilon)
         assert not reason, reason
         self.paths.add(priced)
         scores = [np.zeros((rows.n_rows, 1)) for rows in self._parts]

@@ -18,7 +18,7 @@ from hedgerow.protocol import messages
 from hedgerow.protocol.messages import Message
 from hedgerow.queries import NO_TREES, ColumnCounts, LeafAverages, SplitChoices, SumQuery
 from hedgerow.queries.gradients import Gradients
-from hedgerow.queries.noise import noise_for, part_of_retry
+from hedgerow.queries.noise import noise_for
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 from tests.attacks.test_tree_lies import tree_of
 from tests.contracts.attacks import choices_of
@@ -32,7 +32,8 @@ def plan_of(rate: float = 1.0, trust: str = "coordinator") -> Plan:
     privacy = Privacy(1.0, 0.0, accounting="pure", spare=1)
     settings = {"n_trees": 2, "max_depth": 2, "n_bins": 6, "sample_rate": rate}
     plan = plan_for(SCHEMA, privacy, "dp-xgboost", settings, seed=1, run="r")
-    return replace(plan, privacy=replace(privacy, trust=trust))  # type: ignore[arg-type]
+    changed = replace(plan.budget, privacy=replace(privacy, trust=trust))
+    return replace(plan, budget=changed)
 
 
 def rig_of(rate: float = 1.0, trust: str = "coordinator") -> Rig:
@@ -136,7 +137,7 @@ def test_a_further_attempt_pays_no_more_than_a_spare() -> None:
     assert ask(rig, FIRST, query) == "answer"
     few = ("a", "b", "c")
     assert ask(rig, FIRST, query, attempt=2, parties=few) == "not-in-plan"
-    part = part_of_retry(query, rig.plan)
+    _, part = rig.plan.budget.retry(FIRST, 0.0, query)
     noise = noise_for(query, 0.0, rig.plan, SCHEMA, part)
     assert noise.sigmas[0] > 3 * noise_for(query, 0.0, rig.plan, SCHEMA).sigmas[0]
     assert ask(rig, FIRST, query, attempt=2, parties=few, noise=noise) == "answer"

@@ -125,7 +125,7 @@ def test_another_roster_is_refused() -> None:
 def test_a_plan_that_lowers_the_rosters_minimum_is_refused() -> None:
     rig = Rig(opened=False)
     privacy = replace(rig.plan.privacy, minimum_parties=2)
-    plan = replace(rig.plan, privacy=privacy)
+    plan = replace(rig.plan, budget=replace(rig.plan.budget, privacy=privacy))
     opening = messages.plain("open", {"plan": plan.to_dict(), "roster": rig.roster.hash})
     assert word(rig.send("a", opening)) == "other-roster"
 
@@ -288,7 +288,8 @@ def test_a_plan_cannot_switch_off_masks_and_noise() -> None:
     rig = Rig(opened=False)
     for trust in ("coordinator", "nobody"):
         privacy = replace(rig.plan.privacy, trust=trust)
-        plan = replace(rig.plan, privacy=privacy, run=f"exact-{trust}")
+        budget = replace(rig.plan.budget, privacy=privacy)
+        plan = replace(rig.plan, budget=budget, run=f"exact-{trust}")
         opening = messages.plain("open", {"plan": plan.to_dict(), "roster": rig.roster.hash})
         assert word(rig.send("a", opening)) == "other-roster"
     assert rig.ledgers["a"].lines("a", "reserve") == []

@@ -14,16 +14,11 @@ from hedgerow.engines.local import local_federation
 from hedgerow.errors import LedgerError, PlanError
 from hedgerow.methods.maddock.growing_tree import GrowingTree
 from hedgerow.party.party import Party
-from hedgerow.privacy.accounting.plan import Plan, Slot
-from hedgerow.privacy.accounting.pure import (
-    MOST_KINDS,
-    Branches,
-    Round,
-    _excess,
-    _losses_of,
-    _merged,
-    composed,
-)
+from hedgerow.privacy.accounting.budget import Slot
+from hedgerow.privacy.accounting.path_budget import PathBudget
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.accounting.pure import MOST_KINDS, _excess, _losses_of, _merged, composed
+from hedgerow.privacy.accounting.rounds import Branches, Round
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.verify import verify
@@ -44,8 +39,9 @@ def pure_plan(trust: str, accounting: str = "exact", **changes: Any) -> Plan:
     privacy = Privacy(0.2, delta, trust, accounting)  # type: ignore[arg-type]
     slots = (Slot("counts", COUNTS.kind, 0.0, size_of(COUNTS)),)
     branches = Branches(0.01, (Round(1, 0.2),))
-    facts = ("lies", SCHEMA.hash, "private-tree", Settings(), privacy, 1, slots)
-    return replace(Plan(*facts, branches=branches), **changes)
+    budget = PathBudget(slots, privacy, branches=branches)
+    changed = replace(budget, **changes)
+    return Plan("lies", SCHEMA.hash, "private-tree", Settings(), 1, changed)
 
 
 def opened(rig: Rig, document: dict[str, Any]) -> str:
@@ -62,7 +58,7 @@ def test_pure_questions_are_not_asked_where_nobody_is_trusted(accounting: str) -
     assert opened(rig, document) == "bad-message"
     assert not rig.ledgers["a"].lines("a", "reserve")
     plan = pure_plan("parties")
-    object.__setattr__(plan, "privacy", replace(plan.privacy, trust="nobody"))
+    object.__setattr__(plan.budget, "privacy", replace(plan.privacy, trust="nobody"))
     with pytest.raises(PlanError, match="noise of its own"):
         noise_for(COUNTS, 0.0, plan, SCHEMA)
 

@@ -25,7 +25,8 @@ from hedgerow.methods.registry import plan_for
 from hedgerow.party.limits import Limits
 from hedgerow.party.party import Party
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.ledger.ledger import Budget, Ledger, Line
+from hedgerow.privacy.ledger.ledger import Budget, Ledger
+from hedgerow.privacy.ledger.line import Line
 from hedgerow.privacy.ledger.refusals import MOST
 from hedgerow.protocol import messages
 from hedgerow.protocol.identity import Announcement, Identity, Roster, fingerprint
@@ -88,7 +89,7 @@ def test_limits_that_allow_exactly_this_federation_let_it_through() -> None:
         per_run=Budget(1.0, 1e-6),
         per_month=Budget(1.0, 1e-6),
         least_parties=3,
-        kinds=frozenset(rig.plan.kinds()),
+        kinds=frozenset(rig.plan.budget.kinds()),
         methods=frozenset({"random-trees"}),
         coordinator=fingerprint(rig.roster.coordinator),
         parties=keys,

@@ -7,7 +7,8 @@ import pytest
 from hedgerow import Ledger
 from hedgerow.coordinator.gate import Gate
 from hedgerow.methods.registry import method_named, plan_for
-from hedgerow.privacy.accounting.paths import path_costs, priced_of, spent_on_paths
+from hedgerow.privacy.accounting.path_budget import PathBudget
+from hedgerow.privacy.accounting.paths import path_costs, priced_of
 from hedgerow.privacy.ledger.ledger import COORDINATOR
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy
@@ -33,13 +34,13 @@ def test_a_tree_loses_a_party_and_goes_on(asked: int, after_answering: bool) -> 
         price = priced_of(line).most
         again += [price] if line.slot in first else []
         first.setdefault(line.slot, price)
-    assert plan.branches is not None
+    branches = PathBudget.of(plan.budget).branches
     assert len(again) == 1
-    assert again[0] <= plan.branches.retry
+    assert again[0] <= branches.retry
     dearest = max(path_costs(charges).values())
-    assert dearest - again[0] <= plan.branches.rounds[0].epsilon * (1 + 1e-12)
+    assert dearest - again[0] <= branches.rounds[0].epsilon * (1 + 1e-12)
     assert dearest <= plan.epsilon * (1 + 1e-12)
-    assert spent_on_paths(charges, plan.branches) <= plan.epsilon <= 8.0
+    assert plan.budget.accountant(charges).epsilon() <= plan.epsilon <= 8.0
     assert len(ledger.lines(COORDINATOR, "release")) == len(first)
     assert model.statement.guarantee == "pure"
     verify(ledger)

@@ -18,7 +18,7 @@ from hedgerow.privacy.ledger.ledger import Budget
 from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol.messages import Message
 from hedgerow.queries import ClassHistograms, ImpurityBounds, LabelSums, SumQuery
-from hedgerow.queries.noise import Noise, noise_for, part_of_retry
+from hedgerow.queries.noise import Noise, noise_for
 from hedgerow.queries.tree_nodes import NO_COLUMN, Asked
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 
@@ -150,7 +150,7 @@ def test_a_further_attempt_pays_no_more_than_a_spare() -> None:
     assert ask(rig, COUNT, query) == "answer"
     few = ("a", "b", "c")
     assert ask(rig, COUNT, query, attempt=2, parties=few) == "not-in-plan"
-    part = part_of_retry(query, rig.plan)
+    _, part = rig.plan.budget.retry(COUNT, 0.0, query)
     assert part == pytest.approx(0.1 * PER_PATH / 0.5)
     noise = noise_for(query, 0.0, rig.plan, SCHEMA, part)
     assert ask(rig, COUNT, query, attempt=2, parties=few, noise=noise) == "answer"

@@ -38,8 +38,7 @@ class _Nobody(Rig):
     def send_wide(self, name: str) -> Message:
         grid, cuts = base_grid(SCHEMA), ((10, 20), ())
         n_bins = tuple(n_bins_of(g, c) for g, c in zip(grid, cuts, strict=True))
-        assert self.plan.rest is not None
-        slot, mu, found = len(self.plan.slots), self.plan.rest.mu * 0.5, []
+        slot, mu, found = len(self.plan.slots), self.plan.budget.adaptive.mu * 0.5, []
         for entry in range(1, 128):
             matrix = np.full((n_bins[0], n_bins[0]), entry, np.int8)
             query = ColumnSums(

@@ -40,10 +40,9 @@ def test_a_plan_of_the_default_buys_a_count_and_prices_the_rest_later(call: Call
     plan = Plan.from_dict(told["plan"])
     assert (told["method"], told["rule"]) == ("auto", [])
     assert [(slot.name, slot.kind) for slot in plan.slots] == [("row count", "label-sums")]
-    assert plan.rest is not None
     assert plan.slots[0].mu ** 2 == pytest.approx(0.01 * plan.mu**2, rel=1e-6)
-    assert plan.slots[0].mu ** 2 + plan.rest.mu**2 == pytest.approx(plan.mu**2, rel=1e-6)
-    assert told["rounds"] == 1 + plan.rest.slots == 16
+    assert plan.slots[0].mu ** 2 + plan.budget.adaptive.mu**2 == pytest.approx(plan.mu**2, rel=1e-6)
+    assert told["rounds"] == 1 + plan.budget.adaptive.slots == 16
     assert told["epsilon"] == pytest.approx(2, rel=1e-6)
 
 
@@ -54,13 +53,12 @@ def test_a_plan_with_a_public_number_of_rows_shows_every_setting_with_its_reason
     told = json.loads(call(*words, "--json").stdout)
     plan = Plan.from_dict(told["plan"])
     assert plan.slots == ()
-    assert plan.rest is not None
-    assert plan.rest.mu == pytest.approx(plan.mu)
+    assert plan.budget.adaptive.mu == pytest.approx(plan.mu)
     assert plan.settings.rows_hint == 30_000
     rule = {line["setting"]: line for line in told["rule"]}
     assert {"S", "bins", "main rounds", "interaction tables", "clip", "shares"} <= set(rule)
     assert all(line["value"] and line["reason"] for line in rule.values())
-    strength = 30_000 * plan.rest.mu / np.sqrt(5)
+    strength = 30_000 * plan.budget.adaptive.mu / np.sqrt(5)
     assert float(rule["S"]["value"]) == pytest.approx(strength, abs=1)
     shown = " ".join(call(*words).stdout.split())
     assert "Settings by the public rule" in shown

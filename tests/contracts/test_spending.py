@@ -15,6 +15,7 @@ from hedgerow.methods.maddock.candidates import CANDIDATES
 from hedgerow.methods.registry import METHODS, method_named, plan_for
 from hedgerow.model.losses import TREE_UPDATES
 from hedgerow.privacy.accounting.gaussian import epsilon_of
+from hedgerow.privacy.accounting.path_budget import PathBudget
 from hedgerow.privacy.accounting.paths import path_costs
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
@@ -55,10 +56,10 @@ def test_every_method_spends_exactly_its_plan(method: str, n_parties: int, trust
     settings = {name: value for name, value in SETTINGS.items() if name in chosen.uses}
     plan = plan_for(MIXED, privacy, method, settings, seed=1)
     chosen.grow(Gate(federation, plan, ledger))
-    if plan.branches is not None:
+    if isinstance(plan.budget, PathBudget):
         check_paths(plan, ledger, federation.names)
         return
-    learned = plan.settings.split != "totally-random" or plan.rest is not None
+    learned = plan.settings.split != "totally-random" or plan.budget.adaptive.slots > 0
     for owner in (COORDINATOR, *federation.names):
         charges = ledger.lines(owner, "charge", plan.run)
         slots = [line.slot for line in charges]
@@ -67,13 +68,13 @@ def test_every_method_spends_exactly_its_plan(method: str, n_parties: int, trust
             assert slots == sorted(set(slots))
             assert set(slots) <= set(range(plan.n_slots))
             assert spent <= plan.mu**2 * (1 + 1e-12)
-            assert spent >= 0.99 * plan.mu**2 or plan.rest is None
+            assert spent >= 0.99 * plan.mu**2 or not plan.budget.adaptive.slots
         else:
             assert slots == list(range(len(plan.slots)))
             assert spent == pytest.approx(plan.mu**2, rel=1e-12)
         reserved = ledger.lines(owner, "reserve", plan.run)
         assert [line.values["mu"] for line in reserved] == [plan.mu]
-    cost = epsilon_of(plan.mu, privacy.delta, plan.coordinates)
+    cost = epsilon_of(plan.mu, privacy.delta, plan.budget.coordinates)
     assert 0.999 * privacy.epsilon < cost <= privacy.epsilon * (1 + 1e-9)
     asked = [v for v in verify(ledger) if v.owner == COORDINATOR]
     assert [v.releases for v in asked] == [v.charges for v in asked]
@@ -82,12 +83,12 @@ def test_every_method_spends_exactly_its_plan(method: str, n_parties: int, trust
 def check_paths(plan: Plan, ledger: Ledger, names: tuple[str, ...]) -> None:
     """A pure plan is a ceiling of every path; leaves draw what the nodes above them left."""
     assert plan.epsilon == pytest.approx(1.0, rel=1e-9)
-    assert plan.branches is not None
+    branches = PathBudget.of(plan.budget).branches
     for owner in (COORDINATOR, *names):
         charges = ledger.lines(owner, "charge", plan.run)
         assert [line.slot for line in charges] == sorted({line.slot for line in charges})
-        for number, found in enumerate(plan.branches.rounds):
-            mine = [line for line in charges if plan.branches.round_of(line.slot)[0] == number]
+        for number, found in enumerate(branches.rounds):
+            mine = [line for line in charges if branches.round_of(line.slot)[0] == number]
             costs = path_costs(mine).values()
             assert costs
             assert all(0.999 * found.epsilon < cost <= found.epsilon for cost in costs)
@@ -112,7 +113,7 @@ def test_every_fit_spends_exactly_its_plan(loss: str, update: str, candidates: s
         unused = max(slot.mu for slot in plan.slots) ** 2  # the spare attempt
         assert spent + unused == pytest.approx(plan.mu**2, rel=1e-12)
     assert model.statement.releases == len(plan.slots)
-    cost = epsilon_of(plan.mu, privacy.delta, plan.coordinates)
+    cost = epsilon_of(plan.mu, privacy.delta, plan.budget.coordinates)
     assert 0.999 * privacy.epsilon < cost <= privacy.epsilon * (1 + 1e-9)
     kinds = [slot.kind for slot in plan.slots]
     assert ("column-hessians" in kinds) == (candidates == "iterative-hessian")

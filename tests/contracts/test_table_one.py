@@ -202,7 +202,7 @@ def test_renyi_accounting_gives_the_papers_noise_and_exact_less(
         plan = plan_for(SCHEMA, privacy, method, chosen, seed=1)
         settings = plan.settings
         n_trees = settings.n_trees
-        if plan.rest is not None:
+        if plan.budget.adaptive.slots:
             n_queries = 1  # however the whole of it is divided, it is as good as one question
         elif settings.split == "histogram":
             n_queries = n_trees * M * settings.max_depth

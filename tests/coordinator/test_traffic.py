@@ -20,7 +20,8 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import PlanError
 from hedgerow.methods.registry import METHODS, Method, method_named, plan_for
-from hedgerow.privacy.accounting.plan import Plan, Slot
+from hedgerow.privacy.accounting.budget import Slot
+from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import QUERIES
@@ -152,12 +153,16 @@ def test_the_example_of_the_source_runs() -> None:
     assert found.failed == 0
 
 
+def with_slot(plan: Plan, slot: Slot) -> Plan:
+    return replace(plan, budget=replace(plan.budget, slots=(slot,)))
+
+
 @pytest.mark.parametrize("kind", QUERIES)
 def test_every_kind_of_question_has_a_size(kind: str) -> None:
     plan = plan_for(MIXED, Privacy(1.0, 1e-5), "random-trees", settings={"n_trees": 1}, seed=1)
-    asked = replace(plan, slots=(Slot("one", kind, plan.slots[0].mu, 64),))
+    asked = with_slot(plan, Slot("one", kind, plan.slots[0].mu, 64))
     assert traffic(asked, MIXED, 3).sent > 8 * 3
-    unknown = replace(plan, slots=(Slot("one", "guess", plan.slots[0].mu, 64),))
+    unknown = with_slot(plan, Slot("one", "guess", plan.slots[0].mu, 64))
     with pytest.raises(PlanError, match="'guess', whose size is not known"):
         traffic(unknown, MIXED, 3)
 
@@ -192,7 +197,7 @@ def value_of(formula: str, letters: dict[str, int]) -> int:
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_the_formula_of_the_rounds_is_right(method: Method) -> None:
     plan, schema = example(method)
-    if plan.rest is not None:  # priced during the run: a ceiling
+    if plan.budget.adaptive.slots:  # priced during the run: a ceiling
         assert method.rounds == f"at most {plan.n_slots}"
         return
     settings = plan.settings

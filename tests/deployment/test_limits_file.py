@@ -153,7 +153,7 @@ def test_settings_that_a_method_has_stay_within_its_kinds(
     method: str, settings: dict[str, Any], kind: str
 ) -> None:
     plan = plan_for(MIXED, Privacy(1.0, 1e-6, "parties"), method, settings, seed=1)
-    assert kind in plan.kinds()
+    assert kind in plan.budget.kinds()
     read({"format": 1, "delta": 1e-6, "methods": [method]}).check_plan(plan, ALL_PARTIES)
 
 

@@ -19,6 +19,7 @@ from hedgerow.deployment.runs import recorded
 from hedgerow.engines.site import Site
 from hedgerow.errors import HedgerowError
 from hedgerow.party.limits import Event, Limits
+from hedgerow.privacy.accounting.accountant import Price
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.refusals import MOST, Refusals
@@ -70,7 +71,7 @@ def test_the_board_shows_a_name_as_it_is(run: str, shown: str, terminal: bool) -
     object.__setattr__(plan, "run", run)
     with party_console.follow(ledger):
         party_console.event(Event("reserved", run, plan=plan))
-        party_console.event(Event("answered", run, 0, run, plan.slots[0].mu, plan=plan))
+        party_console.event(Event("answered", run, 0, run, Price(plan.slots[0].mu), plan=plan))
         party_console.event(Event("refused", run, word="unknown-run"))
     text = console.export_text(styles=False)
     assert text.count(f"run {shown}") >= 3 + terminal
@@ -143,5 +144,6 @@ def test_approve_counts_at_the_partys_own_delta_whatever_is_limited(site: Site, 
 
 def test_another_accounting_does_not_hide_the_cost_at_the_own_delta() -> None:
     plan = a_plan()
-    renyi = replace(plan, privacy=replace(plan.privacy, accounting="renyi", epsilon=5.0))
+    privacy = replace(plan.privacy, accounting="renyi", epsilon=5.0)
+    renyi = replace(plan, budget=replace(plan.budget, privacy=privacy))
     assert "counted at this party's delta = 1e-05" in " ".join(plan_in_words(renyi, 1e-5))

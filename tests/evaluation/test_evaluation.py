@@ -278,7 +278,7 @@ def test_a_lost_first_answer_is_made_up_for_and_a_lost_last_one_is_said(
     rows, privacy = rows_of(X, model.schema, y), Privacy(2.0, 1e-6)
     for slot in (0, 1):
         ledger, plan = Ledger.in_memory(), evaluation_plan(model, privacy)
-        Reservation(ledger, plan).charge(slot, "lost", 1, plan.slots[slot].mu, 1)
+        Reservation(ledger, plan).charge(slot, "lost", 1)
         gate = Gate(federation_of({"all": rows}, model.schema, privacy, ledger), plan, ledger,
                     start=model)  # fmt: skip
         if slot:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hedgerow.methods.fedxgboost.ids import seal_ids
 from hedgerow.methods.simfl.kept import place_of
-from hedgerow.privacy.accounting.pure import Draw
+from hedgerow.privacy.accounting.rounds import Draw
 from hedgerow.privacy.noise.poisson_sampling import PoissonSampler
 from hedgerow.protocol.identity import Announcement, Identity, digest_of
 from hedgerow.protocol.masks import Context, MaskKeys

@@ -17,7 +17,10 @@ from hedgerow.methods.maddock.boosting import _structure
 from hedgerow.methods.maddock.candidates import uniform
 from hedgerow.methods.registry import plan_for
 from hedgerow.model.losses import loss_for
-from hedgerow.privacy.accounting.plan import Later, Wish, make_plan
+from hedgerow.privacy.accounting.accountant import Price
+from hedgerow.privacy.accounting.budget import DeclaredQuery
+from hedgerow.privacy.accounting.gaussian_budget import AdaptiveQueries
+from hedgerow.privacy.accounting.plan import make_plan
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy, Settings
@@ -38,13 +41,13 @@ def some_rows(n: int = 12) -> Rows:
 def one_release(trust: str, epsilon: float = 1.0, parties: int = 3) -> NDArray[np.float64]:
     """Noise of one released histogram: release minus the same release with noise off."""
     query = ColumnCounts.of(SCHEMA)
-    wish = Wish("counts", query.kind, 1.0, size_of(query))
+    declared = DeclaredQuery("counts", query.kind, 1.0, size_of(query))
     plan = make_plan(
         SCHEMA.hash,
         "check",
         Settings(),
         Privacy(epsilon, 1e-6, trust),
-        [wish],
+        [declared],
         seed=0,  # type: ignore[arg-type]
     )
 
@@ -100,16 +103,15 @@ def every_release_was_charged() -> None:
 
 
 def later_slots_stop_at_what_was_planned() -> None:
-    later = Later(0.99, 0.1, 100, 5, (LabelSums.kind,))
+    adaptive = AdaptiveQueries(0.99, 0.1, 100, 5, (LabelSums.kind,))
     privacy = Privacy(1.0, 1e-6)
-    plan = make_plan(SCHEMA.hash, "check", Settings(), privacy, [], seed=0, later=later)
-    assert plan.rest is not None
+    plan = make_plan(SCHEMA.hash, "check", Settings(), privacy, [], seed=0, adaptive=adaptive)
     reservation = Reservation(Ledger.in_memory(), plan)
-    reservation.charge(0, "q", None, 0.8 * plan.rest.mu, 10)
-    reservation.charge(1, "q", None, 0.5 * plan.rest.mu, 10)
-    for mu, numbers in ((0.5 * plan.rest.mu, 10), (0.1 * plan.rest.mu, 90)):
+    reservation.charge(0, "q", price=Price(0.8 * plan.budget.adaptive.mu, 10))
+    reservation.charge(1, "q", price=Price(0.5 * plan.budget.adaptive.mu, 10))
+    for mu, numbers in ((0.5 * plan.budget.adaptive.mu, 10), (0.1 * plan.budget.adaptive.mu, 90)):
         try:
-            reservation.charge(2, "q", None, mu, numbers)
+            reservation.charge(2, "q", price=Price(mu, numbers))
         except PlanError:
             continue
         raise AssertionError("more was drawn than was planned")

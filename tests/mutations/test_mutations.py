@@ -16,7 +16,7 @@ from hedgerow.coordinator import gate
 from hedgerow.kernels import loops
 from hedgerow.model import losses
 from hedgerow.packing import canonical_json
-from hedgerow.privacy.ledger.charges import Drawn
+from hedgerow.privacy.accounting.gaussian_budget import Drawn
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.protocol import messages

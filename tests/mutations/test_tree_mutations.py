@@ -17,6 +17,7 @@ from hedgerow.data.tables import rows_of
 from hedgerow.errors import PlanError
 from hedgerow.methods.maddock.growing_tree import Cut, GrowingTree
 from hedgerow.methods.registry import plan_for
+from hedgerow.privacy.accounting.accountant import Price
 from hedgerow.privacy.accounting.paths import Paths, Priced
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.noise import mechanisms
@@ -80,13 +81,13 @@ def shares_add_up_to_the_stated_noise() -> None:
 def paths_stop_at_the_ceiling() -> None:
     ledger, plan = Ledger.in_memory(), plan_of("coordinator")
     held = Reservation(ledger, plan)
-    held.charge(0, "a", priced=Priced({}, {1: 0.6}))
+    held.charge(0, "a", price=Price(nodes=Priced({}, {1: 0.6})))
     for slot, priced in (
         (3, Priced({1: "a" * 64}, {2: 0.5, 3: 0.1})),
         (4, Priced({1: "a" * 64}, {2: 0.41})),
     ):
         try:
-            held.charge(slot, "b", priced=priced)
+            held.charge(slot, "b", price=Price(nodes=priced))
         except PlanError:
             continue
         raise AssertionError("a path went beyond its ceiling")
@@ -94,9 +95,9 @@ def paths_stop_at_the_ceiling() -> None:
 
 def trees_agree() -> None:
     held = Reservation(Ledger.in_memory(), plan_of("coordinator"))
-    held.charge(0, "a", priced=Priced({1: "a" * 64}, {2: 0.6}))
+    held.charge(0, "a", price=Price(nodes=Priced({1: "a" * 64}, {2: 0.6})))
     try:
-        held.charge(3, "b", priced=Priced({1: "b" * 64}, {3: 0.6}))
+        held.charge(3, "b", price=Price(nodes=Priced({1: "b" * 64}, {3: 0.6})))
     except PlanError:
         return
     raise AssertionError("another tree was accepted, and its right side may be the old left one")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hedgerow.privacy.accounting.pure import Draw
+from hedgerow.privacy.accounting.rounds import Draw
 from hedgerow.privacy.noise.bernoulli import Sampler
 from hedgerow.privacy.noise.mechanisms import choose
 from hedgerow.privacy.noise.poisson_sampling import PoissonSampler

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from hedgerow.data.tables import Rows
 from hedgerow.engines.local import PackedEngine
 from hedgerow.packing import unpack
-from hedgerow.privacy.accounting.plan import Wish, make_plan
+from hedgerow.privacy.accounting.budget import DeclaredQuery
+from hedgerow.privacy.accounting.plan import make_plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.protocol.masks import MaskKeys
@@ -32,8 +33,8 @@ N_SLOTS = 16  # numbers enough for 256 counts at each byte place
 def messages_of(rows: Rows, attempts: Sequence[int] = (1,)) -> dict[int, NDArray[np.uint64]]:
     """What party "a" sends in each attempt, all slots after one another, without any noise."""
     privacy = Privacy(1.0, 1e-5, "parties", spare=100)
-    wish = Wish("listen", QUERY.kind, 1.0, size_of(QUERY), repeat=N_SLOTS)
-    plan = make_plan(MIXED.hash, "listen", Settings(), privacy, [wish], seed=0)
+    declared = DeclaredQuery("listen", QUERY.kind, 1.0, size_of(QUERY), repeat=N_SLOTS)
+    plan = make_plan(MIXED.hash, "listen", Settings(), privacy, [declared], seed=0)
     parts = {"a": rows, "b": FEW, "c": MANY.take(np.arange(50))}
     federation = federation_of(parts, MIXED, privacy, Ledger.in_memory())
     heard: list[NDArray[np.uint64]] = []

@@ -15,7 +15,8 @@ from hedgerow.errors import PlanError
 from hedgerow.estimators.boosting import PrivateBoostingClassifier
 from hedgerow.methods.maddock.candidates import CANDIDATES
 from hedgerow.methods.maddock.splits.totally_random import totally_random
-from hedgerow.privacy.accounting.plan import Wish, make_plan
+from hedgerow.privacy.accounting.budget import DeclaredQuery
+from hedgerow.privacy.accounting.plan import make_plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.privacy.settings import Privacy, Settings
@@ -53,8 +54,8 @@ def releases(
         epsilon, DELTA, trust, colluding=colluding,  # type: ignore[arg-type]
         minimum_parties=max(2, colluding + 1),
     )  # fmt: skip
-    wish = Wish("measure", QUERY.kind, 1.0, size_of(QUERY), repeat=slots)
-    plan = make_plan(MIXED.hash, "measure", Settings(), privacy, [wish], seed=0)
+    declared = DeclaredQuery("measure", QUERY.kind, 1.0, size_of(QUERY), repeat=slots)
+    plan = make_plan(MIXED.hash, "measure", Settings(), privacy, [declared], seed=0)
     ledger = Ledger.in_memory()
     parts = split_rows(ROWS, [7] * (n_parties - 1))
     gate = Gate(federation_of(parts, MIXED, privacy, ledger), plan, ledger)
@@ -98,8 +99,8 @@ def test_the_measured_variance_is_the_promised_one(
 
 def test_the_variance_is_the_promised_one_after_a_party_dropped_out() -> None:
     privacy = Privacy(1.0, DELTA, "parties", minimum_parties=3, spare=1)
-    wish = Wish("measure", QUERY.kind, 1.0, size_of(QUERY), repeat=3)
-    plan = make_plan(MIXED.hash, "measure", Settings(), privacy, [wish], seed=0)
+    declared = DeclaredQuery("measure", QUERY.kind, 1.0, size_of(QUERY), repeat=3)
+    plan = make_plan(MIXED.hash, "measure", Settings(), privacy, [declared], seed=0)
     ledger, parts = Ledger.in_memory(), split_rows(ROWS, [10, 10, 10])
     federation = federation_of(parts, MIXED, privacy, ledger)
     engine = Flaky(federation.engine)  # type: ignore[arg-type]

@@ -13,7 +13,8 @@ from hedgerow.cli.screen import print_json, results, table
 from hedgerow.cli.screen import show as say
 
 if TYPE_CHECKING:
-    from hedgerow.privacy.ledger.ledger import Ledger, Line
+    from hedgerow.privacy.ledger.ledger import Ledger
+    from hedgerow.privacy.ledger.line import Line
 
 LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="A .ledger file.")]
 
@@ -84,32 +85,27 @@ def verify(ledger: LedgerFile, json: options.Json = False) -> None:
 
 
 def _run(line: Line, ledger: Ledger) -> dict[str, Any]:
-    from hedgerow.privacy.accounting.paths import path_costs
+    from hedgerow.privacy.accounting.plan import Plan
     from hedgerow.privacy.ledger.ledger import COORDINATOR
 
     values = line.values
+    plan = Plan.from_dict(values["plan"], f"line {line.seq}")
     charges = ledger.lines(line.owner, "charge", line.run)
     kinds = Counter(entry.kind for entry in ledger.lines(owner=line.owner, run=line.run))
     return {
         "run": line.run,
         "owner": line.owner,
         "time": line.time,
-        "method": values["plan"]["method"],
+        "method": plan.method,
         "epsilon": values["epsilon"],
         "delta": values["delta"],
-        "slots": sum(slot.get("repeat", 1) for slot in values["plan"]["slot"])
-        + values["plan"].get("rest", {}).get("slots", 0),  # at most
+        "slots": plan.n_slots,  # at most
         # Of a run of one tree: what each path of it drew, by the place of its end.
-        "branches": path_costs(charges) if _is_one_tree(values["plan"]) else {},
+        "branches": plan.budget.path_costs(charges),
         "charged": kinds["charge"],
         # Releases are the coordinator's; a party only answers.
         "released": kinds["release"] if line.owner == COORDINATOR else None,
     }
-
-
-def _is_one_tree(plan: dict[str, Any]) -> bool:
-    rounds = plan.get("branches", {}).get("round", [])
-    return sum(int(one["repeat"]) for one in rounds) == 1
 
 
 def _total(ledger: Ledger, owner: str, runs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -139,7 +139,7 @@ def summary(made: Plan, schema: Schema, parties: int) -> dict[str, Any]:
     from hedgerow.coordinator.traffic import OPENING_ROUNDS, traffic
 
     expected = traffic(made, schema, parties)
-    later = 0 if made.rest is None else made.rest.coordinates
+    adaptive = made.budget.adaptive.coordinates
     return {
         "run": made.run,
         "method": made.method,
@@ -149,8 +149,8 @@ def summary(made: Plan, schema: Schema, parties: int) -> dict[str, Any]:
         "mu": made.mu,
         "rounds": expected.questions,
         "opening_rounds": OPENING_ROUNDS,
-        "coordinates": sum(slot.coordinates for slot in made.slots) + later,
-        "coordinates_per_round": max([*(slot.coordinates for slot in made.slots), later]),
+        "coordinates": sum(slot.coordinates for slot in made.slots) + adaptive,
+        "coordinates_per_round": max([*(slot.coordinates for slot in made.slots), adaptive]),
         "parties": parties,
         "bytes_from_party": expected.sent,
         "bytes_to_party": expected.received,
@@ -167,31 +167,26 @@ def _show(
     slots = table(
         f"Plan for {schema.name!r}, method {made.method}", *what, right=what[:1] + what[2:]
     )
-    for group in made.to_dict()["slot"]:
-        part = group["repeat"] * group["mu"] ** 2 / made.mu**2
+    for group in made.budget.groups():
         name = f"{group['name']} ({group['kind']})"
         cells = (str(group["repeat"]), name, f"{group['coordinates']:,}")
-        prices = (f"{group['mu']:.4f}", f"{100 * part:.1f} %")
-        slots.add_row(*cells, *(prices if made.branches is None else ("by node", "")))
-    if made.rest is not None:
-        part = f"{100 * made.rest.mu**2 / made.mu**2:.1f} %"
-        name = f"priced during the run ({', '.join(made.rest.kinds)})"
-        count, coordinates = f"at most {made.rest.slots}", f"{made.rest.coordinates:,} in all"
-        slots.add_row(count, name, coordinates, f"{made.rest.mu:.4f} in all", part)
+        slots.add_row(*cells, *made.budget.price_of_each(group))
+    adaptive = made.budget.adaptive
+    if adaptive.slots:
+        part = f"{100 * adaptive.mu**2 / made.mu**2:.1f} %"
+        name = f"priced during the run ({', '.join(adaptive.kinds)})"
+        count, coordinates = f"at most {adaptive.slots}", f"{adaptive.coordinates:,} in all"
+        slots.add_row(count, name, coordinates, f"{adaptive.mu:.4f} in all", part)
     console = results()
     console.print(slots)
     if made.method == "auto":
         _show_rule(made, schema)
-    if made.branches is not None:
-        for line in made.branches.words(made.privacy.spare):
-            show(line)
+    for line in made.budget.notes():
+        show(line)
     cost = table("Cost", "what", "value", right=("value",))
     privacy = made.privacy
     cost.add_row("epsilon", f"{made.epsilon:.4g} at delta = {privacy.delta:g}")
-    if made.branches is None:
-        cost.add_row("mu (Gaussian privacy parameter)", f"{made.mu:.4f}")
-    else:
-        cost.add_row("mu that it books as beside Gaussian runs", f"{made.mu:.4f}")
+    cost.add_row(made.budget.mu_means, f"{made.mu:.4f}")
     cost.add_row("trust in", privacy.trust)
     opening = figures["opening_rounds"]
     cost.add_row("rounds, at most", f"{figures['rounds']:,} + {opening} to open")

@@ -18,12 +18,13 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure, Statement
 from hedgerow.model.tree import Tree
 from hedgerow.packing import digest
-from hedgerow.privacy.accounting.plan import Plan, Slot
+from hedgerow.privacy.accounting.budget import Slot
+from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger
 from hedgerow.privacy.ledger.reservation import Release, Reservation
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.queries import EnsembleRef, SplitChoices, SumQuery, query_bytes, size_of
-from hedgerow.queries.noise import Noise, noise_for, part_of_retry, priced_for
+from hedgerow.queries.noise import Noise, noise_for, price_of
 
 
 @dataclass(frozen=True)
@@ -126,10 +127,10 @@ class Gate:
         return release
 
     def _note(self, query: SumQuery, slot: Slot) -> None:
-        priced = priced_for(query, self._plan)
+        price = price_of(query, self._plan, slot.mu)
         one = {
-            "name": slot.name, "kind": query.kind, "numbers": size_of(query), "mu": slot.mu,
-            "epsilon": 0.0 if priced is None else priced.most,
+            "name": slot.name, "kind": query.kind, "numbers": price.numbers, "mu": slot.mu,
+            "epsilon": price.epsilon,
         }  # fmt: skip
         if self._asked and {**self._asked[-1], "repeat": 1} == {**one, "repeat": 1}:
             self._asked[-1]["repeat"] += 1
@@ -188,7 +189,7 @@ class Gate:
             simulated=self._federation.simulated,
             builds_on=plan.settings.warm_start,
             builds_on_promise=plan.settings.warm_start_says,
-            sampled=plan.branches is not None and any(r.rate < 1 for r in plan.branches.rounds),
+            sampled=plan.budget.sampled,
             disclosures=disclosures,
             reason=" ".join(reasons),
         )
@@ -197,9 +198,9 @@ class Gate:
         index, plan = self._cursor, self._plan
         if index >= plan.n_slots:
             raise PlanError("the plan has no slot left; nothing was asked")
-        slot = plan.slot(index, query.kind, mu)
+        slot = plan.budget.slot(index, query.kind, mu)
         if slot is None or size_of(query) > slot.coordinates:
-            found = plan.slots[index] if index < len(plan.slots) else plan.rest
+            found = plan.slots[index] if index < len(plan.slots) else plan.budget.adaptive
             raise PlanError(
                 f"slot {index} of the plan is {found}, and does not cover {query.kind} of "
                 f"{size_of(query)} values. Nothing was asked."
@@ -243,14 +244,11 @@ class Gate:
             with self._recording_refusals():
                 self._federation.gather(index)
             if self._reservation.last_attempt(index):  # a further attempt is paid by a spare
-                if index >= len(self._plan.slots) and self._plan.rest is not None:
-                    mu = min(slot.mu, self._plan.rest.retry)
-                if self._plan.branches is not None:
-                    part = part_of_retry(query, self._plan)
+                mu, part = self._plan.budget.retry(index, slot.mu, query)
             noise = noise_for(query, mu, self._plan, self.schema, part)
-            priced, size = priced_for(query, self._plan, part), size_of(query)
+            price = price_of(query, self._plan, mu, part)
             try:
-                attempt = self._reservation.charge(index, request, None, mu, size, priced=priced)
+                attempt = self._reservation.charge(index, request, price=price)
             except SlotSpent:
                 self.lost += 1
                 raise

@@ -16,7 +16,8 @@ from hedgerow.errors import PlanError
 from hedgerow.model.losses import Squared, loss_for
 from hedgerow.model.tree import member_words
 from hedgerow.packing import canonical_json
-from hedgerow.privacy.accounting.plan import Plan, Rest, Slot
+from hedgerow.privacy.accounting.budget import AdaptiveSlots, Slot
+from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.queries import QUERIES
 from hedgerow.queries.strategy import MOST as MOST_MATRICES
 from hedgerow.queries.strategy import WIDEST as WIDEST_MATRIX
@@ -76,9 +77,9 @@ def traffic(plan: Plan, schema: Schema, parties: int | Sequence[str]) -> Traffic
     for slot in plan.slots:
         sent += COORDINATE * slot.coordinates
         received += sizes.query(slot)
-    if plan.rest is not None:
-        sent += COORDINATE * plan.rest.coordinates
-        received += sizes.rest(plan.rest)
+    adaptive = plan.budget.adaptive
+    sent += COORDINATE * adaptive.coordinates
+    received += sizes.adaptive(adaptive)
     return Traffic(plan.n_slots, sent, received)
 
 
@@ -138,7 +139,7 @@ class _Sizes:
         tree = self._full * (self._leaf + 4 * self._n_outputs)
         return TREE_ARRAYS * (batches + 1) + batches * per_batch * tree
 
-    def rest(self, rest: Rest) -> int:
+    def adaptive(self, adaptive: AdaptiveSlots) -> int:
         """Bytes of the questions priced during the run.
 
         A cell of a table is two coordinates and two nodes of a tree that travels twice, a bin one
@@ -146,8 +147,8 @@ class _Sizes:
         may have a strategy matrix for each; no plan asks more than ten of them.
         """
         tree = 3 * (self._leaf - NODE) + 4 * self._n_outputs
-        matrices = min(rest.slots, 10) * min(self._n_columns, MOST_MATRICES) * WIDEST_MATRIX**2
-        return rest.slots * (2_500 + self._columns) + rest.coordinates * tree + matrices
+        matrices = min(adaptive.slots, 10) * min(self._n_columns, MOST_MATRICES) * WIDEST_MATRIX**2
+        return adaptive.slots * (2_500 + self._columns) + adaptive.coordinates * tree + matrices
 
 
 def _stem(slot: Slot) -> str:

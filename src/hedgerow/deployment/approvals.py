@@ -7,7 +7,6 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import tomli_w
 from rich.text import Text
@@ -100,39 +99,28 @@ def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
     p = plan.privacy
     own = ""
     if delta is not None and (delta != p.delta or p.accounting != "exact"):
-        cost = plan.epsilon_at(delta)
+        cost = plan.budget.epsilon_at(delta)
         own = f" (counted at this party's delta = {delta:g}: epsilon = {cost:.4g})"
     slots = [
         f"{group['repeat']:,} x {printable(group['name'])}: {printable(group['kind'])}, at most "
-        f"{group['coordinates']:,} values each{_price_of(group, plan)}"
-        for group in plan.to_dict()["slot"]
+        f"{group['coordinates']:,} values each{plan.budget.each_in_words(group)}"
+        for group in plan.budget.groups()
     ]
-    coordinates = plan.coordinates or sum(slot.coordinates for slot in plan.slots)
     lines = [
         f"Run {printable(plan.run)}, method {printable(plan.method)}.",
         f"It reserves epsilon = {plan.epsilon:.4g} at delta = {p.delta:g}{own}; the unit of "
         f"privacy is one {printable(plan.unit)}.",
         f"Trust in: {p.trust}; at least {p.minimum_parties} parties in a sum, of which "
         f"{p.colluding} may collude; {p.spare} spare attempts, paid in advance.",
-        f"It releases at most {coordinates:,} noisy values in {plan.n_slots:,} queries"
+        f"It releases at most {plan.budget.released:,} noisy values in {plan.n_slots:,} queries"
         f"; {p.trusted.seen}. It asks:",
         *(f"  {text}" for text in slots[:40]),
     ]
     if len(slots) > 40:
         lines.append(f"  and {len(slots) - 40:,} further groups of queries")
-    if plan.branches is not None:
-        lines += [f"  {line}" for line in plan.branches.words(p.spare)]
-    if plan.rest is not None:
-        kinds = ", ".join(printable(kind) for kind in plan.rest.kinds)
-        lines.append(
-            f"  at most {plan.rest.slots:,} queries priced during the run: {kinds}; "
-            f"{plan.rest.coordinates:,} values and mu = {plan.rest.mu:.4f} in all"
-        )
+    told = [*plan.budget.notes(), *plan.budget.adaptive.words()]
+    lines += [f"  {printable(line, 2000)}" for line in told]
     return [*lines, *_public_facts(plan)]
-
-
-def _price_of(group: dict[str, Any], plan: Plan) -> str:
-    return "" if plan.branches is not None else f", mu = {group['mu']:.4f} each"
 
 
 def _public_facts(plan: Plan) -> list[str]:

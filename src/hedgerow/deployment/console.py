@@ -5,7 +5,6 @@ On a terminal a small table stays below the lines; elsewhere there are plain lin
 
 from __future__ import annotations
 
-import math
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
@@ -19,8 +18,7 @@ from hedgerow import clock
 from hedgerow.deployment.approvals import cell, printable
 from hedgerow.deployment.status import limits_used
 from hedgerow.party.limits import Event, Limits
-from hedgerow.privacy.accounting.gaussian import epsilon_of
-from hedgerow.privacy.accounting.paths import spent_on_paths
+from hedgerow.privacy.accounting.accountant import Accountant
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol.messages import REFUSALS
@@ -32,8 +30,7 @@ class PartyConsole:
     def __init__(self, console: Console, name: str, limits: Limits) -> None:
         self._console, self._name, self._limits = console, name, limits
         self._ledger: Ledger | None = None
-        self._squares: dict[str, float] = {}  # mu^2 charged so far, by run
-        self._asked: dict[str, int] = {}
+        self._charged: dict[str, Accountant] = {}  # by run
         self._live: Live | None = None
         self._last: Plan | None = None
         self._unwritten = False
@@ -91,33 +88,20 @@ class PartyConsole:
             self._unwritten = False
             self.say("the ledger can be written again; this party answers.")
         self._last = plan
-        if event.run not in self._squares:
-            self._recall(event)
-        self._squares[event.run] += event.mu**2
-        self._asked[event.run] += 1
-        pure = plan.branches is not None
-        price = f"epsilon = {event.epsilon:.4f}" if pure else f"mu = {event.mu:.4f}"
+        price = plan.budget.price_words(event.price)
         self.say(
             f"run {printable(event.run, 12)}: answered slot {event.slot}, "
             f"{printable(event.kind)} ({printable(plan.method)}), {price}; epsilon so "
-            f"far {self._so_far(plan):.4g} of {plan.epsilon:.4g} reserved"
+            f"far {self._charges(plan).epsilon():.4g} of {plan.epsilon:.4g} reserved"
         )
 
-    def _recall(self, event: Event) -> None:
-        """What earlier processes charged for this run; the event's own charge is there as well."""
+    def _charges(self, plan: Plan) -> Accountant:
+        """Everything charged for a run, by earlier processes as well."""
         assert self._ledger is not None
-        charges = self._ledger.lines(self._name, "charge", event.run)
-        squares = math.fsum(float(line.values.get("mu", 0.0)) ** 2 for line in charges)
-        self._squares[event.run] = max(0.0, squares - event.mu**2)
-        self._asked[event.run] = len(charges) - 1
-
-    def _so_far(self, plan: Plan) -> float:
-        if plan.branches is not None:  # the dearest path so far, and spares
-            assert self._ledger is not None
-            charges = self._ledger.lines(self._name, "charge", plan.run)
-            return spent_on_paths(charges, plan.branches)
-        mu = math.sqrt(self._squares.get(plan.run, 0.0))
-        return epsilon_of(mu, plan.privacy.delta, plan.coordinates, plan.privacy.accounting)
+        charged = self._charged.setdefault(plan.run, plan.budget.accountant())
+        for line in self._ledger.lines(self._name, "charge", plan.run, after=charged.newest):
+            charged.add(line)
+        return charged
 
     def _left(self) -> str:
         assert self._ledger is not None
@@ -140,10 +124,10 @@ class PartyConsole:
             limit = f"{row['epsilon']:g} at {row['delta']:g}"
             shown.add_row(row["limit"], used, limit, f"{row['next_run']:.4g}")
         if (plan := self._last) is not None:
-            asked = f"run {printable(plan.run, 12)}: {self._asked[plan.run]} queries"
-            shown.add_row(
-                cell(asked), f"{self._so_far(plan):.4g}", f"{plan.epsilon:.4g} reserved", ""
-            )
+            charges = self._charges(plan)
+            asked = f"run {printable(plan.run, 12)}: {len(charges.lines)} queries"
+            spent = f"{charges.epsilon():.4g}"
+            shown.add_row(cell(asked), spent, f"{plan.epsilon:.4g} reserved", "")
         return shown
 
 

@@ -1,4 +1,4 @@
-"""Which kinds of queries a method can ask: those listed in its plan, and those priced later."""
+"""Which kinds of queries a method can ask: declared in its plan, and adaptive ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from hedgerow.data.schema import Schema
 from hedgerow.errors import HedgerowError
-from hedgerow.evaluation.program import wishes
+from hedgerow.evaluation.program import declared_queries
 from hedgerow.methods.registry import METHODS, Method
 from hedgerow.party.limits import Kinds
 from hedgerow.privacy.accounting.plan import EVALUATION
@@ -28,7 +28,7 @@ _CHOICES = {
 
 @cache
 def method_kinds() -> dict[str, Kinds]:
-    """Of every method, over all settings that it has; found by asking it for its wishes."""
+    """Of every method, over all settings that it has; found by asking it what it declares."""
     return {**{name: _kinds(method) for name, method in METHODS.items()}, EVALUATION: _measuring()}
 
 
@@ -38,19 +38,21 @@ def _measuring() -> Kinds:
         {"classes": [0, 1]}, {"classes": [0, 1, 2]}, {"label_bounds": (0, 1)},
     )  # fmt: skip
     schemas = [Schema.from_bounds({"x": (0, 100)}, **label) for label in facts]
-    return frozenset(wish.kind for schema in schemas for wish in wishes(schema)), frozenset()
+    kinds = {declared.kind for schema in schemas for declared in declared_queries(schema)}
+    return frozenset(kinds), frozenset()
 
 
 def _kinds(method: Method) -> Kinds:
     schema = Schema.from_bounds({"x": (0, 100), "y": (0, 100)}, classes=[0, 1])
     free = {name: values for name, values in _CHOICES.items() if name in method.uses}
     listed: set[str] = set()
-    later: set[str] = set()
+    adaptive: set[str] = set()
     for values in product(*free.values()):
         chosen = dict(zip(free, values, strict=True))
         with suppress(HedgerowError):  # settings that do not go together
             settings = method.settings(chosen)
-            listed |= {wish.kind for wish in method.grower.wishes(schema, settings)}
-            if (rest := method.grower.later(schema, settings)) is not None:
-                later |= set(rest.kinds)
-    return frozenset(listed), frozenset(later)
+            declared = method.grower.declared_queries(schema, settings)
+            listed |= {query.kind for query in declared}
+            if (later := method.grower.adaptive_queries(schema, settings)) is not None:
+                adaptive |= set(later.kinds)
+    return frozenset(listed), frozenset(adaptive)

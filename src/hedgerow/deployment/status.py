@@ -16,7 +16,8 @@ from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Unreachable, call
 from hedgerow.errors import HedgerowError, PlanError
 from hedgerow.party.limits import Limits
-from hedgerow.privacy.ledger.ledger import Budget, Ledger, Line
+from hedgerow.privacy.ledger.ledger import Budget, Ledger
+from hedgerow.privacy.ledger.line import Line
 from hedgerow.privacy.ledger.spending import Ceiling
 from hedgerow.protocol.identity import fingerprint
 

@@ -14,7 +14,8 @@ from hedgerow.errors import SettingsError, SlotSpent
 from hedgerow.evaluation import binary, multiclass, regression
 from hedgerow.evaluation.result import Evaluation, Findings
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.accounting.plan import EVALUATION, Plan, Wish, make_plan
+from hedgerow.privacy.accounting.budget import DeclaredQuery
+from hedgerow.privacy.accounting.plan import EVALUATION, Plan, make_plan
 from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.queries import ClassOutcomes, ErrorCounts, ErrorSums, ScoreCounts
 from hedgerow.queries.noise import check_unit
@@ -27,23 +28,23 @@ CLASS_SHARES = (0.2, 0.6, 0.2)
 LEAST_PROBABILITY = 0.01  # below it a probability counts as so much in the log loss
 
 
-def wishes(schema: Schema) -> list[Wish]:
+def declared_queries(schema: Schema) -> list[DeclaredQuery]:
     """What an evaluation asks: two questions, or one for a multiclass model."""
     k = len(schema.label.classes)
     if schema.label.task == "regression":
         sizes = len(regression.SIZE_EDGES) + 1 + regression.CELLS
         return [
-            Wish("error sizes", ErrorCounts.kind, SIZE_SHARE, sizes),
-            Wish("errors", ErrorSums.kind, 1 - SIZE_SHARE, 2 * regression.BINS + 4),
+            DeclaredQuery("error sizes", ErrorCounts.kind, SIZE_SHARE, sizes),
+            DeclaredQuery("errors", ErrorSums.kind, 1 - SIZE_SHARE, 2 * regression.BINS + 4),
         ]
     if k == 2:
         size = 4 + 2 * (binary.MOST_EDGES + 1) + 1
         return [
-            Wish("scores", ScoreCounts.kind, LOOK_SHARE, 2 * (binary.FIRST_EDGES + 1)),
-            Wish("outcomes", ClassOutcomes.kind, 1 - LOOK_SHARE, size),
+            DeclaredQuery("scores", ScoreCounts.kind, LOOK_SHARE, 2 * (binary.FIRST_EDGES + 1)),
+            DeclaredQuery("outcomes", ClassOutcomes.kind, 1 - LOOK_SHARE, size),
         ]
     size = k * k + 2 * (len(multiclass.confidence_edges(k)) + 1) + 1
-    return [Wish("outcomes", ClassOutcomes.kind, 1.0, size)]
+    return [DeclaredQuery("outcomes", ClassOutcomes.kind, 1.0, size)]
 
 
 def evaluation_plan(model: Ensemble, privacy: Privacy, run: str | None = None) -> Plan:
@@ -56,9 +57,8 @@ def evaluation_plan(model: Ensemble, privacy: Privacy, run: str | None = None) -
     schema = model.schema
     check_unit(privacy.trusted, schema)
     settings = Settings(warm_start=model.hash, warm_start_says=model.statement.promise())
-    wanted = wishes(schema)
-    unit = schema.unit.text
-    return make_plan(schema.hash, EVALUATION, settings, privacy, wanted, 0, run, unit)
+    declared, unit = declared_queries(schema), schema.unit.text
+    return make_plan(schema.hash, EVALUATION, settings, privacy, declared, 0, run, unit)
 
 
 def evaluate(gate: Gate, model: Ensemble) -> Evaluation:

@@ -15,8 +15,10 @@ from hedgerow.methods import auto, dp_xgboost, private_tree
 from hedgerow.methods.maddock import boosting
 from hedgerow.methods.maddock.candidates import not_private
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.accounting.plan import Later, Plan, Wish, make_plan
-from hedgerow.privacy.accounting.pure import OnPaths
+from hedgerow.privacy.accounting.budget import DeclaredQuery
+from hedgerow.privacy.accounting.gaussian_budget import AdaptiveQueries
+from hedgerow.privacy.accounting.path_budget import PathQueries
+from hedgerow.privacy.accounting.plan import Plan, make_plan
 from hedgerow.privacy.settings import Privacy, Settings, with_values
 from hedgerow.queries.noise import check_unit
 
@@ -50,9 +52,11 @@ _EBM = {"features_per_tree": 1, "feature_order": "cyclical"}
 class Grower(Protocol):
     """A module that says what it will ask and then asks it."""
 
-    def wishes(self, schema: Schema, settings: Settings) -> list[Wish]: ...
+    def declared_queries(self, schema: Schema, settings: Settings) -> list[DeclaredQuery]: ...
 
-    def later(self, schema: Schema, settings: Settings) -> Later | OnPaths | None: ...
+    def adaptive_queries(
+        self, schema: Schema, settings: Settings
+    ) -> AdaptiveQueries | PathQueries | None: ...
 
     def grow(self, gate: Gate) -> Ensemble: ...
 
@@ -297,10 +301,11 @@ def plan_for(
         n_trees = resolved.cycles * len(schema.columns)
         resolved = replace(resolved, n_trees=n_trees, cycles=0)
     grower = chosen.grower
-    wanted, later = grower.wishes(schema, resolved), grower.later(schema, resolved)
+    declared = grower.declared_queries(schema, resolved)
+    adaptive = grower.adaptive_queries(schema, resolved)
     seed = fresh_seed() if seed is None else seed
     return make_plan(
-        schema.hash, chosen.name, resolved, privacy, wanted, seed, run, schema.unit.text, later
+        schema.hash, chosen.name, resolved, privacy, declared, seed, run, schema.unit.text, adaptive
     )
 
 

@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from hedgerow.privacy.accounting.accountant import FIXED, Price
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Budget
 from hedgerow.protocol.identity import Roster, fingerprint
 from hedgerow.protocol.messages import Refusal
 
-Kinds = tuple[frozenset[str], frozenset[str]]  # of queries: listed in a plan, and priced later
+Kinds = tuple[frozenset[str], frozenset[str]]  # of queries: declared in a plan, and adaptive ones
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,10 @@ class Limits:
             raise Refusal("not-allowed")
         if self.methods is not None and not self._is_allowed_method(plan):
             raise Refusal("over-limits")
-        if self.kinds is not None and not plan.kinds() <= self.kinds:
+        if self.kinds is not None and not plan.budget.kinds() <= self.kinds:
             raise Refusal("over-limits")
         run = self.per_run
-        if run is not None and plan.epsilon_at(run.delta) > run.epsilon * (1 + 1e-9):
+        if run is not None and plan.budget.epsilon_at(run.delta) > run.epsilon * (1 + 1e-9):
             raise Refusal("over-limits")
         if self.wants_more_than(roster):
             raise Refusal("over-limits")
@@ -56,9 +57,9 @@ class Limits:
             return False
         if plan.method not in self.method_kinds:
             return True
-        listed, later = self.method_kinds[plan.method]
-        asked = set(plan.rest.kinds) if plan.rest else set()
-        return {slot.kind for slot in plan.slots} <= listed and asked <= later
+        listed, adaptive = self.method_kinds[plan.method]
+        asked = set(plan.budget.adaptive.kinds)
+        return {slot.kind for slot in plan.slots} <= listed and asked <= adaptive
 
     def check_program(self, program: str, names: Sequence[str], roster: Roster) -> None:
         """Refuse to take part in something without an epsilon that the operator did not name."""
@@ -118,8 +119,7 @@ class Event:
     run: str
     slot: int = -1
     kind: str = ""  # of the query, or name of the program that was agreed to
-    mu: float = 0.0
-    epsilon: float = 0.0  # of a pure plan: what the question cost any row
+    price: Price = FIXED  # of what was answered
     word: str = ""  # of a refusal
     plan: Plan | None = None
 

@@ -27,7 +27,8 @@ from hedgerow.party.run import OpenedRun, check_agreed
 from hedgerow.party.running_scores import Holding, RunningScores
 from hedgerow.party.sessions import Talks
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.ledger.ledger import Ledger, Line
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.line import Line
 from hedgerow.privacy.ledger.refusals import Refusals
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.noise import mechanisms
@@ -39,7 +40,6 @@ from hedgerow.protocol.masks import Context, MaskKeys
 from hedgerow.protocol.messages import Ask, Message, Refusal
 from hedgerow.protocol.replies import Answer, PartyReply, Replying, Steps, collect_replies
 from hedgerow.protocol.roles import MemoryShelf, ProgramFactory, Shelf
-from hedgerow.queries.noise import priced_for
 
 log = logging.getLogger(__name__)
 
@@ -212,7 +212,7 @@ class Party:
             raise Refusal("some-columns")
         limits = self._limits
         limits.check_plan(plan, roster)
-        if plan.branches is not None and any(one.rate < 1 for one in plan.branches.rounds):
+        if plan.budget.sampled:
             self._scores.check_samples()
         try:
             reservation = Reservation(
@@ -326,9 +326,8 @@ class Party:
             body = {"body": np.frombuffer(reply.body, np.uint8)}
             values = {"request": message.hash}
             self._ledger.append(self.name, "answer", ask.run, ask.slot, ask.attempt, values, body)
-        priced = priced_for(ask.query, run.plan, ask.noise.part)
-        price = (ask.noise.mu, 0.0 if priced is None else priced.most)
-        self._tell(Event("answered", ask.run, ask.slot, ask.query.kind, *price, plan=run.plan))
+        price = run.price(ask)
+        self._tell(Event("answered", ask.run, ask.slot, ask.query.kind, price, plan=run.plan))
         return reply
 
     def _run(self, name: Any) -> OpenedRun:
@@ -360,8 +359,7 @@ class Party:
 
         Rate and round come from the plan that was reserved, never from the question.
         """
-        branches = run.plan.branches
-        draw = None if branches is None else branches.draw_of(ask.slot)
+        draw = run.plan.budget.draw_of(ask.slot)
         if draw is None:
             return None
         # The line that reserved the plan is unlike any of another ledger: whoever runs a plan

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 
 from hedgerow.data.schema import Schema
 from hedgerow.errors import LedgerError, LedgerWriteFailed, PlanError, SlotSpent
+from hedgerow.privacy.accounting.accountant import Price
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.protocol.identity import Announcement, Roster
 from hedgerow.protocol.messages import Ask, Refusal
 from hedgerow.queries import size_of
-from hedgerow.queries.noise import priced_for
+from hedgerow.queries.noise import price_of
 
 
 def check_agreed(plan: Plan, roster: Roster, schema: Schema) -> None:
@@ -45,7 +46,7 @@ class OpenedRun:
         if not 0 <= ask.slot < plan.n_slots or not 1 <= ask.attempt <= 2**31:
             raise Refusal("not-in-plan")
         ask.check(schema)
-        slot = plan.slot(ask.slot, ask.query.kind, ask.noise.mu)
+        slot = plan.budget.slot(ask.slot, ask.query.kind, ask.noise.mu)
         if slot is None or size_of(ask.query) > slot.coordinates:
             raise Refusal("not-in-plan")
         if plan.measures and not self._is_of_the_plan(ask, schema):
@@ -69,13 +70,14 @@ class OpenedRun:
         query, model = ask.query, self.plan.settings.warm_start
         return query.ensemble.is_of(model, schema, query.averaged)
 
+    def price(self, ask: Ask) -> Price:
+        """What a question offers to pay."""
+        return price_of(ask.query, self.plan, ask.noise.mu, ask.noise.part)
+
     def charge(self, ask: Ask, request: str) -> None:
         """Charge an attempt, or refuse it; on disk when this returns."""
         try:
-            numbers, priced = size_of(ask.query), priced_for(ask.query, self.plan, ask.noise.part)
-            self.reservation.charge(
-                ask.slot, request, ask.attempt, ask.noise.mu, numbers, ask.query.kind, priced
-            )
+            self.reservation.charge(ask.slot, request, ask.attempt, self.price(ask), ask.query.kind)
         except LedgerWriteFailed:
             raise  # a full disk is not a used attempt
         except PlanError as error:

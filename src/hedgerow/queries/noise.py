@@ -6,15 +6,16 @@ In a pure plan a query says itself what each node of its tree pays, and gets the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hedgerow.data.schema import Schema
 from hedgerow.errors import PlanError
 from hedgerow.model.trust import Trust
-from hedgerow.privacy.accounting.paths import Priced
+from hedgerow.privacy.accounting.accountant import Price
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.noise import mechanisms
-from hedgerow.queries.base import Choice, SumQuery
+from hedgerow.queries.base import Choice, SumQuery, size_of
 
 
 @dataclass(frozen=True)
@@ -28,24 +29,9 @@ class Noise:
     part: float = 1.0  # of what its nodes offer to pay, if a further attempt may not cost as much
 
 
-def priced_for(query: SumQuery, plan: Plan, part: float = 1.0) -> Priced | None:
-    """What a question charges the nodes of its tree in a pure plan; None in any other plan."""
-    if plan.branches is None:
-        return None
-    return _priced(query).scaled(part)
-
-
-def part_of_retry(query: SumQuery, plan: Plan) -> float:
-    """The part of its price that a further attempt pays: spares are paid in advance, up to that."""
-    assert plan.branches is not None
-    return min(1.0, plan.branches.retry / _priced(query).most * (1 - 1e-12))
-
-
-def _priced(query: SumQuery) -> Priced:
-    priced = query.priced()
-    if priced is None:
-        raise PlanError(f"a pure plan has no {query.kind} questions; nothing was asked")
-    return priced
+def price_of(query: SumQuery, plan: Plan, mu: float, part: float = 1.0) -> Price:
+    """What an attempt at a slot offers to pay for a query, at a part of what its nodes pay."""
+    return Price(mu, size_of(query), plan.budget.nodes(query, part))
 
 
 def check_unit(trust: Trust, schema: Schema) -> None:
@@ -65,18 +51,20 @@ def noise_for(query: SumQuery, mu: float, plan: Plan, schema: Schema, part: floa
     one (the triangle inequality). Under trust `nobody` counts are visible, so the guarantee is
     about replacing: two answers are each at most that long, hence at most twice that apart.
     """
-    trust = plan.privacy.trusted
-    check_unit(trust, schema)
-    if plan.branches is not None:
-        return _laplace_for(query, schema, part, trust)
+    check_unit(plan.privacy.trusted, schema)
+    return CALIBRATIONS[plan.budget.mechanism](query, mu, plan, schema, part)
+
+
+def _gaussian_for(query: SumQuery, mu: float, plan: Plan, schema: Schema, part: float) -> Noise:
+    """sigma = what one unit can move the sum by, over mu."""
     if query.needs_exact_sums:  # Gaussian noise on sums would not be noise on what becomes of them
         raise PlanError(f"only a pure plan has noise for {query.kind}. Nothing was asked.")
-    distance = query.sensitivity.l2 * schema.unit.at_most * trust.distance
+    distance = query.sensitivity.l2 * schema.unit.at_most * plan.privacy.trusted.distance
     unit = distance / mu
     bits = mechanisms.bits_for(unit * min(block.weight for block in query.blocks))
     sigmas = tuple(unit * block.weight * 2.0**bits for block in query.blocks)
-    mechanisms.check_sigma(min(sigmas), plan.floor)
-    mechanisms.check_sigma(max(sigmas), plan.floor)
+    mechanisms.check_sigma(min(sigmas), plan.budget.floor)
+    mechanisms.check_sigma(max(sigmas), plan.budget.floor)
     return Noise(mu, bits, sigmas)
 
 
@@ -91,7 +79,7 @@ def _choice_for(choice: Choice, bits: int, schema: Schema, part: float) -> Noise
     return Noise(0.0, bits, (float(scale),), choice.selector, part)
 
 
-def _laplace_for(query: SumQuery, schema: Schema, part: float, trust: Trust) -> Noise:
+def _laplace_for(query: SumQuery, mu: float, plan: Plan, schema: Schema, part: float) -> Noise:
     """The noise whose scale is how far a unit moves a coordinate, over what its node pays for it.
 
     A block's weight is 1 / price: a row moves each of its coordinates by at most 1, and those of
@@ -99,7 +87,8 @@ def _laplace_for(query: SumQuery, schema: Schema, part: float, trust: Trust) -> 
     sensitivity, in units of the weights). Counts stay on the unit grid, where the discrete
     Laplace is exactly private.
     """
-    _priced(query)  # refuses what is not priced by node
+    trust = plan.privacy.trusted
+    plan.budget.nodes(query)  # refuses what is not priced by node
     if not 0 < part <= 1:
         raise PlanError("a question pays a part of its price above 0 and at most 1")
     if trust.local:
@@ -125,3 +114,10 @@ def _laplace_for(query: SumQuery, schema: Schema, part: float, trust: Trust) -> 
             "epsilon is too large or too small for this plan."
         )
     return Noise(0.0, bits, steps, "laplace", part)
+
+
+# How a slot's price becomes noise, by the mechanism that a plan's budget pays for.
+CALIBRATIONS: dict[str, Callable[[SumQuery, float, Plan, Schema, float], Noise]] = {
+    "gaussian": _gaussian_for,
+    "laplace": _laplace_for,
+}

@@ -13,7 +13,8 @@ from hedgerow.data.rng import stream
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.model.losses import loss_for
-from hedgerow.privacy.accounting.plan import Wish, make_plan
+from hedgerow.privacy.accounting.budget import DeclaredQuery
+from hedgerow.privacy.accounting.plan import make_plan
 from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.queries import LabelSums, SumQuery, size_of
 from hedgerow.queries.noise import noise_for
@@ -165,8 +166,8 @@ def check_federation(
             continue
         parts = [rows.take(np.arange(i, rows.n_rows, n_parties)) for i in range(n_parties)]
         privacy = Privacy(1.0, 1e-5, trust)
-        wish = Wish("check", query.kind, 1.0, size_of(query))
-        plan = make_plan(schema.hash, "check", Settings(), privacy, [wish], seed=0)
+        declared = DeclaredQuery("check", query.kind, 1.0, size_of(query))
+        plan = make_plan(schema.hash, "check", Settings(), privacy, [declared], seed=0)
         with noise_off():
             federation = make(parts, trust)
             federation.open(plan)

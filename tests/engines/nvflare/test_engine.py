@@ -20,7 +20,8 @@ from hedgerow.engines.nvflare.engine import NvflareEngine
 from hedgerow.methods.maddock.boosting import grow
 from hedgerow.methods.registry import plan_for
 from hedgerow.party.party import Party
-from hedgerow.privacy.accounting.plan import Wish, make_plan
+from hedgerow.privacy.accounting.budget import DeclaredQuery
+from hedgerow.privacy.accounting.plan import make_plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.protocol.identity import Identity, Roster
@@ -110,8 +111,8 @@ def masked_sum(sites: Sites, engine: NvflareEngine) -> tuple[Federation, Callabl
     """Three parties under masks with an open plan, and a sum that can be asked."""
     query = LabelSums(len(MIXED.label.classes))
     privacy = Privacy(1.0, 1e-5, "parties")
-    wish = Wish("check", query.kind, 1.0, size_of(query))
-    plan = make_plan(MIXED.hash, "check", Settings(), privacy, [wish], seed=0)
+    declared = DeclaredQuery("check", query.kind, 1.0, size_of(query))
+    plan = make_plan(MIXED.hash, "check", Settings(), privacy, [declared], seed=0)
     parts = [ROWS.take(np.arange(i, ROWS.n_rows, 3)) for i in range(3)]
     federation = federation_of(sites, engine, parts, "parties")
     federation.open(plan)

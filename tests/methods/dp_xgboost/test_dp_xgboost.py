@@ -19,7 +19,8 @@ from hedgerow.methods.maddock.growing_tree import GrowingTree
 from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.party.running_scores import RunningScores
-from hedgerow.privacy.accounting.paths import Priced, priced_of, spent_on_paths
+from hedgerow.privacy.accounting.path_budget import PathBudget
+from hedgerow.privacy.accounting.paths import Priced, priced_of
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.ledger.verify import verify
@@ -68,9 +69,9 @@ def test_a_run_spends_its_plan_and_the_books_add_up(accounting: str, sample_by: 
     ledger = Ledger.in_memory()
     model = grow(plan, ledger)
     charges = ledger.lines(COORDINATOR, "charge")
-    assert plan.branches is not None
     assert len(charges) == len(plan.slots) == 2 * 4
-    spent, whole = spent_on_paths(charges, plan.branches), sum(r.cost for r in plan.branches.rounds)
+    spent = plan.budget.accountant(charges).epsilon()
+    whole = sum(r.cost for r in PathBudget.of(plan.budget).branches.rounds)
     assert whole * (1 - 1e-6) < spent <= whole
     assert model.statement.guarantee == ("pure" if accounting == "pure" else "epsilon-delta")
     assert (model.statement.epsilon, model.statement.releases) == (3.0, 8)

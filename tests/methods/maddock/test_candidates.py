@@ -11,7 +11,7 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.errors import PlanError, SettingsError
-from hedgerow.methods.maddock.boosting import wishes
+from hedgerow.methods.maddock.boosting import declared_queries
 from hedgerow.methods.maddock.candidates import CANDIDATES, refine
 from hedgerow.methods.maddock.candidates.quantiles import equal_mass
 from hedgerow.methods.maddock.splits.totally_random import columns_to_cut
@@ -164,11 +164,13 @@ def test_private_quantiles_find_a_heavy_tail_that_uniform_cuts_miss() -> None:
 @pytest.mark.parametrize("share", [0.2, 0.0])
 def test_counts_cost_their_share_or_as_much_a_column_as_a_tree(share: float) -> None:
     choice = Settings(candidates="quantiles", candidate_share=share, n_trees=8, start_share=0.0)
-    asked = wishes(MIXED, choice)
-    counts = [wish for wish in asked if wish.kind == ColumnCounts.kind]
-    assert [wish.kind for wish in asked].index(ColumnCounts.kind) == 1  # after the base rate
+    asked = declared_queries(MIXED, choice)
+    counts = [declared for declared in asked if declared.kind == ColumnCounts.kind]
+    assert [declared.kind for declared in asked].index(
+        ColumnCounts.kind
+    ) == 1  # after the base rate
     columns = [grid for grid in base_grid(MIXED) if grid.ordered and len(grid.edges) >= 32]
-    assert [wish.coordinates for wish in counts] == [sum(grid.n_codes for grid in columns)]
+    assert [declared.coordinates for declared in counts] == [sum(grid.n_codes for grid in columns)]
     tree = asked[-1].share
     expected = 0.2 if share else tree * len(columns)
     assert counts[0].share == pytest.approx(expected)
@@ -178,7 +180,9 @@ def test_columns_with_few_edges_are_not_counted() -> None:
     schema = Schema(
         (Ordinal("o", ("a", "b", "c")), Numeric("n", 0, 10, integer=True)), Label("y", (0, 1))
     )
-    kinds = {wish.kind for wish in wishes(schema, Settings(candidates="quantiles"))}
+    kinds = {
+        declared.kind for declared in declared_queries(schema, Settings(candidates="quantiles"))
+    }
     assert ColumnCounts.kind not in kinds
 
 
@@ -186,9 +190,13 @@ def test_columns_with_few_edges_are_not_counted() -> None:
 def test_no_question_about_cuts_outgrows_its_slot(n_bins: int) -> None:
     """A slot has room for n_bins numbers a column, which no refinement exceeds."""
     choice = Settings(candidates="iterative-hessian", n_bins=n_bins, n_trees=7, candidate_rounds=3)
-    asked = [wish for wish in wishes(MIXED, choice) if wish.kind == ColumnHessians.kind]
-    assert [wish.coordinates for wish in asked] == [2 * n_bins] * 3  # age and dose
-    assert sum(wish.share for wish in asked) == pytest.approx(choice.candidate_share)
+    asked = [
+        declared
+        for declared in declared_queries(MIXED, choice)
+        if declared.kind == ColumnHessians.kind
+    ]
+    assert [declared.coordinates for declared in asked] == [2 * n_bins] * 3  # age and dose
+    assert sum(declared.share for declared in asked) == pytest.approx(choice.candidate_share)
 
 
 def test_a_schema_that_cannot_be_cut_is_refused_before_anything_is_asked() -> None:
@@ -196,14 +204,17 @@ def test_a_schema_that_cannot_be_cut_is_refused_before_anything_is_asked() -> No
     for name in CANDIDATES:
         assert columns_to_cut(flat, CANDIDATES[name](flat, 8)) == []
         with pytest.raises(PlanError, match="can be cut"):
-            wishes(flat, Settings(candidates=name))
+            declared_queries(flat, Settings(candidates=name))
     with pytest.raises(SettingsError, match="leave nothing"):
-        wishes(
+        declared_queries(
             MIXED, Settings(candidates="iterative-hessian", candidate_share=0.9, start_share=0.2)
         )
 
 
 def test_without_numeric_columns_nothing_is_asked_about_cuts() -> None:
     schema = Schema((Categorical("c", ("a", "b")),), Label("y", (0, 1)))
-    kinds = {wish.kind for wish in wishes(schema, Settings(candidates="iterative-hessian"))}
+    kinds = {
+        declared.kind
+        for declared in declared_queries(schema, Settings(candidates="iterative-hessian"))
+    }
     assert ColumnHessians.kind not in kinds

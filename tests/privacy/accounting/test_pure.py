@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,14 @@ from scipy.stats import norm
 from hedgerow.errors import BudgetExceeded, FormatError, LedgerError, PlanError, SettingsError
 from hedgerow.methods.registry import plan_for
 from hedgerow.model.tree import single_leaf
+from hedgerow.privacy.accounting.accountant import Price
 from hedgerow.privacy.accounting.gaussian import delta_of, epsilon_of
-from hedgerow.privacy.accounting.paths import Paths, Priced, path_costs, spent_on_paths
+from hedgerow.privacy.accounting.gaussian_budget import GaussianBudget
+from hedgerow.privacy.accounting.path_budget import PathBudget
+from hedgerow.privacy.accounting.paths import Paths, Priced, path_costs
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.accounting.pure import Branches, Round, pure_mu
+from hedgerow.privacy.accounting.pure import pure_mu
+from hedgerow.privacy.accounting.rounds import Branches, Round
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.spending import Spending, month_spending, spending
@@ -29,7 +32,6 @@ from hedgerow.queries.tree_nodes import Asked
 from tests.conftest import MIXED
 
 SPLIT = {1: "a" * 64}
-BRANCHES = Branches(0.2, (Round(10, 1.0),))
 
 
 def pure_plan(epsilon: float = 1.0, spare: int = 0, run: str | None = None) -> Plan:
@@ -129,14 +131,14 @@ def test_the_filter_keeps_its_promise_whatever_is_asked() -> None:
 
 def test_a_pure_plan_says_what_paths_and_spares_cost() -> None:
     plan = pure_plan(2.0, spare=2)
-    assert plan.branches is not None
+    branches, at = PathBudget.of(plan.budget).branches, plan.budget.epsilon_at
     assert plan.epsilon == pytest.approx(2.0, rel=1e-9)
-    assert plan.epsilon == plan.branches.rounds[0].epsilon + 2 * plan.branches.retry
-    assert plan.epsilon_at(0.0) == plan.epsilon_at(1e-300) == plan.epsilon
-    assert plan.epsilon_at(0.3) <= plan.epsilon
-    assert gaussian_plan().epsilon_at(0.0) == math.inf
+    assert plan.epsilon == branches.rounds[0].epsilon + 2 * branches.retry
+    assert at(0.0) == at(1e-300) == plan.epsilon
+    assert at(0.3) <= plan.epsilon
+    assert gaussian_plan().budget.epsilon_at(0.0) == math.inf
     assert plan.mu == pure_mu(plan.epsilon)
-    assert plan.coordinates == 0  # nothing is rounded away
+    assert plan.budget.coordinates == 0  # nothing is rounded away
 
 
 def test_a_pure_plan_survives_its_file(tmp_path: Path) -> None:
@@ -178,9 +180,9 @@ def test_a_pure_plan_that_does_not_add_up_is_refused(change: dict[str, Any]) -> 
 def test_pure_and_gaussian_parts_do_not_mix_in_one_plan() -> None:
     rounds = Branches(0.2, (Round(len(gaussian_plan().slots), 0.1),))
     with pytest.raises(PlanError, match="has no mu"):
-        replace(gaussian_plan(), branches=rounds)
+        PathBudget(gaussian_plan().slots, gaussian_plan().privacy, branches=rounds)
     with pytest.raises(PlanError, match="pure accounting goes with"):
-        replace(pure_plan(), branches=None)
+        GaussianBudget(pure_plan().slots, pure_plan().privacy)
 
 
 @pytest.mark.parametrize(
@@ -251,9 +253,9 @@ def test_a_budget_without_delta_takes_no_gaussian_run() -> None:
 def charged() -> tuple[Ledger, Reservation]:
     ledger = Ledger.in_memory()
     held = reserve(ledger, pure_plan(1.0, spare=1))
-    held.charge(0, "r0", priced=Priced({}, {1: 0.04}))
-    held.charge(1, "r1", priced=Priced({}, {1: 0.1}))
-    held.charge(4, "r4", priced=Priced(SPLIT, {2: 0.1, 3: 0.3}))
+    held.charge(0, "r0", price=Price(nodes=Priced({}, {1: 0.04})))
+    held.charge(1, "r1", price=Price(nodes=Priced({}, {1: 0.1})))
+    held.charge(4, "r4", price=Price(nodes=Priced(SPLIT, {2: 0.1, 3: 0.3})))
     return ledger, held
 
 
@@ -261,10 +263,10 @@ def test_the_ledger_shows_what_each_branch_drew() -> None:
     ledger, held = charged()
     lines = ledger.lines(COORDINATOR, "charge")
     assert path_costs(lines) == pytest.approx({2: 0.24, 3: 0.44})
-    held.charge(4, "r4", priced=Priced(SPLIT, {2: 0.05, 3: 0.08}))  # the spare
+    held.charge(4, "r4", price=Price(nodes=Priced(SPLIT, {2: 0.05, 3: 0.08})))  # the spare
     lines = ledger.lines(COORDINATOR, "charge")
     assert path_costs(lines) == pytest.approx({2: 0.32, 3: 0.52})
-    assert spent_on_paths(lines, BRANCHES) == pytest.approx(0.52)
+    assert held.plan.budget.accountant(lines).epsilon() == pytest.approx(0.52)
     assert verify(ledger)[0].charges == 4
 
 
@@ -281,10 +283,10 @@ def test_a_reservation_refuses_what_no_path_has_left(priced: Priced | None) -> N
     ledger, held = charged()
     before = len(ledger.lines())
     with pytest.raises(PlanError):
-        held.charge(5, "r5", priced=priced)
+        held.charge(5, "r5", price=Price(nodes=priced))
     again = Reservation(ledger, held.plan)  # another process knows as much
     with pytest.raises(PlanError):
-        again.charge(5, "r5", priced=priced)
+        again.charge(5, "r5", price=Price(nodes=priced))
     assert len(ledger.lines()) == before
 
 

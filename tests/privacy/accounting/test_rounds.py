@@ -15,16 +15,10 @@ from numpy.typing import NDArray
 from hedgerow.errors import PlanError
 from hedgerow.methods.registry import plan_for
 from hedgerow.privacy.accounting import pure
+from hedgerow.privacy.accounting.path_budget import PathBudget
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.accounting.pure import (
-    Branches,
-    Draw,
-    Round,
-    amplified,
-    before_sampling,
-    composed,
-    composed_delta,
-)
+from hedgerow.privacy.accounting.pure import amplified, before_sampling, composed, composed_delta
+from hedgerow.privacy.accounting.rounds import Branches, Draw, Round
 from hedgerow.privacy.settings import Privacy
 from tests.conftest import MIXED
 
@@ -143,28 +137,29 @@ def test_a_plan_costs_what_is_promised(
     accounting: str, spare: int, sample_by: str, sample_rate: float
 ) -> None:
     plan = plan_of(accounting, spare, sample_by=sample_by, sample_rate=sample_rate)
-    assert plan.branches is not None
+    budget = PathBudget.of(plan.budget)
     assert plan.epsilon == pytest.approx(2.0, rel=1e-6)
     assert plan.epsilon <= 2.0 * (1 + 1e-9)
     assert len(plan.slots) == 5 * 5
-    rounds = plan.branches.rounds
+    rounds = budget.branches.rounds
     assert len(rounds) == (5 if sample_by == "tree" else 25)
     assert {r.rate for r in rounds} == {sample_rate}
-    again = spare * plan.branches.retry
-    assert plan.pure_epsilon == pytest.approx(math.fsum(r.cost for r in rounds) + again)
-    assert plan.epsilon_at(0.0) == pytest.approx(plan.pure_epsilon, rel=1e-9)
+    again = spare * budget.branches.retry
+    assert budget.pure_epsilon == pytest.approx(math.fsum(r.cost for r in rounds) + again)
+    assert budget.epsilon_at(0.0) == pytest.approx(budget.pure_epsilon, rel=1e-9)
     if accounting == "exact":
-        every = plan.branches.costs()
+        every = budget.branches.costs()
         assert composed(every, 1e-6 * math.exp(-again)) + again == pytest.approx(2.0, rel=1e-6)
-        assert plan.pure_epsilon >= plan.epsilon * (1 - 1e-9)
+        assert budget.pure_epsilon >= plan.epsilon * (1 - 1e-9)
 
 
 def test_a_delta_buys_less_noise_where_there_are_many_rounds() -> None:
     many = {"n_trees": 60}
-    free, paid = plan_of(**many), plan_of("exact", **many)
-    assert free.branches is not None
-    assert paid.branches is not None
-    assert paid.branches.rounds[0].epsilon > 1.5 * free.branches.rounds[0].epsilon
+    free, paid = (
+        PathBudget.of(plan_of(accounting, **many).budget).branches.rounds[0].epsilon
+        for accounting in ("pure", "exact")
+    )
+    assert paid > 1.5 * free
 
 
 def test_a_sampled_plan_survives_its_file(tmp_path: Path) -> None:

@@ -243,7 +243,7 @@ def test_owners_have_their_own_budgets() -> None:
 def test_an_older_format_is_migrated_after_a_copy(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hedgerow.privacy.ledger import ledger as module
+    from hedgerow.privacy.ledger import migrations as module
 
     monkeypatch.setattr(module, "FORMAT", 2)
     monkeypatch.setitem(module.MIGRATIONS, 1, "CREATE TABLE later (x)")
@@ -300,7 +300,11 @@ def test_epsilons_of_different_units_are_not_added_up() -> None:
     persons = replace(a_plan(), run="persons", unit="person with at most 10 rows")
     with pytest.raises(PlanError, match="do not add up"):
         Reservation(ledger, persons)
-    local = replace(a_plan(), run="local", privacy=replace(a_plan().privacy, trust="nobody"))
+    local = replace(
+        a_plan(),
+        run="local",
+        budget=replace(a_plan().budget, privacy=replace(a_plan().privacy, trust="nobody")),
+    )
     with pytest.raises(PlanError, match="do not add up"):
         Reservation(ledger, local)
     assert len(ledger.lines(kind="reserve")) == 1

@@ -68,7 +68,7 @@ class Expected:
 
 def expected_error(facts: Facts, plan: Plan) -> Expected | None:
     """What noise does to leaf weights under a plan; None where the method has no such sums."""
-    if plan.rest is not None and plan.method == "auto":
+    if plan.method == "auto":
         return _of_main_effects(facts, plan)
     if any(slot.kind == LeafSums.kind for slot in plan.slots):
         return _of_trees(facts, plan)

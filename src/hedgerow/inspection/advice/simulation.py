@@ -23,7 +23,6 @@ from hedgerow.inspection.advice.expected import Facts
 from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.party.running_scores import RunningScores
-from hedgerow.privacy.accounting.gaussian import epsilon_of
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import NO_TREES
@@ -155,10 +154,7 @@ def scaled(facts: Facts, privacy: Privacy, n_rows: int) -> Privacy:
     if ratio <= 1:
         return privacy
     ratio /= privacy.trusted.row_noise(facts.n_rows) / privacy.trusted.row_noise(n_rows)
-    plan = facts.plan(privacy)
-    if plan.branches is not None:  # pure epsilon, by which noise is divided
-        return replace(privacy, epsilon=min(ratio * privacy.epsilon, MOST_EPSILON))
-    epsilon = epsilon_of(ratio * plan.mu, privacy.delta, plan.coordinates, privacy.accounting)
+    epsilon = facts.plan(privacy).budget.epsilon_of_less_noise(ratio)
     return replace(privacy, epsilon=min(epsilon, MOST_EPSILON))
 
 

@@ -19,7 +19,16 @@ calibration.py         slope and intercept at the end
 
 from __future__ import annotations
 
-from hedgerow.methods.auto.loop import grow, later, rule_of_plan, wishes
+from hedgerow.methods.auto.loop import adaptive_queries, declared_queries, grow, rule_of_plan
 from hedgerow.methods.auto.rule import MOST_ROUNDS, Rule, reasons, rule_for
 
-__all__ = ["MOST_ROUNDS", "Rule", "grow", "later", "reasons", "rule_for", "rule_of_plan", "wishes"]
+__all__ = [
+    "MOST_ROUNDS",
+    "Rule",
+    "adaptive_queries",
+    "declared_queries",
+    "grow",
+    "reasons",
+    "rule_for",
+    "rule_of_plan",
+]

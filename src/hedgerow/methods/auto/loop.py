@@ -30,7 +30,9 @@ from hedgerow.methods.auto.start import (
 from hedgerow.methods.auto.state import Run, mu_of_a_row
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import single_leaf
-from hedgerow.privacy.accounting.plan import Later, Plan, Wish
+from hedgerow.privacy.accounting.budget import DeclaredQuery
+from hedgerow.privacy.accounting.gaussian_budget import AdaptiveQueries
+from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.settings import Settings
 from hedgerow.queries import ColumnSums, LabelSums, LeafSums, ScoreCounts, n_bins_of
 
@@ -39,16 +41,16 @@ MOST_BINS, MOST_CELLS, MOST_TABLE_COORDINATES = 66, 32, 2 * 12 * 625
 RETRY_SHARE = 0.15  # of mu^2: what a further attempt at a question may take
 
 
-def wishes(schema: Schema, settings: Settings) -> list[Wish]:
+def declared_queries(schema: Schema, settings: Settings) -> list[DeclaredQuery]:
     """The listed part of the plan: a noisy row count, unless the number of rows is public."""
     _check_directions(schema, settings)
     if settings.rows_hint:
         return []
     size = max(2, len(schema.label.classes))
-    return [Wish("row count", LabelSums.kind, COUNT_SHARE, size)]
+    return [DeclaredQuery("row count", LabelSums.kind, COUNT_SHARE, size)]
 
 
-def later(schema: Schema, settings: Settings) -> Later:
+def adaptive_queries(schema: Schema, settings: Settings) -> AdaptiveQueries:
     """The part that is priced once the row count is known: everything else."""
     task, classes = schema.label.task, len(schema.label.classes)
     outputs = classes if task == "multiclass" else 1
@@ -63,7 +65,7 @@ def later(schema: Schema, settings: Settings) -> Later:
     kinds = (ColumnSums.kind, LabelSums.kind, LeafSums.kind, ScoreCounts.kind)
     share = 1.0 - (0.0 if settings.rows_hint else COUNT_SHARE)
     slots = MOST_ROUNDS - (0 if settings.rows_hint else 1)
-    return Later(share, RETRY_SHARE, coordinates, slots, kinds)
+    return AdaptiveQueries(share, RETRY_SHARE, coordinates, slots, kinds)
 
 
 def rule_of_plan(plan: Plan, schema: Schema) -> Rule | None:

@@ -29,8 +29,7 @@ Floats = NDArray[np.float64]
 
 def mu_of_a_row(plan: Plan, schema: Schema, n_rows: float) -> float:
     """mu of all later questions for one row: less for persons of several, or without trust."""
-    assert plan.rest is not None
-    mu = plan.rest.mu / schema.unit.at_most
+    mu = plan.budget.adaptive.mu / schema.unit.at_most
     return mu / plan.privacy.trusted.row_noise(n_rows)
 
 
@@ -73,10 +72,9 @@ class Run:
 
     def release(self, query: SumQuery, share: float, name: str) -> Release | None:
         """One question at a share of the budget; None if its slot was lost earlier."""
-        rest = self.gate.plan.rest
-        assert rest is not None
+        mu = self.gate.plan.budget.adaptive.mu
         try:
-            return self.gate.release(query, rest.mu * math.sqrt(share) * (1 - 1e-9), name)
+            return self.gate.release(query, mu * math.sqrt(share) * (1 - 1e-9), name)
         except SlotSpent:
             return None
 

@@ -7,6 +7,6 @@ rule.py   how a tree's epsilon is shared out
 trees.py  one tree: cuts drawn by utility, then leaves
 """
 
-from hedgerow.methods.dp_xgboost.loop import grow, later, wishes
+from hedgerow.methods.dp_xgboost.loop import adaptive_queries, declared_queries, grow
 
-__all__ = ["grow", "later", "wishes"]
+__all__ = ["adaptive_queries", "declared_queries", "grow"]

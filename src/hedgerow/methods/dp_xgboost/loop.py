@@ -15,14 +15,14 @@ from hedgerow.methods.maddock.candidates.quantiles import equal_mass
 from hedgerow.methods.maddock.splits.totally_random import columns_to_cut
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree, single_leaf
-from hedgerow.privacy.accounting.plan import Wish
-from hedgerow.privacy.accounting.pure import OnPaths
+from hedgerow.privacy.accounting.budget import DeclaredQuery
+from hedgerow.privacy.accounting.path_budget import PathQueries
 from hedgerow.privacy.settings import Settings
 from hedgerow.queries import ColumnCounts, LeafAverages, SplitChoices, n_bins_of, size_of
 from hedgerow.queries.gradients import Gradients
 
 
-def wishes(schema: Schema, settings: Settings) -> list[Wish]:
+def declared_queries(schema: Schema, settings: Settings) -> list[DeclaredQuery]:
     """The questions of every tree: a sketch, a choice a level, the leaves."""
     if not columns_to_cut(schema, first_cuts(schema, settings)):
         raise PlanError("no column of the schema can be cut: widen a bound or list more categories")
@@ -32,20 +32,20 @@ def wishes(schema: Schema, settings: Settings) -> list[Wish]:
     tree = []
     if shares.sketch:
         counted = ColumnCounts.for_cuts(schema, settings.n_bins)
-        tree.append(Wish("cuts", ColumnCounts.kind, 1.0, size_of(counted)))
+        tree.append(DeclaredQuery("cuts", ColumnCounts.kind, 1.0, size_of(counted)))
     for level in range(settings.max_depth):
         numbers = width * 2**level * sum(most)
-        tree.append(Wish(f"level {level}", SplitChoices.kind, 1.0, numbers))
-    tree.append(Wish("leaves", LeafAverages.kind, 1.0, width * 2**settings.max_depth))
+        tree.append(DeclaredQuery(f"level {level}", SplitChoices.kind, 1.0, numbers))
+    tree.append(DeclaredQuery("leaves", LeafAverages.kind, 1.0, width * 2**settings.max_depth))
     return tree * settings.n_trees
 
 
-def later(schema: Schema, settings: Settings) -> OnPaths:
-    return OnPaths(RETRY_SHARE, rounds_of(Shares.of(schema, settings), settings))
+def adaptive_queries(schema: Schema, settings: Settings) -> PathQueries:
+    return PathQueries(RETRY_SHARE, rounds_of(Shares.of(schema, settings), settings))
 
 
 def grow(gate: Gate) -> Ensemble:
-    """Run the plan of `wishes` through the gate and return the model.
+    """Ask what `declared_queries` says through the gate and return the model.
 
     Scores start in the middle, which is public. A slot that was charged and lost ends its tree:
     the model has one tree fewer.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError
 from hedgerow.model.losses import Loss, Squared, loss_for
+from hedgerow.privacy.accounting.path_budget import PathBudget
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.settings import Settings
 from hedgerow.queries import ColumnCounts
@@ -71,8 +72,7 @@ def rounds_of(shares: Shares, settings: Settings) -> tuple[tuple[int, float, flo
 
 def price_of(plan: Plan, slot: int, part: float) -> float:
     """What a slot may spend on a path: its part of its round, or all of a round of its own."""
-    assert plan.branches is not None
-    _, round_ = plan.branches.round_of(slot)
+    _, round_ = PathBudget.of(plan.budget).branches.round_of(slot)
     return round_.epsilon * (part if round_.slots > 1 else 1.0) * _MARGIN
 
 

@@ -34,7 +34,8 @@ from hedgerow.methods.maddock.splits.totally_random import (
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.losses import Loss, RowBound, loss_for
 from hedgerow.model.tree import Structure, Tree, single_leaf
-from hedgerow.privacy.accounting.plan import Plan, Wish
+from hedgerow.privacy.accounting.budget import DeclaredQuery
+from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.settings import Settings
 from hedgerow.queries import (
     ColumnCounts,
@@ -47,7 +48,7 @@ from hedgerow.queries import (
 )
 
 
-def wishes(schema: Schema, settings: Settings) -> list[Wish]:
+def declared_queries(schema: Schema, settings: Settings) -> list[DeclaredQuery]:
     """What the loop will ask: the base rate, then each round its cuts (if refined) and trees.
 
     A column of a question about cuts or splits costs as much as the leaves of one tree, and a
@@ -62,36 +63,37 @@ def wishes(schema: Schema, settings: Settings) -> list[Wish]:
         raise PlanError("no column of the schema can be cut: widen a bound or list more categories")
     batches = _batches(settings)
     question, rounds = _cut_question(schema, settings)
-    trees = [_tree_wishes(schema, settings, len(batch)) for batch in batches]
-    weight = sum(wish.share for wanted in trees for wish in wanted)
+    trees = [_tree_queries(schema, settings, len(batch)) for batch in batches]
+    weight = sum(query.share for tree in trees for query in tree)
     start = settings.start_share if settings.update != "averaging" else 0.0
     cuts = settings.candidate_share if rounds else 0.0
     if start + cuts >= 1:
         raise SettingsError("start_share and candidate_share leave nothing for the trees")
     scale = weight / (1 - start - cuts)  # all shares in units of the leaves of one tree
-    wanted = [Wish("base rate", LabelSums.kind, start * scale, max(2, len(schema.label.classes)))]
+    n_counts = max(2, len(schema.label.classes))
+    declared = [DeclaredQuery("base rate", LabelSums.kind, start * scale, n_counts)]
     for number, tree in enumerate(trees):
         share = cuts * scale / rounds if cuts else question.share
         refining = _refining_before(number, rounds, len(batches))
-        wanted += [replace(question, share=share)] * refining + tree
-    total = sum(wish.share for wish in wanted)
-    return [replace(wish, share=wish.share / total) for wish in wanted]
+        declared += [replace(question, share=share)] * refining + tree
+    total = sum(query.share for query in declared)
+    return [replace(query, share=query.share / total) for query in declared]
 
 
-def later(schema: Schema, settings: Settings) -> None:
+def adaptive_queries(schema: Schema, settings: Settings) -> None:
     """Nothing is priced during the run: every slot is listed."""
 
 
-def _cut_question(schema: Schema, settings: Settings) -> tuple[Wish, int]:
+def _cut_question(schema: Schema, settings: Settings) -> tuple[DeclaredQuery, int]:
     """What is asked about cuts, a column weighing as much as a tree, and in how many rounds."""
     if settings.candidates == "quantiles":
         query = ColumnCounts.for_cuts(schema, settings.n_bins)
         k = len(query.columns)
-        return Wish("cuts", ColumnCounts.kind, float(k), size_of(query)), min(1, k)
+        return DeclaredQuery("cuts", ColumnCounts.kind, float(k), size_of(query)), min(1, k)
     columns = refined_columns(schema)
     rounds = settings.candidate_rounds if _asks_cuts(settings, schema) else 0
     size = len(columns) * settings.n_bins
-    return Wish("cuts", ColumnHessians.kind, float(len(columns)), size), rounds
+    return DeclaredQuery("cuts", ColumnHessians.kind, float(len(columns)), size), rounds
 
 
 def _refining_before(batch: int, rounds: int, n_batches: int) -> int:
@@ -100,15 +102,16 @@ def _refining_before(batch: int, rounds: int, n_batches: int) -> int:
     return surplus + (batch < rounds)
 
 
-def _tree_wishes(schema: Schema, settings: Settings, size: int) -> list[Wish]:
+def _tree_queries(schema: Schema, settings: Settings, size: int) -> list[DeclaredQuery]:
     """The questions of one round of `size` trees; a question about k columns weighs k."""
     grid = base_grid(schema)
     width, depth = loss_for(schema.label).bound(settings.update).width, settings.max_depth
     if settings.split == "totally-random":
-        return [Wish(f"batch of {size}", LeafSums.kind, float(size), width * size * 2**depth)]
+        numbers = width * size * 2**depth
+        return [DeclaredQuery(f"batch of {size}", LeafSums.kind, float(size), numbers)]
     usable = columns_to_cut(schema, first_cuts(schema, settings))
     k = min(settings.features_per_tree or len(usable), len(usable))
-    wanted = []
+    declared = []
     for level in range(levels_of(settings, k)):
         if settings.split == "histogram":
             most = (settings.n_bins if grid[j].ordered else grid[j].n_cells for j in usable)
@@ -117,14 +120,14 @@ def _tree_wishes(schema: Schema, settings: Settings, size: int) -> list[Wish]:
         else:
             leaves = 2 ** (level + 1) if k > 1 else 2**depth  # one column is asked at once
             kind, numbers = LeafSums.kind, width * k * leaves
-        wanted.append(Wish(f"level {level}", kind, float(k), numbers))
+        declared.append(DeclaredQuery(f"level {level}", kind, float(k), numbers))
     if not settings.reuse_histogram:
-        wanted.append(Wish("leaves", LeafSums.kind, 1.0, width * 2**depth))
-    return wanted
+        declared.append(DeclaredQuery("leaves", LeafSums.kind, 1.0, width * 2**depth))
+    return declared
 
 
 def grow(gate: Gate) -> Ensemble:
-    """Run the plan of `wishes` through the gate and return the model.
+    """Ask what `declared_queries` says through the gate and return the model.
 
     Questions depend on the plan's seed and on releases only. A slot that an earlier process
     charged and lost is skipped: the model has one batch fewer.

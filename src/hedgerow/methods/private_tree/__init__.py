@@ -9,6 +9,6 @@ splits.py   the best cut of a node at one column
 pruning.py  splits taken back
 """
 
-from hedgerow.methods.private_tree.loop import grow, later, wishes
+from hedgerow.methods.private_tree.loop import adaptive_queries, declared_queries, grow
 
-__all__ = ["grow", "later", "wishes"]
+__all__ = ["adaptive_queries", "declared_queries", "grow"]

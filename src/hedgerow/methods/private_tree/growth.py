@@ -20,6 +20,7 @@ from hedgerow.methods.private_tree.nodes import Measured, Node, Offer, impurity
 from hedgerow.methods.private_tree.rule import Rule, rule_of, tree_cuts, usable_columns
 from hedgerow.methods.private_tree.splits import best_cut, gain_rule
 from hedgerow.model.splitting import Histogram, reconciled
+from hedgerow.privacy.accounting.path_budget import PathBudget
 from hedgerow.privacy.accounting.pure import LEAST_PRICE
 from hedgerow.queries import n_bins_of
 
@@ -35,7 +36,6 @@ class Growth:
 
     def __init__(self, gate: Gate) -> None:
         settings, schema = gate.plan.settings, gate.schema
-        assert gate.plan.branches is not None
         self.schema, self.settings = schema, settings
         self.rule: Rule = rule_of(schema, settings)
         self.cuts = tree_cuts(schema, settings.n_bins)
@@ -46,7 +46,7 @@ class Growth:
         possible = tuple(possible_bins(schema, j, n) for j, n in enumerate(widths))
         usable = usable_columns(schema, self.cuts)
         order = stream(gate.plan.seed, "columns").permutation(np.array(usable))
-        self.epsilon = gate.plan.branches.rounds[0].epsilon
+        self.epsilon = PathBudget.of(gate.plan.budget).branches.rounds[0].epsilon
         root = Node(0, 0, self.epsilon * SLACK, tuple(order.tolist()), possible)
         self.tree, self.nodes = GrowingTree(), [root]
         self.ask = Asking(gate, self.tree, self.cuts, self.subsets)

@@ -19,15 +19,15 @@ from hedgerow.methods.private_tree.pruning import pruned
 from hedgerow.methods.private_tree.rule import RETRY_SHARE, rule_of, tree_cuts, usable_columns
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree
-from hedgerow.privacy.accounting.plan import Wish
-from hedgerow.privacy.accounting.pure import OnPaths
+from hedgerow.privacy.accounting.budget import DeclaredQuery
+from hedgerow.privacy.accounting.path_budget import PathQueries
 from hedgerow.privacy.settings import Settings
 from hedgerow.queries import ClassHistograms, ImpurityBounds, n_bins_of
 
 SHRINK = 1.0  # leaves lean toward their parent with the weight of so many deviations of noise
 
 
-def wishes(schema: Schema, settings: Settings) -> list[Wish]:
+def declared_queries(schema: Schema, settings: Settings) -> list[DeclaredQuery]:
     """One slot a question. What each costs is settled during the run, on the paths of the tree."""
     if schema.label.task == "regression":
         raise SettingsError(
@@ -37,24 +37,24 @@ def wishes(schema: Schema, settings: Settings) -> list[Wish]:
     cuts, k = tree_cuts(schema, settings.n_bins), len(schema.label.classes)
     usable, grid = usable_columns(schema, cuts), base_grid(schema)
     bins = k * sum(n_bins_of(grid[j], cuts[j]) for j in usable)
-    kind, wanted = ClassHistograms.kind, []
+    kind, declared = ClassHistograms.kind, []
     if settings.save_budget:
-        wanted.append(Wish("rows", kind, 1.0, k))
+        declared.append(DeclaredQuery("rows", kind, 1.0, k))
     for level in range(settings.max_depth):
         nodes = 2**level
         if rule_of(schema, settings).bounds_share:
             few = _widest(schema, settings)
-            wanted.append(Wish("bounds", ImpurityBounds.kind, 1.0, nodes * len(usable)))
-            wanted.append(Wish("histograms", kind, 1.0, nodes * few))
+            declared.append(DeclaredQuery("bounds", ImpurityBounds.kind, 1.0, nodes * len(usable)))
+            declared.append(DeclaredQuery("histograms", kind, 1.0, nodes * few))
         name = "further histograms" if settings.save_budget else "histograms"
-        wanted.append(Wish(name, kind, 1.0, nodes * bins))
-    wanted.append(Wish("leaves", kind, 1.0, k * 2**settings.max_depth))
-    return wanted
+        declared.append(DeclaredQuery(name, kind, 1.0, nodes * bins))
+    declared.append(DeclaredQuery("leaves", kind, 1.0, k * 2**settings.max_depth))
+    return declared
 
 
-def later(schema: Schema, settings: Settings) -> OnPaths:
-    slots = sum(wish.repeat for wish in wishes(schema, settings))
-    return OnPaths(RETRY_SHARE, ((slots, 1.0, 1.0),))  # one tree, of all rows
+def adaptive_queries(schema: Schema, settings: Settings) -> PathQueries:
+    slots = sum(query.repeat for query in declared_queries(schema, settings))
+    return PathQueries(RETRY_SHARE, ((slots, 1.0, 1.0),))  # one tree, of all rows
 
 
 def _widest(schema: Schema, settings: Settings) -> int:
@@ -65,7 +65,7 @@ def _widest(schema: Schema, settings: Settings) -> int:
 
 
 def grow(gate: Gate) -> Ensemble:
-    """Run the plan of `wishes` through the gate and return a model of one tree.
+    """Ask what `declared_queries` says through the gate and return a model of one tree.
 
     A question that is not worth asking passes its slot over. One that was charged and lost ends its
     branch there, or leaves the leaves with what the histograms said of them.

@@ -1,8 +1,13 @@
 """What a run costs: accountants, and the plan that is fixed before the first query.
 
-plan.py          slots, their prices, and the slots priced during a run
-plan_reading.py  plans from plain tables, such as TOML
-gaussian.py      exact Gaussian composition; Renyi for comparison; calibration
-pure.py          pure epsilon: rounds, samples, composition
-paths.py         pure epsilon on the paths of a tree, and its filter
+plan.py             what a run will ask, and the budget that it may cost
+plan_reading.py     plans from plain tables, such as TOML
+budget.py           what slots may cost together: the interface of every kind of budget
+accountant.py       what a run has charged so far, and what may still be charged
+gaussian_budget.py  slots with a mu, listed or priced during the run, and their filter
+path_budget.py      slots priced on the paths of trees, and their filter
+gaussian.py         exact Gaussian composition; Renyi for comparison; calibration
+pure.py             pure epsilon: what it books as, sampling, composition
+rounds.py           rounds of pure queries, each about one tree
+paths.py            pure epsilon on the paths of a tree: what nodes pay, the filter's proof
 """

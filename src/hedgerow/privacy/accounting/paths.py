@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 
 from hedgerow.errors import FormatError
 from hedgerow.packing import digest
-from hedgerow.privacy.accounting.pure import LEAST_PRICE, MOST_PRICE, Branches, amplified
-from hedgerow.privacy.ledger.ledger import Line
+from hedgerow.privacy.accounting.pure import LEAST_PRICE, MOST_PRICE
+from hedgerow.privacy.ledger.line import Line
 
 DEEPEST = 40  # levels that a place can name
 
@@ -162,7 +162,7 @@ def path_costs(charges: Sequence[Line]) -> dict[int, float]:
     A further attempt counts on every path: whose it was does not matter for what may be spent.
     """
     paths = Paths.of(charges)
-    again = math.fsum(_again(charges))
+    again = math.fsum(further_attempts(charges))
     ends = [h for h in paths.paid if 2 * h not in paths.paid and 2 * h + 1 not in paths.paid]
     costs = {}
     for place in sorted(ends):
@@ -171,20 +171,8 @@ def path_costs(charges: Sequence[Line]) -> dict[int, float]:
     return costs
 
 
-def spent_on_paths(charges: Sequence[Line], branches: Branches) -> float:
-    """What a run has cost so far: every round its dearest path, every further attempt on top."""
-    rounds: dict[int, list[Line]] = {}
-    for line in charges:
-        rounds.setdefault(branches.round_of(line.slot)[0], []).append(line)
-    costs = [
-        amplified(Paths.of(lines).most(), branches.rounds[number].rate)
-        for number, lines in rounds.items()
-    ]
-    return math.fsum([*costs, *_again(charges)])
-
-
-def _again(charges: Sequence[Line]) -> list[float]:
-    """What further attempts cost."""
+def further_attempts(charges: Sequence[Line]) -> list[float]:
+    """What each attempt beyond the first at its slot cost."""
     first: dict[int, Line] = {}
     for line in charges:
         first.setdefault(line.slot, line)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hedgerow.errors import FormatError, PlanError
-from hedgerow.privacy.accounting.plan import FORMAT, MAX_SLOTS, TOP, Plan, Rest, Slot
-from hedgerow.privacy.accounting.pure import Branches
-from hedgerow.privacy.settings import Settings, privacy_from, with_values
+from hedgerow.privacy.accounting.budget import (
+    MAX_SLOTS,
+    NO_ADAPTIVE_SLOTS,
+    AdaptiveSlots,
+    PlanBudget,
+    Slot,
+)
+from hedgerow.privacy.accounting.gaussian_budget import GaussianBudget
+from hedgerow.privacy.accounting.path_budget import PathBudget
+from hedgerow.privacy.accounting.plan import FORMAT, TOP, Plan
+from hedgerow.privacy.accounting.rounds import Branches
+from hedgerow.privacy.settings import Privacy, Settings, privacy_from, with_values
 
 
-def _rest_from(entry: Mapping[str, Any]) -> Rest:
+def _adaptive_from(entry: Mapping[str, Any]) -> AdaptiveSlots:
     known = ("mu", "retry", "coordinates", "slots", "kinds")
     if sorted(entry) != sorted(known):
         raise PlanError(f"rest must have exactly these keys: {', '.join(known)}")
@@ -19,7 +28,32 @@ def _rest_from(entry: Mapping[str, Any]) -> Rest:
     if not isinstance(kinds, (list, tuple)) or any(type(n) is not int for n in numbers):
         raise PlanError("rest must list kinds, and count slots and coordinates in whole numbers")
     mus = (float(entry["mu"]), float(entry["retry"]))
-    return Rest(*mus, *numbers, tuple(str(kind) for kind in kinds))
+    adaptive = AdaptiveSlots(*mus, *numbers, tuple(str(kind) for kind in kinds))
+    adaptive.check()  # a part that is there is not empty
+    return adaptive
+
+
+def _slots_from(entries: Sequence[Mapping[str, Any]]) -> tuple[Slot, ...]:
+    slots: list[Slot] = []
+    for entry in entries:
+        repeat = entry.get("repeat", 1)
+        if not isinstance(repeat, int) or not 1 <= repeat <= MAX_SLOTS - len(slots):
+            raise PlanError(f"slot {entry.get('name')!r} repeats {repeat!r} times")
+        slot = Slot(
+            str(entry["name"]), str(entry["kind"]), float(entry["mu"]), int(entry["coordinates"])
+        )
+        slots.extend([slot] * repeat)
+    return tuple(slots)
+
+
+def _budget_from(document: Mapping[str, Any], privacy: Privacy) -> PlanBudget:
+    slots, adaptive = _slots_from(document["slot"]), NO_ADAPTIVE_SLOTS
+    if "rest" in document:
+        adaptive = _adaptive_from(document["rest"])
+    if "branches" in document:
+        branches = Branches.from_dict(document["branches"])
+        return PathBudget(slots, privacy, adaptive, branches=branches)
+    return GaussianBudget(slots, privacy, adaptive)
 
 
 def plan_from(document: Mapping[str, Any]) -> Plan:
@@ -34,15 +68,6 @@ def plan_from(document: Mapping[str, Any]) -> Plan:
     unknown = [key for key in document if key not in TOP]
     if unknown:
         raise PlanError(f"unknown key {unknown[0]!r}; known: {', '.join(TOP)}")
-    slots: list[Slot] = []
-    for entry in document["slot"]:
-        repeat = entry.get("repeat", 1)
-        if not isinstance(repeat, int) or not 1 <= repeat <= MAX_SLOTS - len(slots):
-            raise PlanError(f"slot {entry.get('name')!r} repeats {repeat!r} times")
-        slot = Slot(
-            str(entry["name"]), str(entry["kind"]), float(entry["mu"]), int(entry["coordinates"])
-        )
-        slots.extend([slot] * repeat)
     if not isinstance(document["seed"], int):
         raise PlanError(f"seed is {document['seed']!r}; it must be a whole number")
     return Plan(
@@ -50,10 +75,7 @@ def plan_from(document: Mapping[str, Any]) -> Plan:
         schema_hash=str(document["schema"]),
         method=str(document["method"]),
         settings=with_values(Settings(), document["settings"]),
-        privacy=privacy_from(document["privacy"]),
         seed=document["seed"],
-        slots=tuple(slots),
+        budget=_budget_from(document, privacy_from(document["privacy"])),
         unit=str(document["unit"]),
-        rest=_rest_from(document["rest"]) if "rest" in document else None,
-        branches=Branches.from_dict(document["branches"]) if "branches" in document else None,
     )

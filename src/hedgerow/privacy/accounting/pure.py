@@ -1,23 +1,12 @@
-"""Pure epsilon: rounds of questions, samples of rows and what they cost, added up or composed.
-
-What the questions of one round may cost together is settled on the paths of a tree: `paths.py`.
-"""
+"""Pure epsilon in formulas: what it books as, what sampling saves, and how rounds compose."""
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import accumulate, groupby
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
-from hedgerow.errors import PlanError
-from hedgerow.privacy.ledger.ledger import Line
 
 LEAST_PRICE = 1e-7  # of a node for a column; less is no answer
 MOST_PRICE = 1e7
@@ -71,151 +60,6 @@ def amplified(epsilon: float, rate: float) -> float:
 def before_sampling(cost: float, rate: float) -> float:
     """The inverse of `amplified`: what a question on a sample may be if it costs so much."""
     return cost if rate == 1 else math.log1p(math.expm1(cost) / rate)
-
-
-@dataclass(frozen=True)
-class Round:
-    """Slots that are asked about one tree, of one sample of the rows.
-
-    The first attempts at them cost at most `epsilon` on any path of the tree, for a row that is in
-    the sample; so the whole round is `cost`-private.
-    """
-
-    slots: int
-    epsilon: float
-    rate: float = 1.0  # how likely a row takes part; 1 = all do
-
-    @property
-    def cost(self) -> float:
-        return amplified(self.epsilon, self.rate)
-
-
-@dataclass(frozen=True)
-class Draw:
-    """Which rows a slot is asked about: the Poisson sample of its round."""
-
-    round: int
-    rate: float
-
-
-@dataclass(frozen=True)
-class Branches:
-    """What a plan of pure questions fixes: rounds, one after another, each with a tree of its own.
-
-    A slot of a round is priced during the run, node by node, on the paths of the round's tree. A
-    further attempt at a slot costs at most `retry`, on top of what its round costs: with r more
-    inside of it, a round costs amplified(epsilon + r) <= amplified(epsilon) + r, because the
-    formula's slope is at most 1.
-    """
-
-    retry: float
-    rounds: tuple[Round, ...]
-
-    def check(self, n_slots: int) -> None:
-        fits = (
-            bool(self.rounds)
-            and all(r.slots >= 1 and LEAST_PRICE <= r.epsilon < MOST_PRICE for r in self.rounds)
-            and all(LEAST_RATE <= r.rate <= 1 for r in self.rounds)
-            and LEAST_PRICE <= self.retry < MOST_PRICE
-            and sum(r.slots for r in self.rounds) == n_slots
-            and len(set(self.rounds)) <= MOST_KINDS
-        )
-        if not fits:
-            raise PlanError(
-                "the plan's rounds are not described correctly: each has slots, an epsilon of its "
-                f"tree's paths and a rate between {LEAST_RATE:g} and 1, together they have the "
-                f"plan's slots, and at most {MOST_KINDS} differ. Nothing was asked. Make the plan "
-                "again."
-            )
-
-    @cached_property
-    def _starts(self) -> tuple[int, ...]:
-        return tuple(accumulate((r.slots for r in self.rounds[:-1]), initial=0))
-
-    def round_of(self, slot: int) -> tuple[int, Round]:
-        number = bisect_right(self._starts, slot) - 1
-        return number, self.rounds[number]
-
-    def of_round(self, slot: int, charges: Iterable[Line]) -> list[Line]:
-        """Those charges that belong to the round of a slot."""
-        number, found = self.round_of(slot)
-        first = self._starts[number]
-        return [line for line in charges if first <= line.slot < first + found.slots]
-
-    def draw_of(self, slot: int) -> Draw | None:
-        """The sample that a slot is asked about; None for all rows."""
-        number, found = self.round_of(slot)
-        return Draw(number, found.rate) if found.rate < 1 else None
-
-    def epsilon(self, spare: int) -> float:
-        """Everything added up: what holds without any delta."""
-        return math.fsum([*(r.cost for r in self.rounds), spare * self.retry])
-
-    def costs(self) -> list[tuple[float, int]]:
-        """(cost, how many rounds have it)."""
-        return list(Counter(r.cost for r in self.rounds).items())
-
-    def words(self, spare: int) -> list[str]:
-        """What people are told of it: a line for each kind of round, however they alternate."""
-        found = []
-        for one, n in Counter(self.rounds).items():
-            trees = "one tree" if len(self.rounds) == 1 else f"{n:,} rounds, each of its own tree"
-            text = f"Prices are settled during the run, node by node of {trees}: pure epsilon = "
-            text += f"{one.epsilon:.4g} on any path from the root to a leaf"
-            if one.rate < 1:
-                text += (
-                    f", of rows drawn with probability {one.rate:g} in secret, which costs "
-                    f"{one.cost:.4g}"
-                )
-            found.append(f"{text}{' a round' if n > 1 else ''}.")
-        if spare:
-            found.append(f"Each spare attempt costs at most {self.retry:.4g} more.")
-        return found
-
-    def to_dict(self) -> dict[str, Any]:
-        rounds = [
-            {"slots": r.slots, "epsilon": r.epsilon, "rate": r.rate, "repeat": len(list(group))}
-            for r, group in groupby(self.rounds)
-        ]
-        return {"retry": self.retry, "round": rounds}
-
-    @staticmethod
-    def from_dict(entry: Mapping[str, Any]) -> Branches:
-        if sorted(entry) != ["retry", "round"]:
-            raise PlanError("branches must have exactly these keys: retry, round")
-        rounds: list[Round] = []
-        for one in entry["round"]:
-            if sorted(one) != ["epsilon", "rate", "repeat", "slots"]:
-                raise PlanError("a round must have exactly epsilon, rate, repeat and slots")
-            repeat, slots = one["repeat"], one["slots"]
-            if type(repeat) is not int or type(slots) is not int:
-                raise PlanError("a round counts slots and repeats in whole numbers")
-            if not 1 <= repeat <= MOST_ROUNDS - len(rounds):
-                raise PlanError(f"a round repeats {repeat} times")
-            rounds.extend([Round(slots, float(one["epsilon"]), float(one["rate"]))] * repeat)
-        return Branches(float(entry["retry"]), tuple(rounds))
-
-
-@dataclass(frozen=True)
-class OnPaths:
-    """What a grower says of a plan of pure questions: its rounds, and what a retry may take.
-
-    Each round is (slots, its part of what all cost, rate of its sample); a further attempt may take
-    the part `retry` of the whole.
-    """
-
-    retry: float
-    rounds: tuple[tuple[int, float, float], ...]
-    kinds: tuple[str, ...] = ()
-
-    def branches(self, unit: float) -> Branches:
-        """With so much to spend on a part of 1."""
-        whole = math.fsum(part for _, part, _ in self.rounds)
-        rounds = tuple(
-            Round(slots, before_sampling(unit * part, rate) * (1 - 1e-12), rate)
-            for slots, part, rate in self.rounds
-        )
-        return Branches(unit * whole * self.retry, rounds)
 
 
 def composed_delta(costs: Sequence[tuple[float, int]], epsilon: float) -> float:

@@ -1,9 +1,10 @@
 """The ledger: append-only, hash-chained, on disk before anyone is asked.
 
 ledger.py       lines in one SQLite file
+line.py         one line, and the hash chain
+migrations.py   the file's format; older ones are brought up to date
 file.py         is the file in place, and is it ours?
 reservation.py  a plan entered into a ledger; slots charged one by one
-charges.py      what a run has charged so far
 spending.py     what is reserved over all runs, and ceilings
 refusals.py     refusals on record
 verify.py       adds a ledger up again

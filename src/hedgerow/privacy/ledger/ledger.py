@@ -12,16 +12,15 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from numpy.typing import NDArray
 
 from hedgerow import clock
-from hedgerow.errors import FormatError, LedgerError
-from hedgerow.packing import digest, pack, unpack
+from hedgerow.errors import LedgerError
+from hedgerow.packing import pack
 from hedgerow.privacy.ledger.file import (
     create_private,
     forks,
@@ -33,47 +32,13 @@ from hedgerow.privacy.ledger.file import (
     open_problem,
     tables_of,
 )
+from hedgerow.privacy.ledger.line import GENESIS, Line, check_chain, line_hash
+from hedgerow.privacy.ledger.migrations import FORMAT, check_format
 
-FORMAT = 1
-GENESIS = digest("hedgerow ledger 1")
 COORDINATOR = "coordinator"
-# Forward-only: MIGRATIONS[n] turns a file of format n into n + 1, after a copy was made.
-MIGRATIONS: dict[int, str] = {}
 _COLUMNS = "seq, time, owner, kind, run, slot, attempt, body, previous, hash"
 _INSERT = f"INSERT INTO line ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _TABLES = tables_of(FORMAT)
-
-
-_SHORT = 1024  # bytes of a body that is kept after it was read
-
-
-@lru_cache(maxsize=8192)  # charges are read again with every later one
-def _values(body: bytes) -> dict[str, Any]:
-    return unpack(body)[0]
-
-
-class Line(NamedTuple):  # many of them are made
-    """One line of the ledger."""
-
-    seq: int
-    time: str
-    owner: str
-    kind: str
-    run: str
-    slot: int
-    attempt: int
-    body: bytes
-    previous: str
-    hash: str
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """Not to be written to."""
-        return _values(self.body) if len(self.body) <= _SHORT else unpack(self.body)[0]
-
-    @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return unpack(self.body)[1]
 
 
 @dataclass(frozen=True)
@@ -147,7 +112,7 @@ class Ledger:
         ledger = cls(connection, file)
         if ledger._mark != mark:  # replaced while it was opened
             raise not_in_place(file)
-        ledger._check_format()
+        check_format(connection, file)
         ledger.verify()
         return ledger
 
@@ -343,51 +308,4 @@ class Ledger:
 
     def verify(self) -> int:
         """Walk the hash chain: the number of lines, or LedgerError at the first break."""
-        previous, count = GENESIS, 0
-        for line in self.lines():
-            count += 1
-            expected = line_hash(
-                line.seq, line.time, line.owner, line.kind, line.run,
-                line.slot, line.attempt, line.body, previous,
-            )  # fmt: skip
-            if line.seq != count or line.previous != previous or line.hash != expected:
-                raise LedgerError(
-                    f"line {line.seq} of the ledger was changed, removed or inserted afterwards. "
-                    "Do not train on these rows until the last good copy is found."
-                )
-            previous = line.hash
-        return count
-
-    def _check_format(self) -> None:
-        try:
-            (version,) = self._connection.execute("SELECT format FROM meta").fetchone()
-        except (sqlite3.DatabaseError, TypeError) as error:
-            raise LedgerError(f"{self.path} is not a hedgerow ledger") from error
-        if version > FORMAT:
-            raise FormatError(
-                f"ledger format {version} is newer than this hedgerow reads ({FORMAT}); "
-                f"install the hedgerow version that writes ledger format {version}"
-            )
-        if version < FORMAT:
-            self._migrate(version)
-
-    def _migrate(self, version: int) -> None:
-        """Bring an older file to this format, keeping a copy of the old one beside it."""
-        assert self.path is not None
-        kept = Path(f"{self.path}.format-{version}")
-        create_private(kept)
-        with sqlite3.connect(kept) as copy:
-            self._connection.backup(copy)
-        copy.close()
-        for step in range(version, FORMAT):
-            script = f"BEGIN; {MIGRATIONS[step]}; UPDATE meta SET format = {step + 1}; COMMIT;"
-            self._connection.executescript(script)
-        self.verify()
-
-
-def line_hash(
-    seq: int, time: str, owner: str, kind: str, run: str, slot: int, attempt: int,
-    body: bytes, previous: str,
-) -> str:  # fmt: skip
-    """The hash of a line binds every field and the line before it."""
-    return digest(previous, str(seq), time, owner, kind, run, str(slot), str(attempt), body)
+        return check_chain(self.lines())

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from hedgerow.errors import LedgerError, PlanError, SlotSpent
 from hedgerow.failpoints import fail_point
 from hedgerow.packing import pack
-from hedgerow.privacy.accounting.paths import Paths, Priced
-from hedgerow.privacy.accounting.plan import LEAST_MU, Plan
-from hedgerow.privacy.ledger.charges import Charges
-from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger, Line
+from hedgerow.privacy.accounting.accountant import FIXED, Accountant, Price
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger
+from hedgerow.privacy.ledger.line import Line
 from hedgerow.privacy.ledger.spending import Ceiling, budget_of, check_unit, unit_of
 
 
@@ -48,14 +48,8 @@ def _entry(plan: Plan) -> bytes:
     """What a reservation says; parties of one process all write the same."""
     kept: dict[str, Any] = vars(plan)  # frozen: packed once, as a cached property would be
     if "_entry" not in kept:
-        values: dict[str, Any] = {
-            "hash": plan.hash, "mu": plan.mu, "coordinates": plan.coordinates,
-            "epsilon": plan.epsilon, "delta": plan.privacy.delta, "plan": plan.table,
-            "unit": unit_of(plan),
-        }  # fmt: skip
-        if plan.branches is not None:
-            values["pure"] = plan.pure_epsilon
-        kept["_entry"] = pack(values)
+        facts = {"hash": plan.hash, "plan": plan.table, "unit": unit_of(plan)}
+        kept["_entry"] = pack({**facts, **plan.budget.reserved()})
     entry: bytes = kept["_entry"]
     return entry
 
@@ -79,7 +73,7 @@ class Reservation:
         self.ledger, self.plan, self.owner = ledger, plan, owner
         self._budget, self._per_month = budget, per_month
         self._reserved_at = -1  # the ledger's `rolled_back` when this plan was seen reserved
-        self._known = (-1, Charges(plan))  # the same, and charges read so far
+        self._known = (-1, plan.budget.accountant())  # the same, and charges so far
         if at_once:
             self.reserve()
         else:
@@ -125,15 +119,15 @@ class Reservation:
         of_slot = self._charges().of_slot(slot)
         return next((line for line in of_slot if line.attempt == attempt), None)
 
-    def _charges(self) -> Charges:
-        """All charges of the run so far.
+    def _charges(self) -> Accountant:
+        """All charges of the run so far, read from the ledger.
 
         What was read before stays as it was, unless a transaction was rolled back since; newer
         lines, if the ledger has any, are read.
         """
         at, (known_at, known) = self.ledger.rolled_back, self._known
         if known_at != at:
-            known = Charges(self.plan)
+            known = self.plan.budget.accountant()
         owner, run = self.owner, self.plan.run
         if self.ledger.newest(owner, "charge", run) != known.newest:
             for line in self.ledger.lines(owner, "charge", run, after=known.newest):
@@ -146,17 +140,14 @@ class Reservation:
         slot: int,
         request: str,
         attempt: int | None = None,
-        mu: float | None = None,
-        numbers: int = 0,
+        price: Price = FIXED,
         kind: str = "",
-        priced: Priced | None = None,
     ) -> int:
         """Charge one attempt at a slot and return its number; refuse when none is left.
 
-        The first attempt is the slot's own; each further one draws a spare. A slot that is priced
-        during the run names its mu and how many numbers it releases; one of a pure plan says what
-        each node of its tree pays (`priced`). `kind`, that of the query, is for whoever reads the
-        ledger.
+        The first attempt is the slot's own; each further one draws a spare. What the plan's budget
+        does not fix by itself, the `price` says. `kind`, that of the query, is for whoever reads
+        the ledger.
         """
         # Two threads that both saw the last spare would both draw it: check and charge at once.
         with self.ledger.transaction():
@@ -167,17 +158,13 @@ class Reservation:
             if number <= last:
                 raise LedgerError(f"attempt {number} of slot {slot} is not above the last, {last}")
             self._check_spare(slot, last, charges)
-            values: dict[str, Any] = {"request": request}
-            if self.plan.branches is None:
-                values["mu"] = float(self._price(slot, mu, numbers, last, charges))
-            else:
-                values["epsilon"] = float(self._checked_price(slot, priced, last, charges))
-            if slot >= len(self.plan.slots):
-                values["numbers"] = int(numbers)
+            # Asked anew every time, over all that the ledger has: a party that was restarted
+            # knows as much as before.
+            values = {"request": request, **charges.accept(slot, price)}
             if kind:
                 values["kind"] = kind
             fail_point("charge")
-            arrays = None if priced is None else priced.arrays()
+            arrays = None if price.nodes is None else price.nodes.arrays()
             body = pack(values, arrays) if arrays else _packed(tuple(values.items()))
             run = self.plan.run
             charges.add(self.ledger.append(self.owner, "charge", run, slot, number, body=body))
@@ -195,54 +182,13 @@ class Reservation:
         self._is_reserved()  # with this very plan
         self._reserved_at = self.ledger.rolled_back
 
-    def _check_spare(self, slot: int, last: int, charges: Charges) -> None:
+    def _check_spare(self, slot: int, last: int, charges: Accountant) -> None:
         spare, extra = self.plan.privacy.spare, charges.extra
         if last and extra >= spare:
             raise SlotSpent(
                 f"slot {slot} was charged without a stored release and no spare attempt is left "
                 f"({extra} of {spare} used)"
             )
-
-    def _price(
-        self, slot: int, mu: float | None, numbers: int, last: int, charges: Charges
-    ) -> float:
-        """What an attempt costs; refuses what the part priced during the run does not cover."""
-        plan, rest = self.plan, self.plan.rest
-        if 0 <= slot < len(plan.slots):
-            return plan.slots[slot].mu
-        if rest is None or mu is None or not len(plan.slots) <= slot < plan.n_slots:
-            raise PlanError(f"the plan has no slot {slot}; nothing was asked")
-        before = charges.drawn_from_rest()
-        if last:
-            fits = LEAST_MU <= mu <= rest.retry and 1 <= numbers <= rest.coordinates
-        else:
-            fits = before.fits_with(mu, numbers, rest)
-        if not fits:
-            raise PlanError(
-                f"slot {slot} asks for mu = {mu:.6g} and {numbers} numbers, and the part of the "
-                f"plan that is priced during the run has mu = {rest.mu:.6g} and "
-                f"{rest.coordinates} numbers, of which mu = {before.mu:.6g} and {before.numbers} "
-                "are drawn. Nothing was asked."
-            )
-        return mu
-
-    def _checked_price(
-        self, slot: int, priced: Priced | None, last: int, charges: Charges
-    ) -> float:
-        """What a question of a pure plan costs any row; refuses what no path has left.
-
-        Read from the ledger every time: a party that was restarted knows as much as before.
-        """
-        branches = self.plan.branches
-        if branches is None or priced is None or not 0 <= slot < len(self.plan.slots):
-            raise PlanError(
-                f"slot {slot} of a pure plan says what each node pays; nothing was sent"
-            )
-        before = Paths.of(branches.of_round(slot, charges.lines))
-        ceiling = branches.round_of(slot)[1].epsilon
-        if reason := before.objection(priced, ceiling, branches.retry if last else None):
-            raise PlanError(f"slot {slot} cannot be charged: {reason}. Nothing was asked.")
-        return priced.most
 
     def released(self, slot: int, request: str) -> Release | None:
         """The stored release of a slot: a resumed run replays, it does not ask again."""

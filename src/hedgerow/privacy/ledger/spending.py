@@ -15,7 +15,8 @@ from hedgerow import clock
 from hedgerow.errors import BudgetExceeded, LedgerError, PlanError
 from hedgerow.privacy.accounting.gaussian import epsilon_of, mu_of
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger, Line
+from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger
+from hedgerow.privacy.ledger.line import Line
 
 MONTH = timedelta(days=31)
 
@@ -52,12 +53,13 @@ class Spending:
             math.hypot(self.mu, plan.mu),
             self.mu if self.gaussian is None else self.gaussian,
         )
-        own = 0.0 if plan.branches is not None else plan.mu
-        pure = plan.pure_epsilon if plan.branches is not None else 0.0
-        sizes = self.coordinates + plan.coordinates
+        budget = plan.budget
+        pure = budget.pure_epsilon
+        if pure == math.inf:  # as `_added` reads it from a ledger
+            others, pure = math.hypot(others, budget.mu), 0.0
+        sizes = self.coordinates + budget.coordinates
         alone = None if self.runs else (plan.privacy.delta, plan.epsilon)
-        added = self.pure + pure
-        return Spending(mu, sizes, self.runs + 1, added, math.hypot(others, own), alone)
+        return Spending(mu, sizes, self.runs + 1, self.pure + pure, others, alone)
 
     def room(self, budget: Budget) -> float:
         """The epsilon of the dearest run that still fits, at the budget's own delta.

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 from hedgerow.errors import LedgerError
-from hedgerow.privacy.accounting.paths import Paths, priced_of
+from hedgerow.privacy.accounting.accountant import Accountant
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.ledger.charges import Charges
-from hedgerow.privacy.ledger.ledger import Budget, Ledger, Line
+from hedgerow.privacy.ledger.ledger import Budget, Ledger
+from hedgerow.privacy.ledger.line import Line
 from hedgerow.privacy.ledger.spending import Spending, budget_of, spending
 
 
@@ -36,9 +36,8 @@ def verify(ledger: Ledger) -> list[Verified]:
 
 
 def _verify_owner(ledger: Ledger, owner: str, lines: list[Line]) -> Verified:
-    plans: dict[str, Plan] = {}
     charged: dict[tuple[str, int, int], str] = {}
-    charges: dict[str, list[Line]] = {}
+    accountants: dict[str, Accountant] = {}
     approved: dict[str, set[str]] = {}
     counts = {"charge": 0, "release": 0, "answer": 0}
     for line in lines:
@@ -46,12 +45,12 @@ def _verify_owner(ledger: Ledger, owner: str, lines: list[Line]) -> Verified:
             counts[line.kind] += 1
         key = (line.run, line.slot, line.attempt)
         if line.kind == "reserve":
-            plans[line.run] = _reserved(line)
-            if plans[line.run].hash not in approved.get(line.run, {plans[line.run].hash}):
+            plan = _reserved(line)
+            accountants[line.run] = plan.budget.accountant()
+            if plan.hash not in approved.get(line.run, {plan.hash}):
                 _wrong(line, "reserves another plan than the one that a person approved")
         elif line.kind == "charge":
-            _check_charge(line, plans.get(line.run), charges.setdefault(line.run, []))
-            charges[line.run].append(line)
+            _check_charge(line, accountants.get(line.run))
             charged[key] = line.values["request"]
         elif line.kind in ("release", "answer") and key not in charged:
             _wrong(line, "lets something out that was not charged before")
@@ -69,51 +68,14 @@ def _verify_owner(ledger: Ledger, owner: str, lines: list[Line]) -> Verified:
     )
 
 
-def _check_charge(line: Line, plan: Plan | None, before: list[Line]) -> None:
-    """A charge is for a slot of the plan, at its price; those priced later stay in their part."""
-    if plan is None or not 0 <= line.slot < plan.n_slots:
+def _check_charge(line: Line, accountant: Accountant | None) -> None:
+    """A charge is for a slot of a reserved plan, at a price that its budget covers."""
+    if accountant is None:
         _wrong(line, "charges a slot that was never reserved")
         return
-    firsts = len({other.slot for other in [*before, line]})
-    if len(before) + 1 - firsts > plan.privacy.spare:
-        _wrong(line, "charges more attempts than the plan reserved")
-    kind = line.values.get("kind")  # parties say what they were asked
-    listed = line.slot < len(plan.slots)
-    if kind and kind not in ({plan.slots[line.slot].kind} if listed else plan.kinds()):
-        _wrong(line, "charges a question that its slot is not for")
-    if plan.branches is not None:
-        _check_paths(line, plan, before)
-        return
-    if "prices" in line.arrays:
-        _wrong(line, "charges nodes of a tree, and its plan has no prices of nodes")
-    mu, rest = float(line.values["mu"]), plan.rest
-    if line.slot < len(plan.slots):
-        if not math.isclose(mu, plan.slots[line.slot].mu, rel_tol=1e-12):
-            _wrong(line, "charges another price than its slot's")
-        return
-    assert rest is not None
-    if not isinstance(line.values.get("numbers"), int):
-        _wrong(line, "does not say how many numbers it released")
-    if any(other.slot == line.slot for other in before):
-        fits = mu <= rest.retry and line.values["numbers"] <= rest.coordinates
-    else:
-        drawn = Charges(plan, before).drawn_from_rest()
-        fits = drawn.fits_with(mu, line.values["numbers"], rest)
-    if not fits:
-        _wrong(line, "charges more than is left of the part priced during the run")
-
-
-def _check_paths(line: Line, plan: Plan, before: list[Line]) -> None:
-    """A charge of a pure plan extends the tree of its round, and no path of it has too much."""
-    branches = plan.branches
-    assert branches is not None
-    priced, again = priced_of(line), any(other.slot == line.slot for other in before)
-    if not math.isclose(float(line.values["epsilon"]), priced.most, rel_tol=1e-12):
-        _wrong(line, "charges another price than its nodes pay")
-    paths = Paths.of(branches.of_round(line.slot, before))
-    ceiling = branches.round_of(line.slot)[1].epsilon
-    if reason := paths.objection(priced, ceiling, branches.retry if again else None):
-        _wrong(line, f"charges what it may not: {reason}")
+    if what := accountant.fault(line):
+        _wrong(line, what)
+    accountant.add(line)
 
 
 def _reserved(line: Line) -> Plan:
@@ -122,8 +84,8 @@ def _reserved(line: Line) -> Plan:
     stated = math.isclose(plan.mu, values["mu"], rel_tol=1e-12) and math.isclose(
         plan.epsilon, values["epsilon"], rel_tol=1e-9
     )
-    pure = math.inf if plan.branches is None else plan.pure_epsilon
-    stated = stated and math.isclose(values.get("pure", math.inf), pure, rel_tol=1e-9)
+    pure = values.get("pure", math.inf)
+    stated = stated and math.isclose(pure, plan.budget.pure_epsilon, rel_tol=1e-9)
     if plan.hash != values["hash"] or not stated:
         _wrong(line, "reserves another sum than its plan adds up to")
     return plan

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from hedgerow.errors import LedgerError
 from hedgerow.packing import canonical_json
-from hedgerow.privacy.accounting.pure import Draw
+from hedgerow.privacy.accounting.rounds import Draw
 
 # The label that keys are derived with and the suffix of a stored key. Both are formats, older than
 # the words of this module: with other ones a run that is resumed would draw other rows.
