@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from hedgerow.errors import FormatError
-from hedgerow.protocol.engine import Engine, HandOver, Reply
+from hedgerow.protocol.engine import AskEach, Engine, HandOver, Reply
 from hedgerow.protocol.identity import Identity, Roster
 from hedgerow.protocol.messages import Message
 from hedgerow.protocol.replies import ReceivedReply
@@ -83,11 +83,9 @@ class Transport:
         groups: dict[bytes, list[str]] = {}
         for name, message in data.items():
             groups.setdefault(message, []).append(name)
-        each = getattr(self.engine, "ask_each", None)
-        if len(groups) > 1 and each is not None:
-            replies: dict[str, Reply] = each(data, seconds)
-            return replies
-        replies = {}
+        if len(groups) > 1 and isinstance(self.engine, AskEach):
+            return self.engine.ask_each(data, seconds)
+        replies: dict[str, Reply] = {}
         for message, names in groups.items():
             replies |= self.engine.ask(names, message, seconds)
         return replies

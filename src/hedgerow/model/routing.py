@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hedgerow import kernels
 from hedgerow.data.binning import Codes, ColumnGrid, code_places
-from hedgerow.data.schema import Schema
+from hedgerow.data.schema import Categorical, Ordinal, Schema
 from hedgerow.model.pieces import translated
 from hedgerow.model.tree import Structure, Tree
 
@@ -155,12 +155,11 @@ def prediction_grid(trees: Sequence[Tree], schema: Schema) -> tuple[ColumnGrid, 
     threshold = np.concatenate(thresholds) if thresholds else np.zeros(0, np.float32)
     grids = []
     for j, column in enumerate(schema.columns):
-        if column.kind == "categorical":
-            extra = 1 if getattr(column, "other", "") == "category" else 0
-            n_cells = len(getattr(column, "categories", ())) + extra
+        if isinstance(column, Categorical):
+            n_cells = len(column.categories) + (column.other == "category")
             grids.append(ColumnGrid(column, np.zeros(0, np.float32), n_cells))
-        elif column.kind == "ordinal":
-            n_cells = len(getattr(column, "categories", ()))
+        elif isinstance(column, Ordinal):
+            n_cells = len(column.categories)
             grids.append(ColumnGrid(column, np.arange(1, n_cells, dtype=np.float32), n_cells))
         else:
             edges = np.unique(threshold[feature == j])

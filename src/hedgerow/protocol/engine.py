@@ -19,11 +19,7 @@ class Reply:
 
 
 class Engine(Protocol):
-    """What carries the messages.
-
-    One that carries different messages at once has `ask_each(messages, timeout_seconds)` as well;
-    with others they go one after another.
-    """
+    """What carries the messages. What it may do besides has protocols of its own below."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -35,6 +31,15 @@ class Engine(Protocol):
 
     def ask(
         self, names: Sequence[str], message: bytes, timeout_seconds: float
+    ) -> dict[str, Reply]: ...
+
+
+@runtime_checkable
+class AskEach(Protocol):
+    """An engine that carries different messages at once; with others they go one after another."""
+
+    def ask_each(
+        self, messages: Mapping[str, bytes], timeout_seconds: float
     ) -> dict[str, Reply]: ...
 
 

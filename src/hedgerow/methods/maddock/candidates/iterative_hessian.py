@@ -98,7 +98,8 @@ def _middle(grid: ColumnGrid, left: int, right: int) -> int | None:
 
 
 def _outer(grid: ColumnGrid, side: int) -> float:
+    """The bound of a column below (-1) or above (1) all edges; an ordinal counts places from 0."""
     column = grid.column
-    if side < 0:
-        return float(getattr(column, "lower", 0.0))
-    return float(getattr(column, "upper", len(grid.edges) + 1))
+    if isinstance(column, Numeric):
+        return float(column.lower if side < 0 else column.upper)
+    return 0.0 if side < 0 else float(len(grid.edges) + 1)

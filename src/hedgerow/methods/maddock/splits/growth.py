@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.binning import base_grid
 from hedgerow.data.rng import Generator
-from hedgerow.data.schema import Categorical, Schema
+from hedgerow.data.schema import Categorical, Ordinal, Schema
 from hedgerow.methods.maddock.candidates import Cuts
 from hedgerow.methods.maddock.growing_tree import Cut, GrowingTree, member_set
 from hedgerow.model.losses import RowBound, loss_for
@@ -151,9 +151,7 @@ def possible_bins(schema: Schema, column: int, n_bins: int) -> Bools:
     description = schema.columns[column]
     if not description.missing:
         # An ordinal counts values outside its list as missing if the schema lets them in.
-        possible[-1] = getattr(description, "other", "error") == "category" and not isinstance(
-            description, Categorical
-        )
+        possible[-1] = isinstance(description, Ordinal) and description.other == "category"
     return possible
 
 
