@@ -20,8 +20,7 @@ from hedgerow.errors import SchemaError, SettingsError
 from hedgerow.estimators.boosting import PrivateBoostingClassifier
 from hedgerow.inspection import TreeView, export_rules, export_text, plot_tree
 from hedgerow.inspection.tree_view.conditions import Side, merged, number
-from hedgerow.inspection.tree_view.layout import layout_of
-from hedgerow.inspection.tree_view.plot import READABLE
+from hedgerow.inspection.tree_view.plot import READABLE, layout_of
 from hedgerow.methods.private_tree.nodes import Measured, settle
 from hedgerow.privacy.accounting.paths import path_costs
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger

@@ -3,7 +3,6 @@
 view.py        its nodes, with conditions in words and intervals of counts
 conditions.py  splits in words
 text.py        indented text, and leaves as sentences
-layout.py      where boxes stand
 plot.py        pictures of readable trees and of trees of an ensemble
 """
 
