@@ -37,9 +37,10 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.rng import Generator, stream
 from hedgerow.data.schema import Categorical, Schema
 from hedgerow.data.tables import Rows
+from hedgerow.engines.local_session import local_session
 from hedgerow.estimators.vertical import shares_of
 from hedgerow.methods.fedxgboost.model import Part, SharedTree
-from hedgerow.methods.fedxgboost.run import train
+from hedgerow.methods.fedxgboost.run import agreement_for, vertical_role
 from hedgerow.model.routing import routes_of
 
 RESULT = Path(__file__).resolve().parent / "results" / "vertical_audit.json"
@@ -75,7 +76,9 @@ def audited(dataset: str) -> dict[str, Any]:
     schema, rows, _ = table(dataset)
     rows = rows.take(np.arange(min(ROWS, rows.n_rows)))
     settings = settings_of(Cell(dataset, 2, "plain"), schema, TREES)
-    parts, _ = train(shares_of(rows, schema, settings), schema, settings)
+    shares, agreement = shares_of(rows, schema, settings), agreement_for(schema, settings, "run")
+    roles = local_session(agreement, vertical_role, shares, schema).roles
+    parts = {name: role.part for name, role in roles.items()}
     probabilities, seen = walked(parts, schema, rows)
     places = settings.columns_of("party-1", schema)
     columns = np.stack([rows.codes.column(j).astype(np.float64) for j in places], axis=1)

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from hedgerow.data.schema import Categorical, Schema
 from hedgerow.data.tables import Rows, rows_of
+from hedgerow.engines.local_session import local_session
 from hedgerow.estimators.vertical import shares_of
 from hedgerow.methods.fedxgboost.model import merged
-from hedgerow.methods.fedxgboost.run import train
+from hedgerow.methods.fedxgboost.run import agreement_for, vertical_role
 from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.model.ensemble import Ensemble
 
@@ -94,11 +95,13 @@ def measured(cell: Cell) -> dict[str, Any]:
     settings = settings_of(cell, schema, trees)
     shares = shares_of(rows, schema, settings)
     begun, wall = _processor(), time.perf_counter()
-    parts, programs = train(shares, schema, settings)
+    roles = local_session(
+        agreement_for(schema, settings, "run"), vertical_role, shares, schema
+    ).roles
     wall, processor = time.perf_counter() - wall, _processor() - begun
     scale = train_rows.n_rows / rows.n_rows / trees
-    asking = programs[settings.active].asking
-    model = merged(list(parts.values()))
+    asking = roles[settings.active].asking
+    model = merged([role.part for role in roles.values()])
     return {
         "wall": wall * scale,
         "processor": processor * scale,

@@ -16,7 +16,8 @@ import numpy as np
 from hedgerow import Schema
 from hedgerow.data.binning import base_grid
 from hedgerow.data.tables import Rows, rows_of
-from hedgerow.methods.simfl.run import published_bytes, train
+from hedgerow.engines.local_session import local_session
+from hedgerow.methods.simfl.run import agreement_for, model_of, published_bytes, similarity_role
 from hedgerow.methods.simfl.settings import SimilaritySettings
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.routing import routes_of
@@ -113,13 +114,15 @@ def measured(
 ) -> dict[str, Any]:
     """Train and count: processor seconds, split by stage as the clock saw it, and bytes."""
     begin = time.process_time()
-    model, programs = train(tables, schema, settings)
+    agreement = agreement_for(schema, tuple(tables), settings, "run")
+    done = local_session(agreement, similarity_role, tables, schema)
+    model, roles = model_of(done.reports, schema, agreement), done.roles
     seconds = time.process_time() - begin
     stages: Counter[str] = Counter()
     sent: Counter[str] = Counter()
-    for program in programs.values():
-        stages.update(program.processor)
-        sent.update(program.sent)
+    for role in roles.values():
+        stages.update(role.processor)
+        sent.update(role.sent)
     preparing = sum(stages[name] for name in PREPARATION)
     by_trees = {} if test is None else errors(model, test)
     result: dict[str, Any] = {

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 __all__ = [
     "BudgetExceeded",
-    "ExchangeFailed",
     "ExportError",
     "FormatError",
     "HedgerowError",
@@ -17,6 +16,7 @@ __all__ = [
     "PlanError",
     "Refused",
     "SchemaError",
+    "SessionFailed",
     "SettingsError",
     "SlotSpent",
     "SumFailed",
@@ -82,8 +82,8 @@ class SumFailed(HedgerowError):
     exit_code = 5
 
 
-class ExchangeFailed(HedgerowError):
-    """Parties could not finish what they said to each other. There is no model."""
+class SessionFailed(HedgerowError):
+    """A session between parties could not be finished. There is no model."""
 
     exit_code = 5
 

@@ -10,11 +10,12 @@ import pytest
 from hedgerow.errors import FormatError
 from hedgerow.methods.fedxgboost.aligning import PassiveRows
 from hedgerow.methods.fedxgboost.alignment import ActiveAlignment
-from hedgerow.methods.fedxgboost.run import agreement_for, vertical_program
+from hedgerow.methods.fedxgboost.run import agreement_for, vertical_role
 from hedgerow.packing import pack, unpack
-from hedgerow.protocol.peer_messages import Letter
-from hedgerow.protocol.roles import MemoryShelf, delivered
+from hedgerow.protocol.peer_messages import PeerMessage
+from hedgerow.protocol.roles import MemoryShelf
 from tests.methods.fedxgboost.tables import schema_of, settings, shares, whole
+from tests.sessions import delivered
 
 N_ROWS = 100
 
@@ -23,10 +24,11 @@ class Shop:
     """A passive party with an active one that writes whatever it likes."""
 
     def __init__(self, **further: Any) -> None:
-        agreement = agreement_for(schema_of(), settings(n_trees=2, **{"max_depth": 2, **further}))
+        chosen = settings(n_trees=2, **{"max_depth": 2, **further})
+        agreement = agreement_for(schema_of(), chosen, "r")
         rows = shares(whole(N_ROWS))["shop"]
-        self._program = vertical_program("shop", rows, schema_of(), agreement, MemoryShelf())
-        self._program.step({})
+        self._role = vertical_role("shop", rows, schema_of(), agreement, MemoryShelf())
+        self._role.step({})
         self.ask("ids-agreed", {}, salt="00" * 16)
         self.ask("begin")
 
@@ -35,9 +37,9 @@ class Shop:
 
     def told(self, kind: str, arrays: Any = None, **values: Any) -> Any:
         """The arrays of the answer."""
-        taken = self._program.step({"bank": pack({"kind": kind, **values}, arrays or {})})
-        assert set(taken.letters) == {"bank"}
-        return unpack(taken.letters["bank"])[1]
+        taken = self._role.step({"bank": pack({"kind": kind, **values}, arrays or {})})
+        assert set(taken.messages) == {"bank"}
+        return unpack(taken.messages["bank"])[1]
 
     def tree(self) -> None:
         numbers = np.stack([np.tile([-8, 8], N_ROWS // 2), np.full(N_ROWS, 4)], axis=1)
@@ -90,7 +92,7 @@ def test_rows_do_not_come_from_another_node_than_the_parent() -> None:
     shop = Shop(min_rows=2)
     shop.root()
     shop.level(HALVES, [0, 0])
-    shop._program.settings.__dict__["max_depth"] = 3  # the level alone is to be refused
+    shop._role.settings.__dict__["max_depth"] = 3  # the level alone is to be refused
     with pytest.raises(FormatError, match="its parent did not have"):
         shop.level(1 - HALVES, [0, 1])
 
@@ -150,9 +152,9 @@ def test_rows_are_put_in_order_once_and_are_as_many_as_agreed() -> None:
         passive = PassiveRows(rows, settings(ids="psi"))
         alignment = ActiveAlignment([f"p{i:05d}" for i in range(count)])
         request = np.frombuffer(alignment.request("shop"), np.uint8)
-        answer = passive.answer("ids-request", _letter("ids-request", request=request))
+        answer = passive.answer("ids-request", _message("ids-request", request=request))
         alignment.receive("shop", unpack(answer)[1]["response"].tobytes())
-        told = _letter("ids-common", told=np.frombuffer(alignment.finish()[0], np.uint8))
+        told = _message("ids-common", told=np.frombuffer(alignment.finish()[0], np.uint8))
         if not words:
             passive.answer("ids-common", told)
             continue
@@ -160,8 +162,8 @@ def test_rows_are_put_in_order_once_and_are_as_many_as_agreed() -> None:
             passive.answer("ids-common", told)
 
 
-def _letter(kind: str, **arrays: Any) -> Letter:
-    return Letter("bank", kind, pack({"kind": kind}, arrays))
+def _message(kind: str, **arrays: Any) -> PeerMessage:
+    return PeerMessage("bank", kind, pack({"kind": kind}, arrays))
 
 
 def test_columns_are_not_read_cut_by_cut_where_the_active_party_scores() -> None:
@@ -202,14 +204,14 @@ def test_a_passive_party_has_the_columns_of_the_agreement(
 
 def _run_with(ready: bytes, protection: str) -> None:
     """A run in which the shop says something else of its columns."""
-    agreement = agreement_for(schema_of(), settings(n_trees=1, protection=protection))
-    programs = {
-        name: vertical_program(name, rows, schema_of(), agreement, MemoryShelf())
+    agreement = agreement_for(schema_of(), settings(n_trees=1, protection=protection), "r")
+    roles = {
+        name: vertical_role(name, rows, schema_of(), agreement, MemoryShelf())
         for name, rows in shares(whole(N_ROWS)).items()
     }
-    letters: dict[str, dict[str, bytes]] = {name: {} for name in programs}
+    messages: dict[str, dict[str, bytes]] = {name: {} for name in roles}
     for _ in range(8):
-        steps = {name: program.step(letters[name]) for name, program in programs.items()}
-        letters = delivered(steps)
-        if b'"ready"' in letters["bank"].get("shop", b""):
-            letters["bank"]["shop"] = ready
+        steps = {name: role.step(messages[name]) for name, role in roles.items()}
+        messages = delivered(steps)
+        if b'"ready"' in messages["bank"].get("shop", b""):
+            messages["bank"]["shop"] = ready

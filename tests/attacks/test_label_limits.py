@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from hedgerow.coordinator.federation import Federation, RefusedBy
-from hedgerow.coordinator.sessions import Conversation
-from hedgerow.deployment.roles import program_factories
+from hedgerow.coordinator.sessions import Session
+from hedgerow.deployment.roles import role_factories
 from hedgerow.engines.local import local_federation
 from hedgerow.methods.fedxgboost.run import agreement_for
 from hedgerow.party.limits import Limits
@@ -23,8 +23,8 @@ def _federation(ledger: Ledger, **ceilings: float) -> Federation:
     named = {name: Budget(epsilon, 1e-6) for name, epsilon in ceilings.items()}
     return local_federation(
         shares(whole(60)), schema_of(), ledger, trust="coordinator",
-        limits=Limits(programs=frozenset({"fedxgboost-ldp"}), **named),  # type: ignore[arg-type]
-        programs=program_factories(),
+        limits=Limits(roles=frozenset({"fedxgboost-ldp"}), **named),  # type: ignore[arg-type]
+        roles=role_factories(),
     )  # fmt: skip
 
 
@@ -38,10 +38,10 @@ def test_runs_under_new_names_add_up_to_no_more_than_a_party_allows(ceiling: str
     ledger = Ledger.in_memory()
     federation = _federation(ledger, **{ceiling: 2.5})
     for run in ("one", "two"):
-        Conversation(federation, _agreement(run), ledger).run()
+        Session(federation, _agreement(run), ledger).run()
     with pytest.raises(RefusedBy, match="over-limits"):
-        Conversation(federation, _agreement("three"), ledger).run()
-    Conversation(federation, _agreement("four", epsilon=0.5), ledger).run()
+        Session(federation, _agreement("three"), ledger).run()
+    Session(federation, _agreement("four", epsilon=0.5), ledger).run()
     assert label_spending(ledger, "bank") == label_spending(ledger, "bank", monthly=True) == 2.5
     assert label_spending(ledger, "shop") == 0  # it has no labels
 
@@ -49,9 +49,7 @@ def test_runs_under_new_names_add_up_to_no_more_than_a_party_allows(ceiling: str
 def test_one_run_costs_no_more_than_a_party_allows_for_each() -> None:
     ledger = Ledger.in_memory()
     with pytest.raises(RefusedBy, match="over-limits"):
-        Conversation(
-            _federation(ledger, per_run=2.0), _agreement("one", epsilon=20.0), ledger
-        ).run()
+        Session(_federation(ledger, per_run=2.0), _agreement("one", epsilon=20.0), ledger).run()
     assert ledger.lines(kind="disclose") == []
 
 
@@ -60,15 +58,15 @@ def test_an_agreement_that_hides_what_labels_pay_is_refused(spends: dict[str, fl
     ledger = Ledger.in_memory()
     hiding = replace(_agreement("one"), spends=spends)
     with pytest.raises(RefusedBy, match="not readable"):
-        Conversation(_federation(ledger, per_run=2.0), hiding, ledger).run()
+        Session(_federation(ledger, per_run=2.0), hiding, ledger).run()
 
 
 def test_noisy_labels_of_one_run_are_not_drawn_twice_for_one_price() -> None:
     """Another process, with the same ledger: nothing but the ledger knows that the run was."""
     ledger, agreement = Ledger.in_memory(), _agreement("one")
-    Conversation(_federation(ledger), agreement, ledger).run()
+    Session(_federation(ledger), agreement, ledger).run()
     with pytest.raises(RefusedBy, match="old-attempt"):
-        Conversation(_federation(ledger), agreement, ledger).run()
+        Session(_federation(ledger), agreement, ledger).run()
     assert label_spending(ledger, "bank") == 1.0
 
 
@@ -76,7 +74,7 @@ def test_two_agreements_under_way_do_not_both_take_what_is_left() -> None:
     """Both are opened before either is entered; the second is refused where it is to be entered."""
     ledger = Ledger.in_memory()
     federation = _federation(ledger, budget=1.5)
-    first, second = (Conversation(federation, _agreement(run), ledger) for run in ("one", "two"))
+    first, second = (Session(federation, _agreement(run), ledger) for run in ("one", "two"))
     send, between = federation.transport.send, [second]
 
     def sending(messages: Any, wanted: str, seconds: float) -> Any:

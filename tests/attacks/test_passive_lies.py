@@ -12,9 +12,9 @@ from hedgerow.errors import SettingsError
 from hedgerow.methods.fedxgboost import paillier
 from hedgerow.methods.fedxgboost.model import Part
 from hedgerow.methods.fedxgboost.protections.encrypted import PaillierPassive
-from hedgerow.methods.fedxgboost.run import agreement_for, merged_from_reports, vertical_program
-from hedgerow.protocol.roles import MemoryShelf, talk
+from hedgerow.methods.fedxgboost.run import agreement_for, merged_from_reports, vertical_role
 from tests.methods.fedxgboost.tables import schema_of, settings, shares, whole
+from tests.sessions import run_roles
 
 N_ROWS = 40
 TABLE = whole(N_ROWS)
@@ -23,13 +23,13 @@ TABLE = whole(N_ROWS)
 class Liar:
     """What the shop does to its sums before it sends them; everything that it is told is kept."""
 
-    def __init__(self, program: Any) -> None:
-        self._program = program
+    def __init__(self, role: Any) -> None:
+        self._role = role
         self.heard: list[int] = []
 
-    def step(self, letters: Any) -> Any:
-        self.heard += [len(letter) for letter in letters.values()]
-        return self._program.step(letters)
+    def step(self, messages: Any) -> Any:
+        self.heard += [len(message) for message in messages.values()]
+        return self._role.step(messages)
 
 
 def _run(change: Any, monkeypatch: pytest.MonkeyPatch, **further: Any) -> tuple[Liar, Part, Any]:
@@ -42,17 +42,11 @@ def _run(change: Any, monkeypatch: pytest.MonkeyPatch, **further: Any) -> tuple[
         return found
 
     monkeypatch.setattr(PaillierPassive, "_sums", lying)
-    agreement = agreement_for(
-        schema_of(), settings(n_trees=1, max_depth=1, protection="paillier", **further)
-    )
-    shelf = MemoryShelf()
-    programs: dict[str, Any] = {
-        name: vertical_program(name, rows, schema_of(), agreement, shelf)
-        for name, rows in shares(TABLE).items()
-    }
-    liar = programs["shop"] = Liar(programs["shop"])
-    told = talk(programs)
-    return liar, programs["bank"].part, told
+    chosen = settings(n_trees=1, max_depth=1, protection="paillier", **further)
+    agreement = agreement_for(schema_of(), chosen, "r")
+    lying = {"shop": Liar}
+    done = run_roles(agreement, vertical_role, shares(TABLE), schema_of(), changed=lying)
+    return done.roles["shop"], done.roles["bank"].part, done.reports
 
 
 @pytest.mark.parametrize("equal", [True, False])
@@ -90,7 +84,7 @@ def test_a_sum_beyond_its_room_does_not_end_the_run(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_is_found_out_stays_in_its_site(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The letters of a run are as many and as long, and a merged model says nothing of it."""
+    """The messages of a run are as many and as long, and a merged model says nothing of it."""
 
     def doubled(self: PaillierPassive, found: Any, key: Any) -> None:
         found[:, 11:] = paillier.add_up(

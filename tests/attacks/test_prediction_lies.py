@@ -11,14 +11,14 @@ from hedgerow.methods.fedxgboost.model import Part, part_name
 from hedgerow.methods.fedxgboost.run import (
     agreement_for,
     prediction_agreement,
-    prediction_program,
-    train,
-    vertical_program,
+    prediction_role,
+    vertical_role,
 )
 from hedgerow.packing import pack, unpack
-from hedgerow.protocol.roles import MemoryShelf, talk
-from tests.methods.fedxgboost.tables import schema_of, settings, shares, whole
+from hedgerow.protocol.roles import MemoryShelf
+from tests.methods.fedxgboost.tables import schema_of, settings, shares, train, whole
 from tests.randomness import cached
+from tests.sessions import run_roles
 
 N_ROWS = 60
 
@@ -34,12 +34,13 @@ class Shop:
     def __init__(self) -> None:
         part = _parts()["shop"]
         self.splits = part.splits
-        agreement = prediction_agreement(schema_of(), settings(n_trees=6, max_depth=4), part.run)
+        chosen = settings(n_trees=6, max_depth=4)
+        agreement = prediction_agreement(schema_of(), chosen, part.run, "predicted")
         shelf = MemoryShelf()
         shelf.put(part_name(part.run), part.to_bytes())
         rows = shares(whole(N_ROWS, seed=4))["shop"]
-        self._program = prediction_program("shop", rows, schema_of(), agreement, shelf)
-        self._program.step({})
+        self._role = prediction_role("shop", rows, schema_of(), agreement, shelf)
+        self._role.step({})
         self._say(pack({"kind": "ids-agreed", "salt": "00" * 32}))
 
     def ask(self, wanted: dict[int, np.ndarray]) -> np.ndarray:
@@ -52,8 +53,8 @@ class Shop:
         bits = np.unpackbits(unpack(said)[1]["bits"], bitorder="little")[:count]
         return bits.astype(np.bool_)
 
-    def _say(self, letter: bytes) -> bytes:
-        return self._program.step({"bank": letter}).letters["bank"]
+    def _say(self, message: bytes) -> bytes:
+        return self._role.step({"bank": message}).messages["bank"]
 
     def numbers(self, tree: int) -> list[int]:
         return [k for k, split in enumerate(self.splits) if split.tree == tree]
@@ -74,11 +75,11 @@ def test_no_name_of_a_run_takes_the_place_of_what_is_kept(run: str) -> None:
     tables = shares(whole(60))
     own = settings(n_trees=1, max_depth=1, protection="ldp")
     first = agreement_for(schema_of(), own, "model")
-    talk({n: vertical_program(n, tables[n], schema_of(), first, shelves[n]) for n in shelves})
+    run_roles(first, vertical_role, tables, schema_of(), shelves)
     asked = prediction_agreement(schema_of(), own, "model", "one")
-    talk({n: prediction_program(n, tables[n], schema_of(), asked, shelves[n]) for n in shelves})
+    run_roles(asked, prediction_role, tables, schema_of(), shelves)
     second = agreement_for(schema_of(), own, run)
-    talk({n: vertical_program(n, tables[n], schema_of(), second, shelves[n]) for n in shelves})
+    run_roles(second, vertical_role, tables, schema_of(), shelves)
 
 
 ALL = np.ones(N_ROWS, np.bool_)

@@ -37,13 +37,13 @@ from tests.privacy.ledger.test_ledger import a_plan
 
 MARK = fingerprint(Identity().public)
 WHOLE = {
-    "format": 1,
+    "format": 2,
     "delta": 1e-6,
     "least_parties": 3,
     "approve": "each plan",
     "methods": ["auto"],
     "kinds": ["label-sums", "leaf-sums"],
-    "programs": ["simfl"],
+    "roles": ["simfl"],
     "coordinator": MARK.lower(),
     "epsilon": {"per_run": 1, "per_month": 2.5, "total": 10.0},
     "party": [{"name": "b", "fingerprint": MARK}, {"name": "c"}],
@@ -55,7 +55,7 @@ def read(document: dict[str, Any]) -> Limits:
 
 
 def test_nothing_without_an_epsilon_is_allowed_unless_it_is_named() -> None:
-    assert read({"format": 1, "delta": 1e-6}).programs == frozenset()
+    assert read({"format": 1, "delta": 1e-6}).roles == frozenset()
 
 
 def test_every_key_is_read() -> None:
@@ -66,13 +66,13 @@ def test_every_key_is_read() -> None:
         least_parties=3,
         kinds=frozenset({"label-sums", "leaf-sums"}),
         methods=frozenset({"auto"}),
-        programs=frozenset({"simfl"}),
+        roles=frozenset({"simfl"}),
         coordinator=MARK,
         parties=(("a", ""), ("b", MARK), ("c", "")),
         approve=True,
         delta=1e-6,
     )
-    assert read({"format": 1, "delta": 1e-6}) == Limits(programs=frozenset(), delta=1e-6)
+    assert read({"format": 1, "delta": 1e-6}) == Limits(roles=frozenset(), delta=1e-6)
 
 
 def test_the_default_text_is_complete_and_also_without_its_comment_marks() -> None:
@@ -160,13 +160,14 @@ def test_settings_that_a_method_has_stay_within_its_kinds(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format": 0}, "format is 0; it must be 1"),
-        ({"format": True}, "format is True; it must be 1"),
+        ({"format": 0}, "format is 0; it must be 2"),
+        ({"format": True}, "format is True; it must be 2"),
         ({"epsilom": 1}, r"'epsilom' \(did you mean 'epsilon'\?\); known: format, delta, epsilon"),
         (
             {"epsilon": {"per_year": 1}},
             "unknown key 'per_year'.*; known: per_run, per_month",
         ),
+        ({"programs": ["simfl"]}, "called roles since format 2: rename the key, .* format = 2"),
         ({"epsilon": 1.0}, r"must be a table: \[epsilon\]"),
         ({"epsilon": {"per_run": 0}}, r"\[epsilon\] has per_run = 0; it must be a number above 0"),
         ({"epsilon": {"total": math.nan}}, "total = nan"),
@@ -198,8 +199,8 @@ def test_a_mistake_is_named_with_what_may_stand_there(change: dict[str, Any], sa
 
 
 def test_a_newer_format_names_the_version_needed() -> None:
-    with pytest.raises(FormatError, match=r"writes limits file format 2.*nothing was spent"):
-        read({**WHOLE, "format": 2})
+    with pytest.raises(FormatError, match=r"writes limits file format 3.*nothing was spent"):
+        read({**WHOLE, "format": 3})
 
 
 def test_a_missing_delta_or_file_is_named(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
         tables[name] = folder / f"{name}.parquet"
         parquet.write_table(table(seed), tables[name])
     limits = folder / "limits.toml"
-    limits.write_text(default_limits_text().replace("# programs = ", "programs = "))
+    limits.write_text(default_limits_text().replace("# roles = ", "roles = "))
     with Sites.make(folder, tables, folder / "schema.toml", limits=limits) as made:
         yield made
 

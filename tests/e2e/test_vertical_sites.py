@@ -32,7 +32,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
         tables[party] = folder / f"{party}.parquet"
         parquet.write_table(pa.table({name: table[name] for name in names}), tables[party])
     limits = folder / "limits.toml"
-    limits.write_text(default_limits_text().replace("# programs = ", "programs = "))
+    limits.write_text(default_limits_text().replace("# roles = ", "roles = "))
     further = ("--id", "id")
     made = Sites.make(folder, tables, folder / "schema.toml", limits=limits, further=further)
     with made as running:
@@ -77,5 +77,5 @@ def test_site_give_the_model_and_predictions_of_one_process(sites: Sites, tmp_pa
     for name in ("coordinator", *PARTIES):
         with Ledger.open(sites.by_name[name].ledger_path, create=False) as ledger:
             agreed = [line.values["agreement"] for line in ledger.lines(kind="disclose")]
-        programs = [agreement["program"] for agreement in agreed]
-        assert programs == ["fedxgboost-paillier-merged", "fedxgboost-predict"]
+        roles = [agreement["program"] for agreement in agreed]
+        assert roles == ["fedxgboost-paillier-merged", "fedxgboost-predict"]

@@ -9,10 +9,10 @@ from typing import Any
 
 from hedgerow.coordinator.federation import Federation, Reply
 from hedgerow.coordinator.gate import Gate
-from hedgerow.coordinator.sessions import Conversation
+from hedgerow.coordinator.sessions import Session
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
-from hedgerow.deployment.roles import program_factories
+from hedgerow.deployment.roles import role_factories
 from hedgerow.engines.local import local_federation
 from hedgerow.estimators.vertical import shares_of
 from hedgerow.evaluation import Evaluation, evaluate, evaluation_plan
@@ -42,7 +42,7 @@ TASKS = {"private-tree": ("binary", "multiclass"), "dp-xgboost": ("binary", "reg
 CASES = [(method, task) for method in METHODS for task in TASKS.get(method, tuple(SCHEMAS))]
 SMALL = {"n_trees": 3, "max_depth": 2, "n_bins": 6, "candidate_rounds": 2, "min_samples_leaf": 3}
 OWNERS = {"x0": "east", "x1": "north", "x2": "north", "x3": "west"}
-ANYTHING = Limits(programs=frozenset(program_factories()))
+ANYTHING = Limits(roles=frozenset(role_factories()))
 
 
 @dataclass
@@ -164,12 +164,10 @@ def measure(model: Ensemble, task: str, run: Run | None = None) -> Run:
     return run
 
 
-def _converse(tables: Mapping[str, Rows], agreement: Agreement, run: Run, **more: Any) -> Run:
-    makers = program_factories()
-    federation = federation_of(
-        tables, PLAIN, "parties", run, programs=makers, limits=ANYTHING, **more
-    )
-    run.reports = Conversation(federation, agreement, run.ledger).run()
+def _run_session(tables: Mapping[str, Rows], agreement: Agreement, run: Run, **more: Any) -> Run:
+    makers = role_factories()
+    federation = federation_of(tables, PLAIN, "parties", run, roles=makers, limits=ANYTHING, **more)
+    run.reports = Session(federation, agreement, run.ledger).run()
     return run
 
 
@@ -179,7 +177,7 @@ def similarity(run: Run | None = None) -> Run:
     with still("simfl"):
         settings = SimilaritySettings(n_trees=3, max_depth=2, seed=3)
         agreement = similarity_agreement(PLAIN, PARTIES, settings, "simfl.binary")
-        _converse(dealt(PLAIN), agreement, run)
+        _run_session(dealt(PLAIN), agreement, run)
         run.model = model_of(run.reports, PLAIN, agreement)
     return run
 
@@ -190,7 +188,7 @@ def similarity_kept() -> dict[str, bytes]:
     with still("simfl kept"):
         settings = SimilaritySettings(n_trees=1, max_depth=1, seed=3, keep=True)
         agreement = similarity_agreement(PLAIN, PARTIES, settings, "simfl.kept")
-        _converse(dealt(PLAIN), agreement, Run(), shelves=shelves)
+        _run_session(dealt(PLAIN), agreement, Run(), shelves=shelves)
     kept = {name: shelf.get(place_of("simfl.kept")) for name, shelf in shelves.items()}
     return {name: data for name, data in kept.items() if data is not None}
 
@@ -208,7 +206,7 @@ def vertical(protection: str, run: Run | None = None) -> Run:
     with still(f"vertical {protection}"):
         settings = vertical_settings(protection)
         agreement = vertical_agreement(PLAIN, settings, f"vertical.{protection}")
-        _converse(shares_of(rows(PLAIN), PLAIN, settings), agreement, run)
+        _run_session(shares_of(rows(PLAIN), PLAIN, settings), agreement, run)
     return run
 
 
@@ -221,5 +219,5 @@ def vertical_prediction(parts: Mapping[str, bytes], run: Run | None = None) -> R
         shelves = {name: MemoryShelf() for name in parts}
         for name, data in parts.items():
             shelves[name].put("part-vertical.none", data)
-        _converse(shares_of(rows(PLAIN), PLAIN, settings), agreement, run, shelves=shelves)
+        _run_session(shares_of(rows(PLAIN), PLAIN, settings), agreement, run, shelves=shelves)
     return run

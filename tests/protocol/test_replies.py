@@ -96,7 +96,7 @@ def test_a_message_that_was_read_says_what_its_bytes_say() -> None:
     message = messages.plain("open", {"plan": true.to_dict()}, other)
     assert message.plan.hash == other.hash
     assert Message.from_bytes(message.to_bytes()).plan.hash == true.hash
-    assert message.size == len(message.to_bytes())
+    assert message.size_for("p0") == len(message.to_bytes())
 
 
 def test_an_exact_answer_is_neither_sealed_nor_signed_in_one_process(

@@ -1,4 +1,4 @@
-"""Conversations of parties: carried, sealed, on record first, and over when one of them fails."""
+"""Sessions of parties: carried, sealed, on record first, and over when one of them fails."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from hedgerow.coordinator.federation import Federation, RefusedBy, Reply
-from hedgerow.coordinator.sessions import Conversation
+from hedgerow.coordinator.sessions import Session
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.engines.local import local_federation
-from hedgerow.errors import ExchangeFailed, FormatError
+from hedgerow.errors import FormatError, SessionFailed
 from hedgerow.model.statement import Disclosure
 from hedgerow.packing import pack, unpack
 from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.protocol.messages import Message
-from hedgerow.protocol.roles import Agreement, Program, Step, talk
+from hedgerow.protocol.roles import Agreement, Role, Step, check_recipients
 from tests.conftest import MIXED, mixed_rows, mixed_table, split_rows
 
 PARTS = split_rows(mixed_rows(mixed_table(60, seed=2)), [10, 20])
@@ -39,8 +39,8 @@ class Counting:
         self.others = [name for name in agreement.parties if name != me]
         self.left, self.n_rows = int(agreement.settings["steps"]), rows.n_rows
 
-    def step(self, letters: Mapping[str, bytes]) -> Step:
-        heard = sum(int(letter.removeprefix(SECRET)) for letter in letters.values())
+    def step(self, messages: Mapping[str, bytes]) -> Step:
+        heard = sum(int(message.removeprefix(SECRET)) for message in messages.values())
         self.left -= 1
         if self.left == 0:
             return Step(report=str(heard + self.n_rows).encode(), done=True)
@@ -48,19 +48,20 @@ class Counting:
 
 
 class Failing(Counting):
-    def step(self, letters: Mapping[str, bytes]) -> Step:
-        if letters and self.n_rows == 20:
+    def step(self, messages: Mapping[str, bytes]) -> Step:
+        if messages and self.n_rows == 20:
             raise ValueError("a row says 17")
-        return super().step(letters)
+        return super().step(messages)
 
 
 def federation_of(
-    program: Callable[..., Program] = Counting,
+    role: Callable[..., Role] = Counting,
     ledger: Ledger | None = None,
     limits: Limits | None = None,
+    packed: bool = False,
 ) -> Federation:
-    programs = {"counting": program}
-    return local_federation(PARTS, MIXED, ledger, limits=limits, programs=programs)
+    roles = {"counting": role}
+    return local_federation(PARTS, MIXED, ledger, limits=limits, roles=roles, packed=packed)
 
 
 class Watching:
@@ -90,11 +91,21 @@ def watched(
     return engine
 
 
-def test_an_engine_takes_the_same_steps_as_one_process() -> None:
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_session_ends_with_the_reports_of_all(packed: bool) -> None:
     ledger = Ledger.in_memory()
-    found = Conversation(federation_of(ledger=ledger), AGREEMENT, ledger).run()
-    parties = {name: Counting(name, rows, MIXED, AGREEMENT) for name, rows in PARTS.items()}
-    assert found == talk(parties) == {name: [b"60"] for name in PARTS}
+    federation = federation_of(ledger=ledger, packed=packed)
+    found = Session(federation, AGREEMENT, ledger).run()
+    assert found == {name: [b"60"] for name in PARTS}
+
+
+def test_bytes_are_counted_alike_whether_or_not_messages_travel() -> None:
+    counts = []
+    for packed in (False, True):
+        federation = federation_of(packed=packed)
+        Session(federation, AGREEMENT, Ledger.in_memory()).run()
+        counts.append((federation.received, federation.sent))
+    assert counts[0] == counts[1]
 
 
 def test_the_agreement_is_on_every_ledger_before_the_first_step() -> None:
@@ -102,11 +113,11 @@ def test_the_agreement_is_on_every_ledger_before_the_first_step() -> None:
     when: list[int] = []
 
     class Looking(Counting):
-        def step(self, letters: Mapping[str, bytes]) -> Step:
+        def step(self, messages: Mapping[str, bytes]) -> Step:
             when.append(len(ledger.lines(kind="disclose")))
-            return super().step(letters)
+            return super().step(messages)
 
-    Conversation(federation_of(Looking, ledger), AGREEMENT, ledger).run()
+    Session(federation_of(Looking, ledger), AGREEMENT, ledger).run()
     assert set(when) == {len(PARTS) + 1}
     owners = {line.owner for line in ledger.lines(kind="disclose")}
     assert owners == {COORDINATOR, *PARTS}
@@ -115,15 +126,15 @@ def test_the_agreement_is_on_every_ledger_before_the_first_step() -> None:
     verify(ledger)
 
 
-def test_the_coordinator_cannot_read_letters() -> None:
+def test_the_coordinator_cannot_read_messages() -> None:
     federation = federation_of()
     engine = watched(federation)
-    Conversation(federation, AGREEMENT, Ledger.in_memory()).run()
+    Session(federation, AGREEMENT, Ledger.in_memory()).run()
     assert len(engine.seen) > 10
     assert not any(SECRET in data for data in engine.seen)
 
 
-def test_a_letter_changed_on_the_way_is_refused() -> None:
+def test_a_message_changed_on_the_way_is_refused() -> None:
     federation = federation_of()
 
     def change(data: bytes) -> bytes:
@@ -138,11 +149,11 @@ def test_a_letter_changed_on_the_way_is_refused() -> None:
         return forged.signed(federation.transport._identity).to_bytes()
 
     watched(federation, change)
-    with pytest.raises((RefusedBy, ExchangeFailed)):
-        Conversation(federation, AGREEMENT, Ledger.in_memory()).run()
+    with pytest.raises((RefusedBy, SessionFailed)):
+        Session(federation, AGREEMENT, Ledger.in_memory()).run()
 
 
-def test_a_letter_of_another_writer_or_step_is_refused() -> None:
+def test_a_message_of_another_writer_or_step_is_refused() -> None:
     federation = federation_of()
 
     def swap(data: bytes) -> bytes:
@@ -157,15 +168,15 @@ def test_a_letter_of_another_writer_or_step_is_refused() -> None:
         return forged.signed(federation.transport._identity).to_bytes()
 
     watched(federation, swap)
-    with pytest.raises((RefusedBy, ExchangeFailed)):
-        Conversation(federation, AGREEMENT, Ledger.in_memory()).run()
+    with pytest.raises((RefusedBy, SessionFailed)):
+        Session(federation, AGREEMENT, Ledger.in_memory()).run()
 
 
 def test_the_same_message_gets_the_same_reply_and_an_old_step_none() -> None:
     federation = federation_of()
     party = federation.engine.parties["p0"]  # type: ignore[attr-defined]
     engine = watched(federation)
-    Conversation(federation, AGREEMENT, Ledger.in_memory()).run()
+    Session(federation, AGREEMENT, Ledger.in_memory()).run()
     asked = [m for m in engine.seen if m and Message.from_bytes(m).type == "letters"]
     steps = [m for m in asked if "writers" in unpack(Message.from_bytes(m).body)[0]]
     own = [m for m in steps if party.handle(m) in engine.seen]
@@ -176,22 +187,22 @@ def test_the_same_message_gets_the_same_reply_and_an_old_step_none() -> None:
 
 def test_what_the_operator_did_not_allow_is_refused_before_anything_is_shown() -> None:
     ledger = Ledger.in_memory()
-    federation = federation_of(ledger=ledger, limits=Limits(programs=frozenset({"other"})))
+    federation = federation_of(ledger=ledger, limits=Limits(roles=frozenset({"other"})))
     with pytest.raises(RefusedBy, match="not-allowed"):
-        Conversation(federation, AGREEMENT, ledger).run()
+        Session(federation, AGREEMENT, ledger).run()
     assert ledger.lines(kind="disclose") == []
 
 
 def test_where_a_person_approves_each_plan_nothing_goes_past_them() -> None:
     federation = federation_of(limits=Limits(approve=True))
     with pytest.raises(RefusedBy, match="not-approved"):
-        Conversation(federation, AGREEMENT, Ledger.in_memory()).run()
+        Session(federation, AGREEMENT, Ledger.in_memory()).run()
 
 
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"program": "unheard"}, "not-allowed"),
+        ({"role": "unheard"}, "not-allowed"),
         ({"schema_hash": "0" * 64}, "other-schema"),
         ({"parties": ("p0", "p1", "p2", "stranger")}, "unknown-party"),
     ],
@@ -199,8 +210,8 @@ def test_where_a_person_approves_each_plan_nothing_goes_past_them() -> None:
 def test_an_agreement_that_does_not_fit_is_refused(change: dict[str, Any], word: str) -> None:
     federation, agreement = federation_of(), replace(AGREEMENT, **change)
     asked = replace(agreement, parties=AGREEMENT.parties)
-    conversation = Conversation(federation, asked, Ledger.in_memory())
-    conversation._agreement = agreement
+    session = Session(federation, asked, Ledger.in_memory())
+    session._agreement = agreement
     if "parties" in change:  # the coordinator cannot reach a stranger; the parties know of none
         names = dict.fromkeys(AGREEMENT.parties, None)
         values = {"agreement": agreement.to_dict(), "roster": federation.roster.hash, "nonce": "n"}
@@ -209,23 +220,23 @@ def test_an_agreement_that_does_not_fit_is_refused(change: dict[str, Any], word:
         assert {r.values["word"] for r in replies.values()} == {word}
         return
     with pytest.raises(RefusedBy, match=word):
-        conversation.run()
+        session.run()
 
 
 def test_another_agreement_under_the_same_run_is_refused() -> None:
     ledger = Ledger.in_memory()
     federation = federation_of(ledger=ledger)
-    Conversation(federation, AGREEMENT, ledger).run()
+    Session(federation, AGREEMENT, ledger).run()
     other = replace(AGREEMENT, settings={"steps": 2})
     with pytest.raises(RefusedBy, match="other-plan"):
-        Conversation(federation, other, ledger).run()
+        Session(federation, other, ledger).run()
 
 
 def test_a_party_that_fails_ends_it_and_says_nothing_of_its_rows() -> None:
     federation = federation_of(Failing)
     engine = watched(federation)
     with pytest.raises(RefusedBy, match="failed"):
-        Conversation(federation, AGREEMENT, Ledger.in_memory()).run()
+        Session(federation, AGREEMENT, Ledger.in_memory()).run()
     assert not any(b"17" in data and b"a row" in data for data in engine.seen)
 
 
@@ -238,26 +249,25 @@ def test_a_party_that_is_not_there_ends_it() -> None:
             return {n: Reply(None, "away") if n == "p1" else r for n, r in replies.items()}
 
     federation.transport.engine = Deaf(federation.engine)
-    with pytest.raises(ExchangeFailed, match="no answer from p1"):
-        Conversation(federation, AGREEMENT, Ledger.in_memory()).run()
+    with pytest.raises(SessionFailed, match="no answer from p1"):
+        Session(federation, AGREEMENT, Ledger.in_memory()).run()
 
 
-def test_programs_that_never_end_or_write_to_strangers_are_stopped() -> None:
+def test_roles_that_never_end_or_write_to_strangers_are_stopped() -> None:
     class Endless(Counting):
-        def step(self, letters: Mapping[str, bytes]) -> Step:
+        def step(self, messages: Mapping[str, bytes]) -> Step:
             return Step()
 
     class Stray(Counting):
-        def step(self, letters: Mapping[str, bytes]) -> Step:
+        def step(self, messages: Mapping[str, bytes]) -> Step:
             return Step({"nobody": b"x"})
 
-    with pytest.raises(ExchangeFailed, match="not done after 5"):
-        Conversation(federation_of(Endless), AGREEMENT, Ledger.in_memory()).run(most_steps=5)
+    with pytest.raises(SessionFailed, match="not done after 5"):
+        Session(federation_of(Endless), AGREEMENT, Ledger.in_memory()).run(most_steps=5)
     with pytest.raises(RefusedBy):
-        Conversation(federation_of(Stray), AGREEMENT, Ledger.in_memory()).run()
-    strays = {name: Stray(name, rows, MIXED, AGREEMENT) for name, rows in PARTS.items()}
-    with pytest.raises(FormatError, match="takes no part"):
-        talk(strays)
+        Session(federation_of(Stray), AGREEMENT, Ledger.in_memory()).run()
+    with pytest.raises(FormatError, match="wrote a message to 'nobody', who takes no part"):
+        check_recipients("p0", {"nobody": b"x"}, AGREEMENT.parties)
 
 
 @pytest.mark.parametrize(

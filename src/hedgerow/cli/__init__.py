@@ -11,7 +11,7 @@ curves.py              expected errors and simulated curves, for `advise` and `p
 cluster.py             a Dask cluster as the one party of a run
 demo_run.py            the training and comparison behind `demo`
 private_evaluation.py  the private part of `evaluate`
-talking.py             what commands share whose parties exchange messages without an epsilon
+sessions.py            what commands share whose parties send each other messages in a session
 vertical_parties.py    who takes part in `vertical`, and who holds which column
 advise.py              how much epsilon is needed
 coordinator.py         the engine of the site that drives runs

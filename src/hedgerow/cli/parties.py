@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hedgerow.privacy.accounting.plan import Plan
     from hedgerow.privacy.ledger.ledger import Ledger
     from hedgerow.protocol.identity import Roster
-    from hedgerow.protocol.roles import ProgramFactory
+    from hedgerow.protocol.roles import RoleFactory, Shelf
 
 ENGINES = ("local", "nvflare", "dask")
 _CONNECT_SECONDS = 8.0  # for sites that are just being started
@@ -65,6 +65,8 @@ class _NothingStarted:
 class TablesHere(_NothingStarted):
     """Parties of this process, one table each; they share the coordinator's ledger."""
 
+    folder: Path | None = None  # where roles of a session keep what outlives them
+
     def __init__(self, data: Sequence[str]) -> None:
         if not data:
             raise SettingsError(
@@ -104,13 +106,18 @@ class TablesHere(_NothingStarted):
         )
 
     @contextmanager
-    def talking(
-        self, schema: Schema, ledger: Ledger, programs: Mapping[str, ProgramFactory]
+    def for_session(
+        self, schema: Schema, ledger: Ledger, roles: Mapping[str, RoleFactory]
     ) -> Iterator[Federation]:
-        """The parties, for a conversation without an epsilon."""
-        from hedgerow.engines.local import local_federation
+        """The parties, for a session in these roles."""
+        from hedgerow.deployment.store import FolderShelf
+        from hedgerow.engines.local_session import session_federation
 
-        yield local_federation(self._tables, schema, ledger, trust="coordinator", programs=programs)
+        shelves: dict[str, Shelf] = {}
+        if self.folder is not None:
+            shelves = {name: FolderShelf(self.folder / name) for name in self.names}
+        with session_federation(self._tables, schema, ledger, roles, shelves) as federation:
+            yield federation
 
 
 @dataclass(frozen=True)
@@ -181,10 +188,10 @@ class OtherSites(_NothingStarted):
             yield Federation(engine, schema, roster, site.identity(), reply, gone, site.trial)
 
     @contextmanager
-    def talking(
-        self, schema: Schema, ledger: Ledger, programs: Mapping[str, ProgramFactory]
+    def for_session(
+        self, schema: Schema, ledger: Ledger, roles: Mapping[str, RoleFactory]
     ) -> Iterator[Federation]:
-        """The parties, for a conversation without an epsilon; their programs are theirs."""
+        """The parties, for a session; their roles are theirs."""
         from hedgerow.coordinator.federation import Federation
         from hedgerow.engines.nvflare.engine import NvflareEngine
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,25 +11,23 @@ from hedgerow.cli import options
 from hedgerow.cli.files import check_writable
 from hedgerow.cli.parties import OtherSites, TablesHere
 from hedgerow.cli.screen import print_json, results, show, size_text, table, tell
-from hedgerow.cli.talking import (
+from hedgerow.cli.sessions import (
     EngineName,
     StepSeconds,
-    converse,
     further_settings,
     opened_ledger,
     parties_for,
+    run_session,
     show_disclosures,
 )
 from hedgerow.cli.train import nothing_spent
-from hedgerow.cli.vertical_parties import heard
-from hedgerow.errors import HedgerowError, Refused, SettingsError
+from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
-    from hedgerow.coordinator.federation import Federation
     from hedgerow.data.schema import Schema
     from hedgerow.model.ensemble import Ensemble
     from hedgerow.privacy.ledger.ledger import Ledger
-    from hedgerow.protocol.roles import Agreement, ProgramFactory, Shelf
+    from hedgerow.protocol.roles import Agreement
 
 Further = Annotated[
     list[str] | None,
@@ -55,33 +51,6 @@ ShelfFolder = Annotated[
         "--shelf", help="Where tables of this machine keep it; sites use their own folders."
     ),
 ]
-
-
-class _KeepingTables(TablesHere):
-    """Tables of this machine, and a folder for what their parties keep."""
-
-    folder: Path | None = None
-
-    @contextmanager
-    def talking(
-        self, schema: Schema, ledger: Ledger, programs: Mapping[str, ProgramFactory]
-    ) -> Iterator[Federation]:
-        from hedgerow.deployment.store import FolderShelf
-        from hedgerow.engines.local import local_federation
-
-        shelves: dict[str, Shelf] = {}
-        if self.folder is not None:
-            shelves = {name: FolderShelf(self.folder / name) for name in self.names}
-        failed: list[HedgerowError] = []
-        told = {name: heard(make, failed) for name, make in programs.items()}
-        try:
-            yield local_federation(
-                self._tables, schema, ledger, trust="coordinator", programs=told, shelves=shelves
-            )
-        except Refused as refused:
-            if failed:  # one owner has all tables here, and may know why
-                raise failed[0] from refused
-            raise
 
 
 def similarity(
@@ -115,7 +84,7 @@ def similarity(
     }
     own |= {"keep": keep or None, "continues": continues}
     with nothing_spent():
-        parties = parties_for("similarity", _KeepingTables, engine, data, site, step_seconds)
+        parties = parties_for("similarity", TablesHere, engine, data, site, step_seconds)
         _give_shelf(parties, shelf, keep or continues is not None)
         stored_in = ledger or parties.ledger_path(out.with_name(out.name + ".ledger"))
         before = _settings_of(continues, stored_in)
@@ -142,7 +111,7 @@ def similarity(
 
 def _give_shelf(parties: TablesHere | OtherSites, folder: Path | None, needed: bool) -> None:
     """Tables of this machine keep things in a folder that is named."""
-    if not isinstance(parties, _KeepingTables):
+    if not isinstance(parties, TablesHere):
         if folder is not None:
             raise SettingsError(
                 "--shelf has no place with --engine nvflare: sites use their own folders"
@@ -209,7 +178,7 @@ def _run(
     from hedgerow.methods.simfl.run import model_of
 
     trees = int(agreement.settings["n_trees"])
-    talked = converse(schema, parties, agreement, ledger, seconds, trees, len)
-    model = model_of(talked.reports, schema, agreement, talked.simulated)
+    result = run_session(schema, parties, agreement, ledger, seconds, trees, len)
+    model = model_of(result.reports, schema, agreement, result.simulated)
     model.save(out)
-    return model, {"model": str(out), **talked.facts}
+    return model, {"model": str(out), **result.facts}

@@ -13,12 +13,12 @@ import typer
 from hedgerow.cli import options
 from hedgerow.cli.files import check_writable, write_text
 from hedgerow.cli.screen import print_json, results, show, size_text, table, tell
-from hedgerow.cli.talking import (
+from hedgerow.cli.sessions import (
     EngineName,
+    SessionResult,
     StepSeconds,
-    Talked,
-    converse,
     opened_ledger,
+    run_session,
     show_disclosures,
 )
 from hedgerow.cli.train import nothing_spent
@@ -129,16 +129,18 @@ def train(
     if not json:
         show_disclosures(agreement)
     with opened:
-        talked = converse(public, parties, agreement, opened, step_seconds, settings.n_trees, len)
+        result = run_session(
+            public, parties, agreement, opened, step_seconds, settings.n_trees, len
+        )
     if isinstance(parties, SharesHere):
         about = {"run": agreement.run, "settings": settings.to_dict()}
         write_text((out or Path()) / FILE, json_text.dumps(about, indent=2) + "\n")
-    statement = _statement(talked, merge, agreement, settings)
+    statement = _statement(result, merge, agreement, settings)
     if json:
-        facts = {**talked.facts, "model": agreement.run}
+        facts = {**result.facts, "model": agreement.run}
         print_json({**facts, "statement": statement.to_dict()})
         return
-    _show(talked.facts, agreement, settings, statement)
+    _show(result.facts, agreement, settings, statement)
     where = str(out) if isinstance(parties, SharesHere) else "each party's site folder"
     tell(f"Parts of the model written to {where}.")
     if merge is not None:
@@ -191,8 +193,8 @@ def predict(
     if not json:
         show_disclosures(agreement)
     with opened:
-        talked = converse(public, parties, agreement, opened, step_seconds, 1, len)
-    facts = {**talked.facts, "model": run}
+        result = run_session(public, parties, agreement, opened, step_seconds, 1, len)
+    facts = {**result.facts, "model": run}
     if out is not None:
         from hedgerow.deployment.store import FolderShelf
 
@@ -237,7 +239,7 @@ def _folder(out: Path) -> Path:
 
 
 def _statement(
-    talked: Talked, merge: Path | None, agreement: Agreement, settings: VerticalSettings
+    result: SessionResult, merge: Path | None, agreement: Agreement, settings: VerticalSettings
 ) -> Statement:
     """What is promised of the model; the merged one is written here if it is wanted."""
     from dataclasses import replace
@@ -245,9 +247,10 @@ def _statement(
     from hedgerow.methods.fedxgboost.run import merged_from_reports
     from hedgerow.methods.fedxgboost.statements import statement_for
 
-    statement = statement_for(agreement, settings, talked.simulated)
+    scope = f"run {agreement.run}"  # it is on a ledger that stays
+    statement = statement_for(agreement, settings, result.simulated, scope)
     if merge is not None:
-        replace(merged_from_reports(talked.reports), statement=statement).save(merge)
+        replace(merged_from_reports(result.reports), statement=statement).save(merge)
     return statement
 
 

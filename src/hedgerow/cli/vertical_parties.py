@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.cli.parties import OtherSites, TablesHere
-from hedgerow.cli.talking import further_settings, parties_for
+from hedgerow.cli.sessions import further_settings, parties_for
 from hedgerow.data.documents import Document
-from hedgerow.errors import HedgerowError, Refused, SettingsError
+from hedgerow.errors import HedgerowError, SettingsError
 
 if TYPE_CHECKING:
-    from hedgerow.coordinator.federation import Federation
     from hedgerow.data.schema import Schema
     from hedgerow.methods.fedxgboost.settings import VerticalSettings
-    from hedgerow.privacy.ledger.ledger import Ledger
-    from hedgerow.protocol.roles import Program, ProgramFactory, Shelf, Step
 
 FILE = "model.json"  # in the folder of a model: what all parties know of it
 _KNOWN = Document("vertical model", open=True)
@@ -36,7 +32,6 @@ class SharesHere(TablesHere):
     """Parties of this process whose tables have different columns."""
 
     id_column: str | None = None
-    folder: Path | None = None
 
     def check(self, schema: Schema) -> None:
         from hedgerow.data.tables import share_of
@@ -55,53 +50,6 @@ class SharesHere(TablesHere):
 
     def with_labels(self) -> tuple[str, ...]:
         return tuple(name for name, rows in self._tables.items() if len(rows.target))
-
-    @contextmanager
-    def talking(
-        self, schema: Schema, ledger: Ledger, programs: Mapping[str, ProgramFactory]
-    ) -> Iterator[Federation]:
-        from hedgerow.deployment.store import FolderShelf
-        from hedgerow.engines.local import local_federation
-
-        assert self.folder is not None
-        shelves: dict[str, Shelf] = {name: FolderShelf(self.folder / name) for name in self.names}
-        failed: list[HedgerowError] = []
-        told = {name: heard(make, failed) for name, make in programs.items()}
-        trust = {"trust": "coordinator", "programs": told, "shelves": shelves}
-        try:
-            yield local_federation(self._tables, schema, ledger, **trust)  # type: ignore[arg-type]
-        except Refused as refused:
-            if failed:  # one owner has all tables here, and may know why
-                raise failed[0] from refused
-            raise
-
-
-def heard(make: ProgramFactory, failed: list[HedgerowError]) -> ProgramFactory:
-    """The same programs, whose errors are kept: parties tell each other one word only."""
-
-    class Heard:
-        def __init__(self, program: Program) -> None:
-            self._program = program
-
-        def step(self, letters: Mapping[str, bytes]) -> Step:
-            with keeping(failed):
-                return self._program.step(letters)
-
-    def made(*about: Any) -> Program:
-        with keeping(failed):
-            return Heard(make(*about))
-
-    return made
-
-
-@contextmanager
-def keeping(failed: list[HedgerowError]) -> Iterator[None]:
-    """Keep what is raised inside, and let it go on."""
-    try:
-        yield
-    except HedgerowError as error:
-        failed.append(error)
-        raise
 
 
 def vertical_parties(

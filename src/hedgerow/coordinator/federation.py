@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,15 @@ from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.protocol import messages
 from hedgerow.protocol.engine import Engine as Engine
 from hedgerow.protocol.engine import Reply as Reply
+from hedgerow.protocol.handshake import (
+    JOIN_RUN,
+    JOINED,
+    OPEN_RUN,
+    OPENED,
+    announced_in,
+    joining_message,
+    opening_message,
+)
 from hedgerow.protocol.identity import Announcement, Identity, Roster, digest_of
 from hedgerow.protocol.masks import MaskKeys, add_modulo
 from hedgerow.protocol.messages import REFUSALS, Ask, Message
@@ -266,22 +274,16 @@ class Federation:
 
     def _opened_by(self, names: tuple[str, ...]) -> dict[str, Announcement]:
         """Parties that accept the plan, with the keys they announce. Nothing is reserved yet."""
-        plan, nonce = self._opened(), secrets.token_hex(16)
-        values = {"plan": plan.to_dict(), "roster": self.roster.hash, "nonce": nonce}
-        replies = self._send(names, messages.plain("open", values, plan), "opened")
+        plan = self._opened()
+        opening = opening_message(OPEN_RUN, {"plan": plan.to_dict()}, self.roster, plan)
+        replies = self._send(names, opening, OPENED)
         replies = {name: r for name, r in replies.items() if _word(r) != "failed"}
         self._raise_refusals(replies)
-        opened = {}
-        for name, reply in replies.items():
-            announced = Announcement.from_dict(reply.values.get("announcement", {}))
-            if announced.name == name:
-                opened[name] = announced
-        return opened
+        return announced_in(replies)
 
     def _join(self, opened: dict[str, Announcement]) -> None:
-        values = [opened[name].to_dict() for name in sorted(opened)]
-        joining = messages.plain("join", {"run": self._opened().run, "announcements": values})
-        joined = self._send(tuple(sorted(opened)), joining, "joined")
+        joining = joining_message(JOIN_RUN, self._opened().run, opened)
+        joined = self._send(tuple(sorted(opened)), joining, JOINED)
         joined = {name: r for name, r in joined.items() if _word(r) != "failed"}
         self._raise_refusals(joined)
         self._presence.joined(joined, opened)

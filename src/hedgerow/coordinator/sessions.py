@@ -1,24 +1,30 @@
-"""A conversation of parties, driven by the coordinator, who carries letters it cannot read."""
+"""A session of parties, driven by the coordinator, who carries messages it cannot read."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from hedgerow.coordinator.federation import Federation, RefusedBy
-from hedgerow.errors import ExchangeFailed, FormatError
-from hedgerow.packing import pack, unpack
+from hedgerow.errors import BudgetExceeded, SessionFailed
+from hedgerow.packing import unpack
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
-from hedgerow.protocol import messages
+from hedgerow.privacy.ledger.spending import budget_of, label_spending
+from hedgerow.protocol.handshake import (
+    JOIN_SESSION,
+    JOINED,
+    OPEN_SESSION,
+    OPENED,
+    announced_in,
+    joining_message,
+    opening_message,
+)
 from hedgerow.protocol.identity import Announcement
 from hedgerow.protocol.masks import MaskKeys
-from hedgerow.protocol.messages import REFUSALS, Message
-from hedgerow.protocol.replies import ReceivedReply
-from hedgerow.protocol.roles import Agreement
+from hedgerow.protocol.messages import REFUSALS, Message, Refusal
+from hedgerow.protocol.replies import PartyReply, ReceivedReply
+from hedgerow.protocol.roles import Agreement, Step
+from hedgerow.protocol.session_steps import STEP, Delivery, StepReply, messages_in
 
 
 @dataclass(frozen=True)
@@ -30,12 +36,12 @@ class Reported:
     done: bool
 
 
-class Conversation:
+class Session:
     """One agreement among the parties of a federation, carried step by step.
 
     Parameters
     ----------
-    federation : the parties; their programs live with them
+    federation : the parties; their roles live with them
     agreement : what is done, and what it shows to whom
     ledger : the coordinator's, where the agreement is put on record first
     observe : called with what every step reported
@@ -58,71 +64,96 @@ class Conversation:
 
     def run(self, most_steps: int = 1_000_000) -> dict[str, list[bytes]]:
         """All steps, until every party is done; returns the reports of each party."""
+        self._check_budget()
         self._begin()
         reports: dict[str, list[bytes]] = {name: [] for name in self._agreement.parties}
-        letters: dict[str, dict[str, Any]] = {name: {} for name in self._agreement.parties}
+        inboxes: dict[str, dict[str, bytes]] = {name: {} for name in self._agreement.parties}
         for number in range(1, most_steps + 1):
-            letters, found = self._step(number, letters)
-            for name, report in found.reports.items():
+            inboxes, reported = self._step(number, inboxes)
+            for name, report in reported.reports.items():
                 reports[name].append(report)
             if self._observe is not None:
-                self._observe(found)
-            if found.done:
+                self._observe(reported)
+            if reported.done:
                 return reports
-        raise ExchangeFailed(
+        raise SessionFailed(
             f"the parties were not done after {most_steps} steps; no model was made"
         )
 
+    def _check_budget(self) -> None:
+        """What labels pay must fit the ledger's budget, beside all that they have paid on it.
+
+        It is pure, and simply adds up; like a party's limits it is counted beside other runs.
+        """
+        agreement, budget = self._agreement, budget_of(self._ledger)
+        epsilon = sum(agreement.spends.values())
+        if not epsilon or budget is None or self._is_recorded:
+            return
+        before = label_spending(self._ledger, COORDINATOR)
+        if before + epsilon > budget.epsilon * (1 + 1e-9):
+            raise BudgetExceeded(
+                f"The run would take the epsilon of labels from {before:.3f} to "
+                f"{before + epsilon:.3f}, over the budget of {budget.epsilon:g}. No party was "
+                "asked and nothing was spent. Train with a smaller epsilon, or end the use of "
+                "these labels."
+            )
+
+    @property
+    def _is_recorded(self) -> bool:
+        return bool(self._ledger.lines(COORDINATOR, "disclose", self._agreement.run))
+
     def _begin(self) -> None:
+        """The handshake; the agreement is on record here before any party shows anything."""
         agreement, names = self._agreement, self._agreement.parties
-        values = {
-            "agreement": agreement.to_dict(), "roster": self._roster.hash,
-            "nonce": secrets.token_hex(16),
-        }  # fmt: skip
-        opened = self._ask(dict.fromkeys(names, messages.plain("agree", values)), "opened")
-        for name, reply in opened.items():
-            announced = Announcement.from_dict(reply.values.get("announcement", {}))
-            if announced.name != name:
-                raise ExchangeFailed(f"{name} announced another party's key; nothing was shown")
-            self._announced[name] = announced
-        # On record here before any party shows anything.
+        subject = {"agreement": agreement.to_dict()}
+        opening = opening_message(OPEN_SESSION, subject, self._roster)
+        self._announced = announced_in(self._ask(dict.fromkeys(names, opening), OPENED))
+        for name in names:
+            if name not in self._announced:
+                raise SessionFailed(f"{name} announced another party's key; nothing was shown")
         record = {"hash": agreement.hash, "agreement": agreement.to_dict()}
-        if not self._ledger.lines(COORDINATOR, "disclose", agreement.run):
-            self._ledger.append(COORDINATOR, "disclose", agreement.run, values=record)
-        announcements = [self._announced[name].to_dict() for name in names]
-        meeting = messages.plain("meet", {"run": agreement.run, "announcements": announcements})
-        self._ask(dict.fromkeys(names, meeting), "joined")
+        with self._ledger.transaction():
+            self._check_budget()  # others may have been entered since
+            if not self._is_recorded:
+                self._ledger.append(COORDINATOR, "disclose", agreement.run, values=record)
+        joining = joining_message(JOIN_SESSION, agreement.run, self._announced)
+        self._ask(dict.fromkeys(names, joining), JOINED)
 
     def _step(
-        self, number: int, letters: Mapping[str, Mapping[str, Any]]
-    ) -> tuple[dict[str, dict[str, Any]], Reported]:
-        steps = {name: self._message(number, letters[name]) for name in letters}
-        replies = self._ask(steps, "letters")
-        written: dict[str, dict[str, Any]] = {name: {} for name in letters}
+        self, number: int, inboxes: Mapping[str, Mapping[str, bytes]]
+    ) -> tuple[dict[str, dict[str, bytes]], Reported]:
+        delivery = Delivery(self._agreement.run, number, self._keys.public, inboxes)
+        hands_over = self._transport.hands_over
+        steps = delivery.handed_over() if hands_over else delivery.travelling()
+        replies = self._ask(steps, STEP)
+        sent: dict[str, dict[str, bytes]] = {name: {} for name in inboxes}
         reports, done = {}, True
-        for writer, reply in replies.items():
+        for sender, reply in replies.items():
+            taken = self._taken(sender, steps[sender], reply)
+            for recipient, message in taken.messages.items():
+                if recipient == sender or recipient not in sent:
+                    raise SessionFailed(f"{sender} wrote to {recipient!r}, who takes no part")
+                sent[recipient][sender] = message
+            if taken.report:
+                reports[sender] = taken.report
+            done &= taken.done
+        return sent, Reported(number, reports, done)
+
+    def _taken(self, sender: str, message: Message, reply: ReceivedReply) -> Step:
+        """What a party did; its messages are sealed unless they were handed over."""
+        if isinstance(reply, PartyReply) and isinstance(reply.reply, StepReply):
+            return reply.reply.taken
+        try:
             values, arrays = unpack(reply.body)
-            for i, reader in enumerate(values["readers"]):
-                if reader == writer or reader not in written:
-                    raise ExchangeFailed(f"{writer} wrote to {reader!r}, who takes no part")
-                written[reader][writer] = arrays[f"letter{i}"]
-            report = self._report(writer, steps[writer], arrays["report"].tobytes())
-            if report:
-                reports[writer] = report
-            done &= values["done"] is True
-        return written, Reported(number, reports, done)
-
-    def _message(self, number: int, letters: Mapping[str, Any]) -> Message:
-        writers = sorted(letters)
-        values = {
-            "run": self._agreement.run, "step": number, "writers": writers,
-            "reply_to": self._keys.public,
-        }  # fmt: skip
-        arrays = {f"letter{i}": np.asarray(letters[w]) for i, w in enumerate(writers)}
-        return Message("letters", pack(values, arrays))
-
-    def _report(self, writer: str, message: Message, sealed: bytes) -> bytes:
-        return self._keys.unseal(self._announced[writer].key, message.hash, writer, sealed)
+            sealed = dict(zip(values["readers"], messages_in(reply.body), strict=True))
+            key, report = self._announced[sender].key, arrays["report"].tobytes()
+            opened = self._keys.unseal(key, message.hash, sender, report)
+        except (KeyError, TypeError, ValueError, Refusal) as error:
+            raise SessionFailed(
+                f"the reply of {sender} is not readable. What was shown before stays shown; there "
+                f"is no model. Run it again once {sender} runs the same version."
+            ) from error
+        return Step(sealed, opened, values["done"] is True)
 
     def _ask(self, by_name: Mapping[str, Message], wanted: str) -> dict[str, ReceivedReply]:
         replies = self._transport.send(by_name, wanted, self._seconds)
@@ -131,16 +162,8 @@ class Conversation:
                 word = reply.values.get("word")
                 raise RefusedBy(name, word if word in REFUSALS else "failed")
         if missing := [name for name in by_name if name not in replies]:
-            raise ExchangeFailed(
+            raise SessionFailed(
                 f"no answer from {', '.join(missing)}. What was shown before stays shown; there is "
                 "no model. Start the parties, then run the same command again."
             )
         return replies
-
-
-def read_report(report: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A report as packed values and arrays."""
-    try:
-        return unpack(report)
-    except FormatError as error:
-        raise ExchangeFailed("a party's report is not readable; there is no model") from error

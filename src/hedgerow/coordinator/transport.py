@@ -20,9 +20,25 @@ class Transport:
     """The coordinator's way to the parties: signs what goes out, checks replies, counts both."""
 
     def __init__(self, engine: Engine, roster: Roster, coordinator: Identity) -> None:
-        self.engine, self.roster, self._identity = engine, roster, coordinator
+        self.roster, self._identity = roster, coordinator
+        self.engine = engine
         self.round_trips = 0  # messages with their replies
         self.received, self.sent = Counter[str](), Counter[str]()  # bytes of each party
+
+    @property
+    def engine(self) -> Engine:
+        """What carries the messages."""
+        return self._engine
+
+    @engine.setter
+    def engine(self, engine: Engine) -> None:
+        self._engine = engine
+        self._direct = engine if isinstance(engine, HandOver) else None
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether messages stay in this process and are handed over as objects."""
+        return self._direct is not None
 
     def send(
         self, messages: Mapping[str, Message], wanted: str, seconds: float
@@ -30,8 +46,9 @@ class Transport:
         """Send each party its message; those that are the same object are signed once."""
         signed = {id(m): m.signed(self._identity) for m in set(messages.values())}
         self.round_trips += 1
-        carry = self._handed_over if isinstance(self.engine, HandOver) else self._carried
-        replies = carry({name: signed[id(m)] for name, m in messages.items()}, seconds)
+        sent = {name: signed[id(m)] for name, m in messages.items()}
+        direct = self._direct
+        replies = self._carried(sent, seconds) if direct is None else self._handed(direct, sent)
         belonging = {}
         for name, reply in replies.items():
             if reply.request != messages[name].hash or reply.type not in (wanted, *_ALWAYS):
@@ -40,14 +57,12 @@ class Transport:
             belonging[name] = reply
         return belonging
 
-    def _handed_over(
-        self, messages: Mapping[str, Message], seconds: float
+    def _handed(
+        self, engine: HandOver, messages: Mapping[str, Message]
     ) -> dict[str, ReceivedReply]:
         """Within one process: no message has a way to travel, and none is read."""
-        assert isinstance(self.engine, HandOver)
-        sizes = {id(m): m.size for m in messages.values()}
-        self.received.update({name: sizes[id(m)] for name, m in messages.items()})
-        replies = self.engine.hand_over(messages)
+        self.received.update({name: m.size_for(name) for name, m in messages.items()})
+        replies = engine.hand_over(messages)
         self.sent.update({name: reply.size for name, reply in replies.items()})
         return dict(replies)
 

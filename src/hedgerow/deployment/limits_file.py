@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from hedgerow.data.documents import Document, Matching, OneOf, Within, named
 from hedgerow.deployment.method_kinds import method_kinds
-from hedgerow.deployment.roles import PROGRAMS
+from hedgerow.deployment.roles import ROLES
 from hedgerow.errors import SettingsError
 from hedgerow.methods.registry import METHODS
 from hedgerow.packing import digest
@@ -20,7 +20,7 @@ from hedgerow.privacy.ledger.ledger import Budget
 from hedgerow.protocol.identity import PARTY_NAME
 from hedgerow.queries import QUERIES
 
-FORMAT = 1
+FORMAT = 2  # 2: roles, which were called programs
 _SPENT = "Nothing was asked and nothing was spent."
 _LIMITS = Document("limits file", SettingsError, FORMAT, ending=f". {_SPENT} Correct the file.")
 _FINGERPRINT = Matching(
@@ -45,14 +45,14 @@ class _Party:
 
 @dataclass(frozen=True)
 class _File:
-    """What may stand in limits.toml; what is left out is not limited, but for programs."""
+    """What may stand in limits.toml; what is left out is not limited, but for roles."""
 
     delta: Annotated[float, Within(above=0, below=1)]
     epsilon: _Ceilings = _Ceilings()
     least_parties: Annotated[int, Within(1, 10_000)] = 1
     methods: tuple[Annotated[str, OneOf((*METHODS, EVALUATION))], ...] | None = None
     kinds: tuple[Annotated[str, OneOf(tuple(QUERIES))], ...] | None = None
-    programs: tuple[Annotated[str, OneOf(tuple(PROGRAMS))], ...] | None = None
+    roles: tuple[Annotated[str, OneOf(tuple(ROLES))], ...] | None = None
     approve: Literal["each plan", "none"] = "none"
     coordinator: Annotated[str, _FINGERPRINT] = ""
     party: tuple[_Party, ...] | None = None
@@ -93,7 +93,17 @@ def limits_from_text(text: str, name: str, source: str = "limits.toml") -> Limit
     """Read limits; an error names the key, the value, and what may stand there instead."""
     document = _LIMITS.parse(text, source, "TOML")
     with named(source):
-        return _limits(_LIMITS.read(_File, document), name)
+        return _limits(_LIMITS.read(_File, _of_this_format(document)), name)
+
+
+def _of_this_format(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A file of format 1 is read too: all but one of its keys are the same."""
+    if "programs" in document:
+        raise _LIMITS.wrong(
+            f"programs is called roles since format 2: rename the key, and write format = {FORMAT}"
+        )
+    older = document.get("format") == 1 and document["format"] is not True
+    return {**document, "format": FORMAT} if older else document
 
 
 def _limits(told: _File, name: str) -> Limits:
@@ -101,7 +111,7 @@ def _limits(told: _File, name: str) -> Limits:
         key: None if epsilon is None else Budget(float(epsilon), told.delta)
         for key, epsilon in vars(told.epsilon).items()
     }
-    for key in ("methods", "kinds", "programs"):
+    for key in ("methods", "kinds", "roles"):
         if getattr(told, key) == ():
             raise _LIMITS.wrong(f"{key} must be a list of at least one; leave it out to allow all")
     return Limits(
@@ -111,7 +121,7 @@ def _limits(told: _File, name: str) -> Limits:
         least_parties=told.least_parties,
         kinds=None if told.kinds is None else frozenset(told.kinds),
         methods=None if told.methods is None else frozenset(told.methods),
-        programs=frozenset(told.programs or ()),
+        roles=frozenset(told.roles or ()),
         coordinator=_compared(told.coordinator),
         parties=None if told.party is None else _parties(told.party, name),
         approve=told.approve == "each plan",
@@ -162,7 +172,7 @@ approve = "none"
 # What this party may do together with others without an epsilon. Without this line: nothing. The
 # ledger keeps what each of them shows to whom. Not together with approve = "each plan". Labels pay
 # an epsilon in fedxgboost-ldp: it counts against the ceilings below, beside that of plans.
-# programs = [{", ".join(f'"{name}"' for name in PROGRAMS)}]
+# roles = [{", ".join(f'"{name}"' for name in ROLES)}]
 
 [epsilon]
 per_run = 2.0
@@ -189,8 +199,8 @@ def limits_in_words(allowed: Limits) -> list[str]:
     words.append(
         f"Methods: {_listed(allowed.methods)}. Kinds of queries: {_listed(allowed.kinds)}."
     )
-    words.append(f"Without an epsilon: {', '.join(sorted(allowed.programs or ())) or 'nothing'}.")
-    if any("-ldp" in name for name in allowed.programs or ()):
+    words.append(f"Without an epsilon: {', '.join(sorted(allowed.roles or ())) or 'nothing'}.")
+    if any("-ldp" in name for name in allowed.roles or ()):
         words.append("What labels pay counts by itself, under the same ceilings.")
     words.append(f"Coordinator: {allowed.coordinator or 'whichever the roster pins'}.")
     if allowed.parties is None:

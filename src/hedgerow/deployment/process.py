@@ -17,7 +17,7 @@ from typing import Protocol
 from hedgerow.deployment.approvals import PlanFolder
 from hedgerow.deployment.console import PartyConsole
 from hedgerow.deployment.ledger_head import note_ledger_head, open_ledger
-from hedgerow.deployment.roles import program_factories
+from hedgerow.deployment.roles import role_factories
 from hedgerow.deployment.start import Start, check_limits, record_limits
 from hedgerow.deployment.status import StatusService
 from hedgerow.deployment.store import FolderShelf
@@ -109,7 +109,7 @@ class PartyProcess:
             self._record_limits(ledger)
             party = Party(
                 self.site.name, rows, schema, ledger, identity, self._limits,
-                PlanFolder.of(self.site), partial(self._told, ledger), programs=program_factories(),
+                PlanFolder.of(self.site), partial(self._told, ledger), roles=role_factories(),
                 shelf=FolderShelf.of(self.site),
             )  # fmt: skip
             note_ledger_head(self.site, ledger)  # before anybody hears of this start

@@ -6,26 +6,26 @@ from importlib import import_module
 
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
-from hedgerow.protocol.roles import Agreement, Program, ProgramFactory, Shelf
+from hedgerow.protocol.roles import Agreement, Role, RoleFactory, Shelf
 
-_VERTICAL = ("hedgerow.methods.fedxgboost.run", "vertical_program")
-PROGRAMS = {  # name, as limits have it: module, what makes it
-    "simfl": ("hedgerow.methods.simfl.run", "similarity_program"),
+_VERTICAL = ("hedgerow.methods.fedxgboost.run", "vertical_role")
+ROLES = {  # name, as limits have it: module, what makes it
+    "simfl": ("hedgerow.methods.simfl.run", "similarity_role"),
     **{
         f"fedxgboost-{protection}{merged}": _VERTICAL
         for protection in ("none", "smm-1", "smm-2", "ldp", "paillier")
         for merged in ("", "-merged")
     },
-    "fedxgboost-predict": ("hedgerow.methods.fedxgboost.run", "prediction_program"),
+    "fedxgboost-predict": ("hedgerow.methods.fedxgboost.run", "prediction_role"),
 }
 
 
-def program_factories() -> dict[str, ProgramFactory]:
-    """Of every known program: what makes a party's side of it."""
-    return dict.fromkeys(PROGRAMS, _make)
+def role_factories() -> dict[str, RoleFactory]:
+    """Of every known role: what makes a party's side of it."""
+    return dict.fromkeys(ROLES, _make)
 
 
-def _make(me: str, rows: Rows, schema: Schema, agreement: Agreement, shelf: Shelf) -> Program:
-    module, name = PROGRAMS[agreement.program]
-    made: Program = getattr(import_module(module), name)(me, rows, schema, agreement, shelf)
+def _make(me: str, rows: Rows, schema: Schema, agreement: Agreement, shelf: Shelf) -> Role:
+    module, name = ROLES[agreement.role]
+    made: Role = getattr(import_module(module), name)(me, rows, schema, agreement, shelf)
     return made

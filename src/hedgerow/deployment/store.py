@@ -1,4 +1,4 @@
-"""What a site keeps of conversations with others: its parts of models, and predictions."""
+"""What a site keeps of sessions with others: its parts of models, and predictions."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from hedgerow.privacy.noise.poisson_sampling import KEY_SUFFIX, stored_key
 from hedgerow.protocol.identity import Identity, Roster, check_names
 from hedgerow.protocol.messages import Message
 from hedgerow.protocol.replies import PartyReply, collect_replies
-from hedgerow.protocol.roles import ProgramFactory, Shelf
+from hedgerow.protocol.roles import RoleFactory, Shelf
 
 
 class PackedEngine:
@@ -68,7 +68,7 @@ def local_federation(
     minimum_parties: int = 3,
     trust: str | None = None,
     limits: Limits | None = None,
-    programs: Mapping[str, ProgramFactory] | None = None,
+    roles: Mapping[str, RoleFactory] | None = None,
     shelves: Mapping[str, Shelf] | None = None,
     packed: bool = False,
 ) -> Federation:
@@ -80,8 +80,8 @@ def local_federation(
     trust : what the roster says; by default the parties where there are several
     ledger : shared by all parties; by default one in memory
     limits : what each party allows, if anything is to be limited
-    programs : what the parties can do together without an epsilon
-    shelves : where each party's programs keep what outlives them
+    roles : what the parties can do together without an epsilon
+    shelves : where each party's roles keep what outlives them
     packed : whether every message is packed, sealed, signed and read, as between machines
     """
     check_names(list(tables))
@@ -97,7 +97,7 @@ def local_federation(
     )
     with shared.transaction():  # that each of them was started, in one commit
         parties = {
-            name: made(name, rows, programs=programs, shelf=(shelves or {}).get(name))
+            name: made(name, rows, roles=roles, shelf=(shelves or {}).get(name))
             for name, rows in tables.items()
         }
     coordinator = Identity()

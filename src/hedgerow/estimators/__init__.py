@@ -5,7 +5,6 @@ tree.py        PrivateTreeClassifier, one readable tree
 simfl.py       SimilarityBoostingClassifier and -Regressor; no differential privacy
 vertical.py    VerticalBoostingClassifier and -Regressor; columns of several parties
 evaluation.py  evaluate_privately
-fitted.py      what all share once they are fitted
-exact.py       what the estimators without differential privacy share
-inputs.py      scikit-learn's conventions for X and y; rows dealt to parties
+base.py        what all share: inputs, settings, the ledger, the fitted model
+inputs.py      scikit-learn's conventions for X and y; rows dealt to parties; the user's ledger
 """

@@ -7,17 +7,15 @@ from dataclasses import fields, replace
 from os import PathLike
 from typing import Any, Self
 
-import numpy as np
-
 from hedgerow.coordinator.federation import Federation
 from hedgerow.coordinator.gate import Gate, Progress
 from hedgerow.data.schema import Schema
-from hedgerow.data.tables import Rows, rows_of
+from hedgerow.data.tables import Rows
 from hedgerow.data.values import Value
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError
-from hedgerow.estimators.fitted import Fitted, FittedClassifier, FittedRegressor
-from hedgerow.estimators.inputs import check_fit, is_dask, is_named, split_rows
+from hedgerow.estimators.base import Classifier, Estimator, Regressor
+from hedgerow.estimators.inputs import is_dask, is_named, split_rows
 from hedgerow.methods.registry import check_party_count, method_named, plan_for, with_exact_cuts
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure
@@ -30,20 +28,18 @@ _PRIVACY = {f.name for f in fields(Privacy)} - {"epsilon", "delta", "trust"}
 _SETTINGS = {f.name for f in fields(Settings)}
 
 
-class _PrivateBoosting(Fitted):
+class _PrivateBoosting(Estimator):
     """What classifier and regressor share: the promise, the plan, the gate."""
 
     epsilon: float
     delta: float
     method: str
     trust: str | None
-    settings: Mapping[str, Any] | None
-    ledger: Ledger | str | None
-    random_state: int | None
     monotone: Mapping[str, int] | None
     warm_start_from: Ensemble | str | None
     warm_start_is_public: bool
     _start: Ensemble | None
+    _OWN: tuple[str, ...] = ("n_trees", "max_depth", "learning_rate", "n_bins")
 
     def fit(self, X: Any, y: Any = None, parties: Any = None) -> Self:
         """Train on one table; `parties` gives each row's party and makes it a federation.
@@ -53,18 +49,15 @@ class _PrivateBoosting(Fitted):
         """
         if is_dask(X) or is_dask(y):
             return self._fit_on_cluster(X, y, parties)
-        y = check_fit(X, y)
-        schema = self._schema(X, y)
-        rows = rows_of(X, schema, y)
+        schema, rows = self._read(X, y)
         tables = {"all": rows} if parties is None else split_rows(rows, parties)
         trust = self.trust or usual_trust(len(tables))
         privacy = self._privacy(len(tables), trust)
-        ledger = self._ledger()
-        federation = local_federation(
-            tables, schema, ledger, privacy.colluding, privacy.minimum_parties, privacy.trust
-        )
-        plan = self._plan(schema, privacy, tables)
-        return self._train(federation, plan, ledger, named=is_named(X))
+        agreed = (privacy.colluding, privacy.minimum_parties, privacy.trust)
+        with self._open_ledger() as ledger:
+            federation = local_federation(tables, schema, ledger, *agreed)
+            plan = self._plan(schema, privacy, tables)
+            return self._train(federation, plan, ledger, named=is_named(X))
 
     def _fit_on_cluster(self, X: Any, y: Any, parties: Any) -> Self:
         from hedgerow.engines.dask.engine import dask_federation
@@ -74,8 +67,7 @@ class _PrivateBoosting(Fitted):
         schema = self._schema(X._meta, y)  # its columns, without a row
         privacy = self._privacy(1, "coordinator")
         plan = self._plan(schema, privacy)
-        with cluster_rows(X, y, schema) as rows:
-            ledger = self._ledger()
+        with cluster_rows(X, y, schema) as rows, self._open_ledger() as ledger:
             federation = dask_federation(rows, schema, privacy, ledger)
             return self._train(federation, plan, ledger, named=is_named(X))
 
@@ -89,7 +81,8 @@ class _PrivateBoosting(Fitted):
         given = {"colluding": roster.colluding, "minimum_parties": roster.minimum}
         privacy = self._privacy(len(federation.names), roster.trust, given)
         plan = self._plan(federation.schema, privacy)
-        return self._train(federation, plan, self._ledger(), observe)
+        with self._open_ledger() as ledger:
+            return self._train(federation, plan, ledger, observe)
 
     def _train(
         self,
@@ -99,12 +92,8 @@ class _PrivateBoosting(Fitted):
         observe: Callable[[Progress], None] | None = None,
         named: bool = True,
     ) -> Self:
-        try:
-            gate = Gate(federation, plan, ledger, observe=observe, start=self._start)
-            model = method_named(plan.method).grow(gate)
-        finally:
-            if ledger is not self.ledger and ledger.path is not None:
-                ledger.close()  # opened here from a path, so free for the next fit
+        gate = Gate(federation, plan, ledger, observe=observe, start=self._start)
+        model = method_named(plan.method).grow(gate)
         if disclosures := self._disclosures():
             told = (*model.statement.disclosures, *disclosures)
             model = replace(model, statement=replace(model.statement, disclosures=told))
@@ -115,17 +104,19 @@ class _PrivateBoosting(Fitted):
     def _plan(
         self, schema: Schema, privacy: Privacy, tables: Mapping[str, Rows] | None = None
     ) -> Plan:
-        names = ("n_trees", "max_depth", "learning_rate", "n_bins")
-        chosen = {name: getattr(self, name) for name in names}
-        chosen = settings_given(chosen, self.settings)
-        seed = self.random_state
-        if seed is not None and not isinstance(seed, (int, np.integer)):
-            raise SettingsError("random_state is a whole number or None; it seeds the questions")
-        seed = None if seed is None else int(seed)
+        chosen, seed = self._method_settings(), self._seed()
         given = {**chosen, **self._beginning(chosen)}
         if tables is not None:
             given = with_exact_cuts(schema, self.method, given, tables.values)
         return plan_for(schema, privacy, self.method, given, seed)
+
+    def _method_settings(self) -> dict[str, Any]:
+        """What is given of the method's settings; one that no method has is refused."""
+        chosen = self._given(elsewhere=_PRIVACY)
+        if unknown := [name for name in chosen if name not in _SETTINGS]:
+            known = ", ".join(sorted(_SETTINGS | _PRIVACY))
+            raise SettingsError(f"unknown setting {unknown[0]!r}; known: {known}")
+        return chosen
 
     def _beginning(self, further: Mapping[str, Any]) -> dict[str, Any]:
         """What parameters of their own say of the settings `monotone` and `warm_start`."""
@@ -159,13 +150,8 @@ class _PrivateBoosting(Fitted):
         tags.non_deterministic = True  # noise is never seeded
         return tags
 
-    def _ledger(self) -> Ledger:
-        if isinstance(self.ledger, Ledger):
-            return self.ledger
-        return Ledger.in_memory() if self.ledger is None else Ledger.open(self.ledger)
 
-
-class PrivateBoostingClassifier(FittedClassifier, _PrivateBoosting):
+class PrivateBoostingClassifier(Classifier, _PrivateBoosting):
     """Boosted trees for classes, under differential privacy.
 
     Parameters
@@ -244,7 +230,7 @@ class PrivateBoostingClassifier(FittedClassifier, _PrivateBoosting):
         return (Disclosure("everyone", "all rows", "the list of classes, read from the labels"),)
 
 
-class PrivateBoostingRegressor(FittedRegressor, _PrivateBoosting):
+class PrivateBoostingRegressor(Regressor, _PrivateBoosting):
     """Boosted trees for a number between public bounds, under differential privacy.
 
     Parameters are those of `PrivateBoostingClassifier`, with `label_bounds` (low, high) in place
@@ -297,16 +283,3 @@ class PrivateBoostingRegressor(FittedRegressor, _PrivateBoosting):
         self.monotone = monotone
         self.warm_start_from = warm_start_from
         self.warm_start_is_public = warm_start_is_public
-
-
-def settings_given(chosen: Mapping[str, Any], settings: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Parameters and further settings as one table; what is given twice or unknown is refused."""
-    further = {k: v for k, v in (settings or {}).items() if k not in _PRIVACY}
-    twice = [name for name in further if chosen.get(name) is not None]
-    if twice:
-        raise SettingsError(f"{twice[0]!r} is given twice, as parameter and in settings")
-    unknown = [name for name in further if name not in _SETTINGS]
-    if unknown:
-        known = ", ".join(sorted(_SETTINGS | _PRIVACY))
-        raise SettingsError(f"unknown setting {unknown[0]!r}; known: {known}")
-    return {**chosen, **further}

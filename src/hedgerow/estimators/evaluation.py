@@ -9,7 +9,7 @@ from hedgerow.coordinator.gate import Gate
 from hedgerow.data.tables import rows_of
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError
-from hedgerow.estimators.inputs import check_fit, split_rows
+from hedgerow.estimators.inputs import check_fit, ledger_given, split_rows
 from hedgerow.evaluation import Evaluation, evaluate, evaluation_plan
 from hedgerow.methods.registry import check_party_count
 from hedgerow.model.ensemble import Ensemble
@@ -66,12 +66,7 @@ def evaluate_privately(
     privacy = Privacy(epsilon, delta, trust, **further)
     check_party_count(privacy, len(tables))
     plan = evaluation_plan(model, privacy)
-    kept = ledger if isinstance(ledger, Ledger) else None
-    opened = kept or (Ledger.in_memory() if ledger is None else Ledger.open(str(ledger)))
-    try:
+    with ledger_given(ledger) as opened:
         asked = (privacy.colluding, privacy.minimum_parties, privacy.trust)
         federation = local_federation(tables, model.schema, opened, *asked)
         return evaluate(Gate(federation, plan, opened, start=model), model)
-    finally:
-        if kept is None and opened.path is not None:
-            opened.close()

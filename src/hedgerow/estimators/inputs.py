@@ -1,8 +1,9 @@
-"""What scikit-learn's conventions ask of X and y, the schema, and rows dealt to their parties."""
+"""What scikit-learn asks of X and y; the schema, rows of parties, the user's ledger."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from typing import Any
 
@@ -16,6 +17,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.data.values import MISSING_WORDS, Value, distinct
 from hedgerow.errors import SchemaError, TableError
+from hedgerow.privacy.ledger.ledger import Ledger
 
 
 def names_of(X: Any) -> list[str] | None:
@@ -165,3 +167,15 @@ def classes_given(classes: Sequence[Value] | str | None, y: Any) -> dict[str, An
             raise SchemaError('classes is a list, or "public" together with y')
         return {"classes": classes_in(y)}
     return None if classes is None else {"classes": list(classes)}
+
+
+@contextmanager
+def ledger_given(ledger: Ledger | str | PathLike[str] | None) -> Iterator[Ledger]:
+    """The user's ledger; one opened from a path while it is used; or one in memory."""
+    if isinstance(ledger, Ledger):
+        yield ledger
+    elif ledger is None:
+        yield Ledger.in_memory()
+    else:
+        with Ledger.open(ledger) as opened:  # closed again, so free for the next fit
+            yield opened

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
-import numpy as np
-
+from hedgerow.coordinator.federation import Federation
+from hedgerow.coordinator.sessions import Session
 from hedgerow.data.rng import fresh_seed
 from hedgerow.data.schema import Schema
-from hedgerow.data.tables import rows_of
 from hedgerow.data.values import Value
+from hedgerow.engines.local_session import local_session
 from hedgerow.errors import SettingsError
-from hedgerow.estimators.exact import ExactBoosting
-from hedgerow.estimators.fitted import FittedClassifier, FittedRegressor
-from hedgerow.estimators.inputs import check_fit, is_named, split_rows
+from hedgerow.estimators.base import Classifier, Estimator, Regressor, scope_of
+from hedgerow.estimators.inputs import is_named, split_rows
 from hedgerow.methods.simfl.memory import SimilarityMemory
-from hedgerow.methods.simfl.run import train
+from hedgerow.methods.simfl.run import agreement_for, model_of, similarity_role
 from hedgerow.methods.simfl.settings import SimilaritySettings
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.protocol.roles import Agreement
 
 
-class _SimilarityBoosting(ExactBoosting):
+class _SimilarityBoosting(Estimator):
     """What classifier and regressor share."""
-
-    random_state: int | None
 
     def fit(
         self,
@@ -37,30 +38,60 @@ class _SimilarityBoosting(ExactBoosting):
         `y` may be left out when the table has the schema's label column. With a `memory` that has
         been given to an earlier fit, only rows that were added since are hashed and looked for.
         """
-        y = check_fit(X, y)
-        schema = self._schema(X, y)
-        settings = SimilaritySettings.from_dict({**self._given(), "seed": self._seed(memory)})
-        rows = rows_of(X, schema, y)
+        schema, rows = self._read(X, y)
         tables = {"all": rows} if parties is None else split_rows(rows, parties)
-        model, programs = train(tables, schema, settings, memory)
-        self.sent_: dict[str, dict[str, int]] = {n: dict(p.sent) for n, p in programs.items()}
-        self._keep(model, is_named(X))
+        settings, shelves = self._similarity(memory.seed if memory else None), None
+        if memory is not None:
+            settings, shelves = memory.continued(settings), memory.shelves(tables)
+        agreement = agreement_for(schema, tuple(tables), settings, secrets.token_hex(8))
+        with self._open_ledger() as ledger:
+            done = local_session(agreement, similarity_role, tables, schema, ledger, shelves)
+            self._keep_reported(done.reports, schema, agreement, ledger, named=is_named(X))
+        if memory is not None:
+            memory.done(agreement.run, settings)
+        self.sent_: dict[str, dict[str, int]] = {n: dict(r.sent) for n, r in done.roles.items()}
         return self
 
-    def _seed(self, memory: SimilarityMemory | None) -> int:
+    def fit_federation(self, federation: Federation) -> Self:
+        """Train over parties that exist already, here or elsewhere.
+
+        Their limits must name the role "simfl". What was agreed on goes onto the ledger before
+        anything is shown.
+        """
+        settings, schema = self._similarity(), federation.schema
+        agreement = agreement_for(schema, federation.names, settings, secrets.token_hex(8))
+        with self._open_ledger() as ledger:
+            reports = Session(federation, agreement, ledger).run()
+            self._keep_reported(reports, schema, agreement, ledger, federation.simulated)
+        return self
+
+    def _keep_reported(
+        self,
+        reports: Mapping[str, Sequence[bytes]],
+        schema: Schema,
+        agreement: Agreement,
+        ledger: Ledger,
+        simulated: bool = True,
+        named: bool = True,
+    ) -> None:
+        model = model_of(reports, schema, agreement, simulated)
+        statement = replace(model.statement, scope=scope_of(ledger, agreement.run))
+        self._keep(replace(model, statement=statement), named)
+
+    def _similarity(self, known_seed: int | None = None) -> SimilaritySettings:
+        """Settings; the seed of a memory's hash functions is taken unless another one is given."""
         if "seed" in (self.settings or {}):
             raise SettingsError(
                 "'seed' is a parameter of its own, random_state; take it out of settings"
             )
-        seed = self.random_state
-        if seed is None and memory is not None:
-            seed = memory.seed
-        if seed is not None and not isinstance(seed, (int, np.integer)):
-            raise SettingsError("random_state is a whole number or None")
-        return fresh_seed() if seed is None else int(seed)
+        seed = self._seed()
+        seed = known_seed if seed is None else seed
+        return SimilaritySettings.from_dict(
+            {**self._given(), "seed": fresh_seed() if seed is None else seed}
+        )
 
 
-class SimilarityBoostingClassifier(_SimilarityBoosting, FittedClassifier):
+class SimilarityBoostingClassifier(_SimilarityBoosting, Classifier):
     """Boosted trees for classes over several parties, by similar rows; NOT differentially private.
 
     Parameters
@@ -71,6 +102,7 @@ class SimilarityBoostingClassifier(_SimilarityBoosting, FittedClassifier):
     settings : further settings by name, e.g. ``{"leaves": "similar", "similar_weight": 1.0}``
     bounds : (low, high) for every column, or {column: (low, high)}; instead of a schema
     classes : the classes, with `bounds`; "public" declares the classes found in y public
+    ledger : Ledger or path, where what parties show each other is put on record; None keeps none
 
     Notes
     -----
@@ -99,6 +131,7 @@ class SimilarityBoostingClassifier(_SimilarityBoosting, FittedClassifier):
         settings: Mapping[str, Any] | None = None,
         bounds: Any = None,
         classes: Sequence[Value] | str | None = None,
+        ledger: Ledger | str | None = None,
     ) -> None:
         self.schema = schema
         self.n_trees = n_trees
@@ -108,9 +141,10 @@ class SimilarityBoostingClassifier(_SimilarityBoosting, FittedClassifier):
         self.settings = settings
         self.bounds = bounds
         self.classes = classes
+        self.ledger = ledger
 
 
-class SimilarityBoostingRegressor(_SimilarityBoosting, FittedRegressor):
+class SimilarityBoostingRegressor(_SimilarityBoosting, Regressor):
     """Boosted trees for a number between public bounds, by similar rows; NOT private.
 
     Parameters are those of `SimilarityBoostingClassifier`, with `label_bounds` (low, high) in
@@ -136,6 +170,7 @@ class SimilarityBoostingRegressor(_SimilarityBoosting, FittedRegressor):
         settings: Mapping[str, Any] | None = None,
         bounds: Any = None,
         label_bounds: tuple[float, float] | None = None,
+        ledger: Ledger | str | None = None,
     ) -> None:
         self.schema = schema
         self.n_trees = n_trees
@@ -145,3 +180,4 @@ class SimilarityBoostingRegressor(_SimilarityBoosting, FittedRegressor):
         self.settings = settings
         self.bounds = bounds
         self.label_bounds = label_bounds
+        self.ledger = ledger

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.data.values import Value
-from hedgerow.errors import SettingsError
-from hedgerow.estimators.boosting import PrivateBoostingClassifier, settings_given
+from hedgerow.estimators.boosting import PrivateBoostingClassifier
 from hedgerow.inspection.drawing import Picture
 from hedgerow.inspection.tree_view import TreeView, export_rules, export_text, plot_tree
 from hedgerow.methods.registry import check_party_count, plan_for
@@ -56,6 +53,7 @@ class PrivateTreeClassifier(PrivateBoostingClassifier):
     warm_start_from = None
     warm_start_is_public = False
     _REGRESSOR = "PrivateBoostingRegressor"
+    _OWN = ("max_depth", "min_samples_leaf", "n_bins", "leaf_share", "bounds_share", "save_budget")
 
     def __init__(
         self,
@@ -109,16 +107,8 @@ class PrivateTreeClassifier(PrivateBoostingClassifier):
     def _plan(
         self, schema: Schema, privacy: Privacy, tables: Mapping[str, Rows] | None = None
     ) -> Plan:
-        names = (
-            "max_depth", "min_samples_leaf", "n_bins", "leaf_share", "bounds_share", "save_budget",
-        )  # fmt: skip
-        own = {name: getattr(self, name) for name in names}
         self._start = None
-        given = settings_given(own, self.settings)
-        seed = self.random_state
-        if seed is not None and not isinstance(seed, (int, np.integer)):
-            raise SettingsError("random_state is a whole number or None; it seeds the questions")
-        return plan_for(schema, privacy, self.method, given, None if seed is None else int(seed))
+        return plan_for(schema, privacy, self.method, self._method_settings(), self._seed())
 
     def _privacy(
         self, n_parties: int, trust: str, given: Mapping[str, Any] | None = None

@@ -11,30 +11,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.coordinator.federation import Federation
-from hedgerow.coordinator.sessions import Conversation
+from hedgerow.coordinator.sessions import Session
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.data.values import Value
+from hedgerow.engines.local_session import local_session
 from hedgerow.errors import SettingsError
-from hedgerow.estimators.exact import ExactBoosting
-from hedgerow.estimators.fitted import FittedClassifier, FittedRegressor
-from hedgerow.estimators.inputs import check_fit, is_named
+from hedgerow.estimators.base import Classifier, Estimator, Regressor, scope_of
+from hedgerow.estimators.inputs import is_named
 from hedgerow.methods.fedxgboost.bins import some_columns
-from hedgerow.methods.fedxgboost.model import Part, merged
+from hedgerow.methods.fedxgboost.model import Part, part_name
 from hedgerow.methods.fedxgboost.run import (
     agreement_for,
     merged_from_reports,
-    predict_jointly,
-    train,
+    prediction_agreement,
+    prediction_role,
+    vertical_role,
 )
 from hedgerow.methods.fedxgboost.settings import VerticalSettings
+from hedgerow.methods.fedxgboost.statements import counted_alone
 from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.protocol.roles import MemoryShelf
 
 
-class _VerticalBoosting(ExactBoosting):
+class _VerticalBoosting(Estimator):
     """What classifier and regressor share."""
 
+    protection: str
     _OWN = ("protection", "n_trees", "max_depth", "learning_rate", "allow_unsafe")
 
     def fit(
@@ -48,41 +52,52 @@ class _VerticalBoosting(ExactBoosting):
         owners : the party of each column; columns not named belong to the active party
         active : the party that holds the labels
         """
-        y = check_fit(X, y)
-        schema = self._schema(X, y)
-        settings = self._settings(schema, owners, active, {"ids": "agreed"})
-        shares = shares_of(rows_of(X, schema, y), schema, settings)
-        parts, programs = train(shares, schema, settings)
-        self.parts_: dict[str, Part] = parts
-        self.sent_ = {"to passive": programs[active].asking.sent}
-        self.sent_["to active"] = programs[active].asking.received
-        model = merged(list(parts.values()))
-        self._keep(replace(model, statement=replace(model.statement, simulated=True)), is_named(X))
+        schema, rows = self._read(X, y)
+        settings = self._vertical(schema, owners, active, {"ids": "agreed"})
+        agreement = agreement_for(schema, settings, secrets.token_hex(8))
+        tables = shares_of(rows, schema, settings)
+        with self._open_ledger() as ledger:
+            done = local_session(agreement, vertical_role, tables, schema, ledger)
+            self._keep_merged(done.reports, agreement.run, ledger, named=is_named(X))
+        self.parts_: dict[str, Part] = {
+            name: role.part for name, role in done.roles.items() if role.part is not None
+        }
+        asking = done.roles[active].asking
+        self.sent_ = {"to passive": asking.sent, "to active": asking.received}
         return self
 
     def fit_federation(
-        self,
-        federation: Federation,
-        owners: Mapping[str, str],
-        active: str,
-        ledger: Ledger | None = None,
-        run: str | None = None,
+        self, federation: Federation, owners: Mapping[str, str], active: str
     ) -> Self:
         """Train over parties that exist already, each with its own columns, here or elsewhere.
 
-        Every owner hands over its part, so its limits must name the program with "-merged". What
-        was agreed on goes onto `ledger` (by default one in memory) before anything is shown.
+        Every owner hands over its part, so its limits must name the role with "-merged". What was
+        agreed on goes onto the ledger before anything is shown.
         """
         schema = federation.schema
-        settings = self._settings(schema, owners, active, {"merge": True})
-        agreement = agreement_for(schema, settings, run or secrets.token_hex(8))
-        reports = Conversation(federation, agreement, ledger or Ledger.in_memory()).run()
-        model = merged_from_reports(reports)
-        statement = replace(model.statement, simulated=federation.simulated)
-        self._keep(replace(model, statement=statement), named=True)
+        settings = self._vertical(schema, owners, active, {})
+        agreement = agreement_for(schema, settings, secrets.token_hex(8))
+        with self._open_ledger() as ledger:
+            reports = Session(federation, agreement, ledger).run()
+            self._keep_merged(reports, agreement.run, ledger, federation.simulated)
         return self
 
-    def _settings(
+    def _keep_merged(
+        self,
+        reports: Mapping[str, Sequence[bytes]],
+        run: str,
+        ledger: Ledger,
+        simulated: bool = True,
+        named: bool = True,
+    ) -> None:
+        """The merged model of the parts that were reported, and what can be said of it here."""
+        model = merged_from_reports(reports)
+        statement = replace(model.statement, simulated=simulated, scope=scope_of(ledger, run))
+        if simulated and self.ledger is None:
+            statement = counted_alone(statement)
+        self._keep(replace(model, statement=statement), named)
+
+    def _vertical(
         self, schema: Schema, owners: Mapping[str, str] | None, active: str, values: dict[str, Any]
     ) -> VerticalSettings:
         if not owners:
@@ -90,29 +105,46 @@ class _VerticalBoosting(ExactBoosting):
                 "owners is missing: say which party holds which column, such as "
                 'owners={"income": "bank"}. Nothing was sent.'
             )
-        if "epsilon" in (self.settings or {}) and self.protection != "ldp":
+        given = self._given()
+        if "epsilon" in given and self.protection != "ldp":
             raise SettingsError(
                 f"epsilon belongs to protection ldp; the protection is {self.protection}, which "
                 "has none. Nothing was sent. Leave it out, or choose ldp."
             )
+        if given.get("merge", True) is not True:
+            raise SettingsError(
+                "merge is false, and an estimator holds the merged model. Nothing was sent. Leave "
+                "it out, or train with `hedgerow vertical train`, where parts stay apart."
+            )
         belongs = {**dict.fromkeys(schema.names, active), **owners}
-        found = VerticalSettings.from_dict(
-            {**values, **self._given(), "owners": belongs, "active": active}
-        )
-        found.check(schema)
-        return found
+        fixed = {"owners": belongs, "active": active, "merge": True}
+        settings = VerticalSettings.from_dict({**values, **given, **fixed})
+        settings.check(schema)
+        return settings
 
     def predict_jointly(self, X: Any) -> NDArray[np.float64]:
-        """Scores (row, output) by all parties' parts in turn, as between real parties."""
+        """Scores (row, output) by all parties' parts in turn, as between real parties.
+
+        What it shows goes onto the ledger, like a fit.
+        """
         model = self._fitted(X)
         if not hasattr(self, "parts_"):
             raise SettingsError(
                 "parts of this model are with their parties; predict jointly there, with `hedgerow "
                 "vertical predict`, or use predict: the model is merged"
             )
-        settings = VerticalSettings.from_record(model.record)
-        rows = rows_of(X, model.schema, with_label=False)
-        return predict_jointly(self.parts_, shares_of(rows, model.schema, settings))[0]
+        schema, settings = model.schema, VerticalSettings.from_record(model.record)
+        (run,) = {part.run for part in self.parts_.values()}
+        agreement = prediction_agreement(schema, settings, run, secrets.token_hex(8))
+        shelves = {name: MemoryShelf() for name in self.parts_}
+        for name, part in self.parts_.items():
+            shelves[name].put(part_name(run), part.to_bytes())
+        tables = shares_of(rows_of(X, schema, with_label=False), schema, settings)
+        with self._open_ledger() as ledger:
+            done = local_session(agreement, prediction_role, tables, schema, ledger, shelves)
+        scores = done.roles[settings.active].scores
+        assert scores is not None
+        return scores
 
 
 def shares_of(rows: Rows, schema: Schema, settings: VerticalSettings) -> dict[str, Rows]:
@@ -126,7 +158,7 @@ def shares_of(rows: Rows, schema: Schema, settings: VerticalSettings) -> dict[st
     return found
 
 
-class VerticalBoostingClassifier(_VerticalBoosting, FittedClassifier):
+class VerticalBoostingClassifier(_VerticalBoosting, Classifier):
     """Boosted trees for classes over parties that hold different columns (FedXGBoost).
 
     Parameters
@@ -138,6 +170,7 @@ class VerticalBoostingClassifier(_VerticalBoosting, FittedClassifier):
     settings : further settings by name, e.g. ``{"epsilon": 2.0}`` of protection "ldp"
     bounds : (low, high) for every column, or {column: (low, high)}; instead of a schema
     classes : the classes, with `bounds`; "public" declares the classes found in y public
+    ledger : Ledger or path, which adds up what labels pay in all fits; None counts each fit alone
 
     Notes
     -----
@@ -169,6 +202,7 @@ class VerticalBoostingClassifier(_VerticalBoosting, FittedClassifier):
         settings: Mapping[str, Any] | None = None,
         bounds: Any = None,
         classes: Sequence[Value] | str | None = None,
+        ledger: Ledger | str | None = None,
     ) -> None:
         self.schema = schema
         self.protection = protection
@@ -179,9 +213,10 @@ class VerticalBoostingClassifier(_VerticalBoosting, FittedClassifier):
         self.settings = settings
         self.bounds = bounds
         self.classes = classes
+        self.ledger = ledger
 
 
-class VerticalBoostingRegressor(_VerticalBoosting, FittedRegressor):
+class VerticalBoostingRegressor(_VerticalBoosting, Regressor):
     """Boosted trees for a number between public bounds over parties with different columns.
 
     Parameters are those of `VerticalBoostingClassifier`, with `label_bounds` (low, high) in place
@@ -209,6 +244,7 @@ class VerticalBoostingRegressor(_VerticalBoosting, FittedRegressor):
         settings: Mapping[str, Any] | None = None,
         bounds: Any = None,
         label_bounds: tuple[float, float] | None = None,
+        ledger: Ledger | str | None = None,
     ) -> None:
         self.schema = schema
         self.protection = protection
@@ -219,3 +255,4 @@ class VerticalBoostingRegressor(_VerticalBoosting, FittedRegressor):
         self.settings = settings
         self.bounds = bounds
         self.label_bounds = label_bounds
+        self.ledger = ledger

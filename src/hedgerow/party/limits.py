@@ -28,7 +28,7 @@ class Limits:
     kinds: frozenset[str] | None = None  # of queries
     per_month: Budget | None = None  # ceiling over the runs reserved in the last 31 days
     methods: frozenset[str] | None = None
-    programs: frozenset[str] | None = None  # what it may do with others without an epsilon
+    roles: frozenset[str] | None = None  # what it may do with others without an epsilon
     coordinator: str = ""  # fingerprint of its key
     parties: tuple[tuple[str, str], ...] | None = None  # name, and fingerprint or ""
     approve: bool = False  # whether a person must approve each plan
@@ -61,9 +61,9 @@ class Limits:
         asked = set(plan.budget.adaptive.kinds)
         return {slot.kind for slot in plan.slots} <= listed and asked <= adaptive
 
-    def check_program(self, program: str, names: Sequence[str], roster: Roster) -> None:
+    def check_role(self, role: str, names: Sequence[str], roster: Roster) -> None:
         """Refuse to take part in something without an epsilon that the operator did not name."""
-        if self.programs is not None and program not in self.programs:
+        if self.roles is not None and role not in self.roles:
             raise Refusal("not-allowed")
         if self.approve:  # a person approves plans, and this is none: nobody has looked at it
             raise Refusal("not-approved")
@@ -118,7 +118,7 @@ class Event:
     what: str
     run: str
     slot: int = -1
-    kind: str = ""  # of the query, or name of the program that was agreed to
+    kind: str = ""  # of the query, or name of the role that was agreed to
     price: Price = FIXED  # of what was answered
     word: str = ""  # of a refusal
     plan: Plan | None = None

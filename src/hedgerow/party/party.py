@@ -25,7 +25,7 @@ from hedgerow.failpoints import fail_point
 from hedgerow.party.limits import Approvals, Event, Limits
 from hedgerow.party.run import OpenedRun, check_agreed
 from hedgerow.party.running_scores import Holding, RunningScores
-from hedgerow.party.sessions import Talks
+from hedgerow.party.sessions import PartySessions
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.line import Line
@@ -34,12 +34,21 @@ from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.privacy.noise.poisson_sampling import PoissonSampler
 from hedgerow.protocol import messages
-from hedgerow.protocol.identity import Announcement, Identity, Roster, digest_of
-from hedgerow.protocol.mask_keys import Peers
+from hedgerow.protocol.handshake import (
+    JOIN_RUN,
+    JOIN_SESSION,
+    JOINED,
+    OPEN_RUN,
+    OPEN_SESSION,
+    Opening,
+    PartyHandshake,
+)
+from hedgerow.protocol.identity import Identity, Roster
 from hedgerow.protocol.masks import Context, MaskKeys
 from hedgerow.protocol.messages import Ask, Message, Refusal
 from hedgerow.protocol.replies import Answer, PartyReply, Replying, Steps, collect_replies
-from hedgerow.protocol.roles import MemoryShelf, ProgramFactory, Shelf
+from hedgerow.protocol.roles import MemoryShelf, RoleFactory, Shelf
+from hedgerow.protocol.session_steps import STEP, StepReply
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +67,8 @@ class Party:
     approvals : where plans wait for a person; without it none is approved, if the limits ask
     watch : called with an `Event` after everything that the party did; it may not call this party,
         nor others that are asked together with it
-    programs : what it can do together with other parties, without an epsilon (`protocol.roles`)
-    shelf : where such programs keep what outlives them; by default nothing does
+    roles : what it can do together with other parties, without an epsilon (`protocol.roles`)
+    shelf : where such roles keep what outlives them; by default nothing does
     sampling_secret : what samples of rows are drawn with; by default it follows from the identity
     """
 
@@ -74,7 +83,7 @@ class Party:
         approvals: Approvals | None = None,
         watch: Callable[[Event], None] | None = None,
         sampling_secret: Callable[[], bytes] | None = None,
-        programs: Mapping[str, ProgramFactory] | None = None,
+        roles: Mapping[str, RoleFactory] | None = None,
         shelf: Shelf | None = None,
     ) -> None:
         read_by = rows.schema if isinstance(rows, Rows) else ""
@@ -89,15 +98,15 @@ class Party:
         self._limits = limits or Limits()
         self._ledger = ledger or Ledger.in_memory()
         self._approvals, self._watch = approvals, watch
-        self._peers, self._refusals = Peers(self._ledger, name), Refusals(self._ledger, name)
+        self._refusals = Refusals(self._ledger, name)
         self._keys = MaskKeys()
         self._sampling_secret = sampling_secret or self.identity.secret
-        self._boot = len(self._ledger.lines(name, "boot")) + 1
-        self._ledger.append(name, "boot", values={"boot": self._boot})
+        about = (name, schema.hash, self.identity, self._keys, self._ledger)
+        self._handshake = PartyHandshake(*about)
         self._runs: dict[str, OpenedRun] = {}
         kept = shelf if shelf is not None else MemoryShelf()
-        mine = (self._ledger, self._keys, programs or {}, self._limits, kept)
-        self._talks = Talks(name, schema, self.identity, *mine)
+        mine = (self._ledger, self._keys, roles or {}, self._limits, kept)
+        self._sessions = PartySessions(name, schema, self._handshake, *mine)
         self._rows: Rows | None = None  # those that lie here
         if isinstance(rows, Rows):
             self._rows = rows_per_person(rows, schema)
@@ -128,7 +137,7 @@ class Party:
         refusal uses a fixed vocabulary and says nothing about rows.
         """
         with self._lock:
-            reply: Message | Answer
+            reply: Message | Answer | StepReply
             heard = asked = None  # what came, and what the pinned coordinator is known to have sent
             try:
                 heard = message if isinstance(message, Message) else Message.from_bytes(message)
@@ -157,10 +166,10 @@ class Party:
     def _dispatch(self, message: Message) -> Replying:
         if message.type == "ask":
             return (yield from self._ask(message))
-        if message.type == "letters":
-            return self._talks.step(message)
-        handlers = {"ready": self._ready, "open": self._open, "join": self._join}
-        handlers |= {"agree": self._agree, "meet": self._meet}
+        if message.type == STEP:
+            return self._sessions.step(message)
+        handlers = {"ready": self._ready, OPEN_RUN: self._open, JOIN_RUN: self._join}
+        handlers |= {OPEN_SESSION: self._agree, JOIN_SESSION: self._meet}
         if message.type not in handlers:
             raise Refusal("bad-message")
         return handlers[message.type](message)
@@ -199,14 +208,14 @@ class Party:
     def _ready(self, message: Message) -> Message:
         """The uncharged probe: is the party there, and does it still hold this run?"""
         run = self._runs.get(str(message.values.get("run")))
-        joined = run is not None and bool(run.announcements)
-        return messages.plain("ready", {"joined": joined, "boot": self._boot})
+        joined = run is not None and bool(run.opening.announcements)
+        return messages.plain("ready", {"joined": joined, "boot": self._handshake.boot})
 
     def _open(self, message: Message) -> Message:
         """Check plan, schema, roster and budget, and announce this process's key."""
         roster, plan, values = self.roster, message.plan, message.values
-        if roster is None or values.get("roster") != roster.hash:
-            raise Refusal("other-roster")
+        assert roster is not None
+        self._handshake.check_roster(values, roster)
         check_agreed(plan, roster, self.schema)
         if self._rows is not None and self._rows.columns is not None:
             raise Refusal("some-columns")
@@ -228,23 +237,22 @@ class Party:
         if run.plan.hash != plan.hash:
             # Nothing is reserved for the older one, or the reservation would have refused this.
             # What is checked and what is charged must be one plan: nothing of the older one stays.
-            run = OpenedRun(plan, reservation, number=run.number)
-        if not run.number or run.nonce != nonce:  # else the same message came again
-            run = replace(run, reservation=reservation, number=run.number + 1, nonce=nonce)
+            run = OpenedRun(plan, reservation, Opening(run.opening.number))
+        if not run.opening.is_of(nonce):  # else the same message came again
+            run = replace(run, reservation=reservation, opening=run.opening.again(nonce))
         self._runs[plan.run] = run
-        mine = self._announcement(run, roster).signed(self.identity)
-        return messages.plain("opened", {"announcement": mine.to_dict()})
+        return self._handshake.announce(plan.hash, run.opening, roster)
 
     def _agree(self, message: Message) -> Message:
         assert self.roster is not None
-        return self._talks.agree(message.values, self.roster, self._boot)
+        return self._sessions.agree(message.values, self.roster)
 
     def _meet(self, message: Message) -> Message:
         assert self.roster is not None
-        if self._rows is None:  # programs need rows that lie here
+        if self._rows is None:  # roles need rows that lie here
             raise Refusal("not-allowed")
-        agreement, reply = self._talks.meet(message.values, self.roster, self._boot, self._rows)
-        self._tell(Event("agreed", agreement.run, kind=agreement.program))
+        agreement, reply = self._sessions.meet(message.values, self.roster, self._rows)
+        self._tell(Event("agreed", agreement.run, kind=agreement.role))
         return reply
 
     def _check_approved(self, plan: Plan) -> None:
@@ -260,42 +268,31 @@ class Party:
             raise Refusal("not-approved")
         self._ledger.append(self.name, "approve", plan.run, values={"hash": plan.hash})
 
-    def _announcement(self, run: OpenedRun, roster: Roster) -> Announcement:
-        hashes = (run.plan.hash, self.schema.hash, roster.hash)
-        return Announcement(self.name, self._boot, run.number, self._keys.public, *hashes)
-
     def _join(self, message: Message) -> Message:
         """Take the others' mask keys, each signed by its pinned key and never older; reserve."""
         values = message.values
         run = self._run(values.get("run"))
         roster = self.roster
         assert roster is not None
-        mine = self._announcement(run, roster)
         entries = values.get("announcements", [])
         if not roster.trusted.masked:  # nothing is masked, so the others' keys are of no use
             entries = [entry for entry in entries if entry.get("name") == self.name]
-        fresh = self._peers.read(entries, mine, roster)
-        if fresh is None:
-            raise Refusal("bad-announcement")
-        for name, announced in fresh.items():
-            if name != self.name:  # a key that is no key is refused before any charge
-                self._keys.agree(announced.key)
-        for announced in fresh.values():
-            self._peers.remember(announced)
+        fresh = self._handshake.read(entries, run.plan.hash, run.opening, roster)
+        self._handshake.accept(fresh)
         new = not self._ledger.has_reserved(self.name, run.plan.run)
         try:
             run.reservation.reserve()  # all others have accepted, or nobody could join
         except BudgetExceeded as error:
             raise Refusal("over-limits") from error
-        run.announcements, run.joined = fresh, digest_of(fresh)
+        run.opening = run.opening.with_announcements(fresh)
         if new:
             self._tell(Event("reserved", run.plan.run, plan=run.plan))
-        return messages.plain("joined", {"run": run.plan.run})
+        return messages.plain(JOINED, {"run": run.plan.run})
 
     def _ask(self, message: Message) -> Replying:
         ask = message.ask
         run = self._run(ask.run)
-        if not run.announcements:  # opened and never joined: nothing is reserved yet
+        if not run.opening.announcements:  # opened and never joined: nothing is reserved yet
             raise Refusal("unknown-run")
         self._check(ask, run)
         return (yield from self._stored_or_new(ask, run, message))
@@ -385,7 +382,7 @@ class Party:
             context = Context(
                 run.plan.hash, self.schema.hash, ask.slot, ask.attempt, request, ask.parties
             )
-            mask = self._keys.mask(self.name, context, run.announcements, len(total) + 1)
+            mask = self._keys.mask(self.name, context, run.opening.announcements, len(total) + 1)
             total, check = total + mask[:-1], int(mask[-1])
         # Row counts are public under `nobody` and never leave under the other trusts.
         n_rows = self._scores.n_rows if trust.local else 0

@@ -13,7 +13,8 @@ from hedgerow.errors import LedgerError, LedgerWriteFailed, PlanError, SlotSpent
 from hedgerow.privacy.accounting.accountant import Price
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.reservation import Reservation
-from hedgerow.protocol.identity import Announcement, Roster
+from hedgerow.protocol.handshake import Opening
+from hedgerow.protocol.identity import Roster
 from hedgerow.protocol.messages import Ask, Refusal
 from hedgerow.queries import size_of
 from hedgerow.queries.noise import price_of
@@ -35,10 +36,7 @@ class OpenedRun:
 
     plan: Plan
     reservation: Reservation
-    announcements: dict[str, Announcement] = field(default_factory=dict)
-    joined: str = ""  # hash of these announcements
-    number: int = 0  # openings so far; a join must name the newest
-    nonce: str = ""  # of the newest opening
+    opening: Opening = field(default_factory=Opening)
 
     def check(self, ask: Ask, party: str, roster: Roster, schema: Schema) -> None:
         """Refuse a question that the plan does not have, or of another set, or of other noise."""
@@ -62,7 +60,8 @@ class OpenedRun:
         if plan.privacy.trusted.masked:
             if len(ask.parties) < roster.least_set:
                 raise Refusal("too-few-parties")
-            if ask.joined != self.joined or not set(ask.parties) <= set(self.announcements):
+            announced = self.opening.announcements
+            if ask.joined != self.opening.joined or not set(ask.parties) <= set(announced):
                 raise Refusal("bad-announcement")
 
     def _is_of_the_plan(self, ask: Ask, schema: Schema) -> bool:

@@ -4,8 +4,9 @@ messages.py       messages: versioned, length-checked, signed; words of refusal
 replies.py        what a party replies, sealed and signed once it travels
 identity.py       signing keys, the roster, signed announcements
 masks.py          secure aggregation: streams that cancel in the total; seals
-mask_keys.py      the other parties' mask keys, never an older one
+handshake.py      how a run or a session is opened: announcements of keys, never an older one
 roles.py          sessions between parties: agreement, steps, roles
+session_steps.py  one step of a session as messages, sealed or handed over
 peer_messages.py  one message between parties, as it was read
 engine.py         what an engine is
 """

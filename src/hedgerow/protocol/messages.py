@@ -7,8 +7,9 @@ Trees travel beside an ask's body, because the body already names them by hash.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from hedgerow.queries import SumQuery, query_bytes, query_from_bytes
 from hedgerow.queries.noise import Noise, noise_for
 
 VERSION = 5
-SIGNED = 128  # letters of a signature
+SIGNED = 128  # characters of a signature
 # Everything a party may say instead of answering. None of it depends on a row.
 REFUSALS = {
     "bad-message": "the message was not readable",
@@ -163,7 +164,9 @@ class Message:
     trees: tuple[Tree, ...] = field(default=())
     request: str = ""  # of a reply: the hash of the message that it answers
     # What the body says, from whoever wrote it in this process. A message that travelled has none.
-    written: Ask | Plan | None = field(default=None, repr=False)
+    written: Any = field(default=None, repr=False)
+    # By party: bytes that the body lacks because `written` hands them over as they are.
+    beside: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     @cached_property
     def values(self) -> dict[str, Any]:
@@ -195,9 +198,13 @@ class Message:
     def to_bytes(self) -> bytes:
         return pack(*self._packed())
 
-    @property
-    def size(self) -> int:
-        """The length of `to_bytes`, which is not made for that."""
+    def size_for(self, name: str) -> int:
+        """The length of what would travel to this party; it is not made for that."""
+        inside = len(self.body) + self.beside.get(name, 0)
+        return self._size if inside == len(self.body) else envelope_size(self.type, False, inside)
+
+    @cached_property
+    def _size(self) -> int:
         values, arrays = self._packed()
         shapes = {name: (array.dtype.name, array.shape) for name, array in arrays.items()}
         return packed_size(values, shapes)
@@ -235,7 +242,7 @@ class Message:
             raise FormatError("a message is not readable") from error
 
 
-def plain(type_: str, values: dict[str, Any], written: Plan | None = None) -> Message:
+def plain(type_: str, values: Mapping[str, Any], written: Plan | None = None) -> Message:
     """A message whose body is a plain table."""
     return Message(type_, pack(values), written=written)
 
@@ -266,3 +273,14 @@ def refusal(word: str) -> Message:
 
 def _bytes_array(data: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(data, np.uint8)
+
+
+@lru_cache(maxsize=64)
+def envelope_size(type_: str, answers: bool, inside: int) -> int:
+    """Bytes of a signed message without trees, whose body is so long."""
+    request, signature = "0" * 64 if answers else "", "0" * SIGNED
+    values = {
+        "version": VERSION, "type": type_, "signature": signature, "trees_from": 0,
+        "request": request,
+    }  # fmt: skip
+    return packed_size(values, {"body": ("uint8", (inside,))})

@@ -1,7 +1,7 @@
-"""One letter between parties as it was read: who wrote it, of what kind, its values and arrays.
+"""One message between parties as it was read: who wrote it, of what kind, its values and arrays.
 
-A letter that cannot be read, or has another shape than is due, is a FormatError that says who wrote
-it.
+A message that cannot be read, or has another shape than is due, is a FormatError that says who
+wrote it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from hedgerow.errors import FormatError
 from hedgerow.packing import unpack
 
 
-class Letter:
+class PeerMessage:
     """What a party wrote, checked as it is read."""
 
-    def __init__(self, writer: str, kind: str, data: bytes) -> None:
-        self.writer, self.kind = writer, kind
+    def __init__(self, sender: str, kind: str, data: bytes) -> None:
+        self.sender, self.kind = sender, kind
         try:
             self.values, self._arrays = unpack(data)
         except FormatError as error:
@@ -30,11 +30,11 @@ class Letter:
 
     @property
     def _place(self) -> str:
-        return f"the letter of {self.writer} ({self.kind}) cannot be read"
+        return f"the message of {self.sender} ({self.kind}) cannot be read"
 
     def wrong(self, what: str) -> FormatError:
         return FormatError(
-            f"{self._place}: {what}. The run ends here; run it again once {self.writer} runs the "
+            f"{self._place}: {what}. The run ends here; run it again once {self.sender} runs the "
             "same version on the same agreement."
         )
 
@@ -67,10 +67,10 @@ class Letter:
         return value
 
 
-def by_writer(letters: Mapping[str, bytes], writers: set[str], kind: str) -> None:
-    """Refuse letters that are missing, or from whom none is due in this step."""
-    if set(letters) != writers:
+def check_senders(messages: Mapping[str, bytes], senders: set[str], kind: str) -> None:
+    """Refuse messages that are missing, or from whom none is due in this step."""
+    if set(messages) != senders:
         raise FormatError(
-            f"letters ({kind}) are due from {sorted(writers)}, but came from {sorted(letters)}. "
+            f"messages ({kind}) are due from {sorted(senders)}, but came from {sorted(messages)}. "
             "The run ends here."
         )

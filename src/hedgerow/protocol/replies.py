@@ -18,7 +18,8 @@ from hedgerow.kernels.threads import over_items
 from hedgerow.packing import pack, packed_size, unpack
 from hedgerow.protocol.identity import Identity
 from hedgerow.protocol.masks import SEAL_BYTES
-from hedgerow.protocol.messages import SIGNED, VERSION, Message
+from hedgerow.protocol.messages import Message, envelope_size
+from hedgerow.protocol.session_steps import StepReply
 
 
 class ReceivedReply(Protocol):
@@ -88,7 +89,7 @@ class Answer:
 class PartyReply:
     """A reply in the process of the party that gave it."""
 
-    reply: Message | Answer
+    reply: Message | Answer | StepReply
     request: str  # the hash of the message that it answers
     identity: Identity
     seal: Callable[[bytes], bytes]  # an answer, for nobody but the coordinator
@@ -119,15 +120,16 @@ class PartyReply:
     @property
     def size(self) -> int:
         """Bytes that would travel; they are not made for that."""
-        inside = self.reply.size if isinstance(self.reply, Answer) else len(self.reply.body)
-        return _enveloped(self.type, bool(self.request), inside)
+        reply = self.reply
+        inside = len(reply.body) if isinstance(reply, Message) else reply.size
+        return envelope_size(self.type, bool(self.request), inside)
 
 
 # A party's way to a reply. It yields what it computes over its rows and takes what came of that;
 # all else, its ledger too, it does itself. So parties of one process can compute at the same time.
 Work = Callable[[], Any]
 Steps = Generator[Work, Any, PartyReply]
-Replying = Generator[Work, Any, Message | Answer]
+Replying = Generator[Work, Any, Message | Answer | StepReply]
 
 
 def collect_replies(parties: Sequence[Steps]) -> list[PartyReply]:
@@ -167,13 +169,3 @@ def _outcome(work: Work) -> _Outcome:
 def _unnamed(source: str, n_rows: int, shape: tuple[int, ...]) -> int:
     values = {"party": "", "source": source, "rows": n_rows}
     return packed_size(values, {"total": ("uint64", shape)})
-
-
-@lru_cache(maxsize=64)
-def _enveloped(type_: str, answers: bool, inside: int) -> int:
-    request, signature = "0" * 64 if answers else "", "0" * SIGNED
-    values = {
-        "version": VERSION, "type": type_, "signature": signature, "trees_from": 0,
-        "request": request,
-    }  # fmt: skip
-    return packed_size(values, {"body": ("uint8", (inside,))})

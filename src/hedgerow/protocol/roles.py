@@ -1,8 +1,8 @@
-"""What parties say to each other where a method is no program of sums: steps, letters, reports.
+"""Protocol roles: what each party does in a session, where a method is no program of sums.
 
-A program is one party's side. In every step it reads the letters that the others wrote in the step
-before and writes its own; the coordinator carries them, sealed, and cannot read them. Nothing here
-has an epsilon: what a program shows is a disclosure, which is agreed on before the first step.
+A role is one party's side. In every step it reads the messages that its peers sent in the step
+before and sends its own; the coordinator carries them, sealed, and cannot read them. What a role
+shows is a disclosure, which has no epsilon and is agreed on before the first step.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, Any, Protocol
 
 from hedgerow.data.documents import Document, Key, Matching, Within, named
@@ -20,6 +21,7 @@ from hedgerow.model.statement import Disclosure
 from hedgerow.packing import canonical_json, digest
 from hedgerow.protocol.identity import PARTY_NAME
 
+_ROLE = "program"  # as sent and stored agreements call a role
 _RUN = Matching(  # it stands in logs and file names
     re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"), "a usable name of a run"
 )
@@ -30,16 +32,16 @@ _AGREEMENT = Document("agreement")
 class Step:
     """What one party does in one step."""
 
-    letters: Mapping[str, bytes] = field(default_factory=dict)  # by the party they are for
+    messages: Mapping[str, bytes] = field(default_factory=dict)  # by the party they are for
     report: bytes = b""  # for the coordinator: progress, or a model that all may have
     done: bool = False
 
 
-class Program(Protocol):
+class Role(Protocol):
     """One party's side of a method."""
 
-    def step(self, letters: Mapping[str, bytes]) -> Step:
-        """Read what the others wrote in the last step, by party; write the next letters."""
+    def step(self, messages: Mapping[str, bytes]) -> Step:
+        """Read what its peers sent in the last step, by party, and send the next messages."""
         ...
 
 
@@ -48,22 +50,22 @@ class Agreement:
     """What all parties agree on before the first step."""
 
     run: Annotated[str, _RUN]
-    program: str
+    role: Annotated[str, Key(_ROLE)]
     schema_hash: Annotated[str, Key("schema")]
     parties: tuple[Annotated[str, PARTY_NAME], ...]
     settings: Mapping[str, Any]
     disclosures: tuple[Disclosure, ...]
-    # By party: the pure epsilon that its labels pay, where a program has one. All else has none.
+    # By party: the pure epsilon that its labels pay, where a role has one. All else has none.
     spends: Mapping[str, Annotated[float, Within(above=0)]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def hash(self) -> str:
         return digest("hedgerow agreement 1", canonical_json(self.to_dict()))
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "run": self.run,
-            "program": self.program,
+            _ROLE: self.role,
             "schema": self.schema_hash,
             "parties": list(self.parties),
             "settings": dict(self.settings),
@@ -81,7 +83,7 @@ class Agreement:
 
 
 class Shelf(Protocol):
-    """Where a party's programs keep what outlives them, such as its part of a model."""
+    """Where a party's roles keep what outlives them, such as its part of a model."""
 
     def put(self, name: str, data: bytes) -> None: ...
 
@@ -101,39 +103,12 @@ class MemoryShelf:
         return self._held.get(name)
 
 
-ProgramFactory = Callable[[str, Rows, Schema, Agreement, Shelf], Program]
-"""Makes a party's side of a program: from its name, rows, schema, agreement and shelf."""
+RoleFactory = Callable[[str, Rows, Schema, Agreement, Shelf], Role]
+"""Makes a party's side of a session: from its name, rows, schema, agreement and shelf."""
 
 
-def talk(programs: Mapping[str, Program], most_steps: int = 1_000_000) -> dict[str, list[bytes]]:
-    """Run programs of one process until all are done; returns the reports of each party.
-
-    The same steps are taken when an engine carries the letters (`federation/exchanging.py`).
-    """
-    letters: dict[str, dict[str, bytes]] = {name: {} for name in programs}
-    reports: dict[str, list[bytes]] = {name: [] for name in programs}
-    for _ in range(most_steps):
-        steps = {name: programs[name].step(letters[name]) for name in programs}
-        letters = delivered(steps)
-        for name, step in steps.items():
-            if step.report:
-                reports[name].append(step.report)
-        if all(step.done for step in steps.values()):
-            return reports
-    raise FormatError(f"the programs were not done after {most_steps} steps")
-
-
-def delivered(steps: Mapping[str, Step]) -> dict[str, dict[str, bytes]]:
-    """Letters by who gets them, then by who wrote them."""
-    inboxes: dict[str, dict[str, bytes]] = {name: {} for name in steps}
-    for writer, step in steps.items():
-        check_letters(writer, step.letters, tuple(steps))
-        for reader, letter in step.letters.items():
-            inboxes[reader][writer] = letter
-    return inboxes
-
-
-def check_letters(writer: str, letters: Mapping[str, bytes], parties: Sequence[str]) -> None:
-    for reader in letters:
-        if reader == writer or reader not in parties:
-            raise FormatError(f"{writer} wrote a letter to {reader!r}, who takes no part")
+def check_recipients(sender: str, messages: Mapping[str, bytes], parties: Sequence[str]) -> None:
+    """Refuse messages to nobody who takes part, and to oneself."""
+    for recipient in messages:
+        if recipient == sender or recipient not in parties:
+            raise FormatError(f"{sender} wrote a message to {recipient!r}, who takes no part")

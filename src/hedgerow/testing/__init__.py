@@ -3,6 +3,7 @@
 clock.py      a clock that a test moves
 noise.py      noise switched off or seeded; models made with either say "not private"
 contracts.py  `check_query` attacks a query's bound, `check_federation` compares an engine's sums
+sessions.py   `check_sessions` compares models of the sessions that an engine carries
 """
 
 from hedgerow.testing.clock import ManualClock, manual_clock
@@ -13,12 +14,14 @@ from hedgerow.testing.contracts import (
     worst_steps,
 )
 from hedgerow.testing.noise import noise_off, seeded
+from hedgerow.testing.sessions import check_sessions
 
 __all__ = [
     "ManualClock",
     "check_federation",
     "check_neighbours",
     "check_query",
+    "check_sessions",
     "manual_clock",
     "noise_off",
     "seeded",

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -25,9 +25,10 @@ from hedgerow.privacy.accounting.plan import make_plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.protocol.identity import Identity, Roster
+from hedgerow.protocol.roles import RoleFactory
 from hedgerow.queries import LabelSums, size_of
 from hedgerow.queries.noise import noise_for
-from hedgerow.testing import check_federation, noise_off
+from hedgerow.testing import check_federation, check_sessions, noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table
 from tests.engines.nvflare.sites import NAMES, Handler, Sites, echo, is_alive
 from tests.slow import slow
@@ -61,11 +62,18 @@ class Slow:
 
 
 def federation_of(
-    sites: Sites, engine: NvflareEngine, parts: Sequence[Rows], trust: str
+    sites: Sites,
+    engine: NvflareEngine,
+    parts: Sequence[Rows],
+    trust: str,
+    roles: Mapping[str, RoleFactory] | None = None,
 ) -> Federation:
     """Parties at the first sites, with new keys and ledgers and without noise."""
     coordinator = Identity()
-    parties = {name: Party(name, part, MIXED) for name, part in zip(NAMES, parts, strict=False)}
+    parties = {
+        name: Party(name, part, MIXED, roles=roles)
+        for name, part in zip(NAMES, parts, strict=False)
+    }
     keys = tuple((name, party.identity.public) for name, party in parties.items())
     roster = Roster(keys, coordinator.public, 1, 3, trust)
     for name, party in parties.items():
@@ -85,6 +93,16 @@ def without_noise(party: Party) -> Handler:
 def test_every_engine_gives_the_same_exact_sum(sites: Sites, engine: NvflareEngine) -> None:
     with sites.answering(echo):
         check_federation(lambda p, trust: federation_of(sites, engine, p, trust), MIXED, ROWS)
+
+
+def test_every_engine_carries_sessions_to_the_same_models(
+    sites: Sites, engine: NvflareEngine
+) -> None:
+    def made(tables: Mapping[str, Rows], roles: Mapping[str, RoleFactory]) -> Federation:
+        return federation_of(sites, engine, list(tables.values()), "coordinator", roles)
+
+    with sites.answering(echo):
+        check_sessions(made, MIXED, ROWS, NAMES[:3])
 
 
 def test_one_party_three_here_and_three_behind_nvflare_give_one_model(

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema
 from hedgerow.data.tables import Rows, share_of
+from hedgerow.engines.local_session import local_session
+from hedgerow.methods.fedxgboost.model import Part, part_name
+from hedgerow.methods.fedxgboost.predicting import PredictionRole
+from hedgerow.methods.fedxgboost.role import VerticalRole
+from hedgerow.methods.fedxgboost.run import (
+    agreement_for,
+    prediction_agreement,
+    prediction_role,
+    vertical_role,
+)
 from hedgerow.methods.fedxgboost.settings import VerticalSettings
+from hedgerow.protocol.roles import MemoryShelf
 
 LABELS = {
     "binary": Label("label", (0, 1)),
@@ -75,3 +87,24 @@ def settings(**further: Any) -> VerticalSettings:
         "max_depth": 3, "allow_unsafe": True, "key_bits": 1024,
     }  # fmt: skip
     return VerticalSettings(**{**own, **further})
+
+
+def train(
+    tables: Mapping[str, Rows], schema: Schema, chosen: VerticalSettings
+) -> tuple[dict[str, Part], Mapping[str, VerticalRole]]:
+    """A session of parties of this process: every party's part, and its role."""
+    agreement = agreement_for(schema, chosen, "local")
+    roles = local_session(agreement, vertical_role, tables, schema).roles
+    return {name: role.part for name, role in roles.items() if role.part is not None}, roles
+
+
+def predict_jointly(parts: Mapping[str, Part], tables: Mapping[str, Rows]) -> PredictionRole:
+    """The active party's role of a joint prediction, which has the scores."""
+    (active,) = [part for part in parts.values() if part.is_active]
+    chosen = VerticalSettings.from_record(active.record)
+    agreement = prediction_agreement(active.schema, chosen, active.run, "predicted")
+    shelves = {name: MemoryShelf() for name in parts}
+    for name, part in parts.items():
+        shelves[name].put(part_name(active.run), part.to_bytes())
+    done = local_session(agreement, prediction_role, tables, active.schema, shelves=shelves)
+    return done.roles[active.party]

@@ -9,7 +9,7 @@ import numpy as np
 import private_set_intersection.python as library
 import pytest
 
-from hedgerow.errors import ExchangeFailed, FormatError, HedgerowError, SettingsError, TableError
+from hedgerow.errors import FormatError, HedgerowError, SessionFailed, SettingsError, TableError
 from hedgerow.methods.fedxgboost import alignment
 from hedgerow.methods.fedxgboost.alignment import (
     ActiveAlignment,
@@ -109,27 +109,27 @@ def test_too_few_common_ids_stop_the_run() -> None:
 
 def test_a_passive_party_can_limit_how_many_ids_it_is_asked_about() -> None:
     request = ActiveAlignment(people(range(20), 0)).request("p")
-    with pytest.raises(ExchangeFailed, match=r"about 20 ids.*at most 19"):
+    with pytest.raises(SessionFailed, match=r"about 20 ids.*at most 19"):
         PassiveAlignment(["a"], most_asked=19).answer(request)
     assert PassiveAlignment(["a"], most_asked=20).answer(request)
 
 
 def test_steps_out_of_turn_are_refused() -> None:
     active, passive = ActiveAlignment(["a", "b"]), PassiveAlignment(["a"])
-    with pytest.raises(ExchangeFailed, match="have not answered"):
+    with pytest.raises(SessionFailed, match="have not answered"):
         active.finish()
     answer = passive.answer(active.request("p"))
-    with pytest.raises(ExchangeFailed, match="sent to p already"):
+    with pytest.raises(SessionFailed, match="sent to p already"):
         active.request("p")
-    with pytest.raises(ExchangeFailed, match="without having been asked"):
+    with pytest.raises(SessionFailed, match="without having been asked"):
         active.receive("q", answer)
     active.request("q")
     active.receive("p", answer)
-    with pytest.raises(ExchangeFailed, match="1 parties have not answered"):
+    with pytest.raises(SessionFailed, match="1 parties have not answered"):
         active.finish()
     other = ActiveAlignment(["b"])
     other.receive("p", PassiveAlignment(["b"]).answer(other.request("p")))
-    with pytest.raises(ExchangeFailed, match="1 are not held here"):
+    with pytest.raises(SessionFailed, match="1 are not held here"):
         passive.rows(other.finish()[0])
 
 
@@ -182,7 +182,7 @@ def test_agreed_ids_must_be_the_same_in_the_same_order() -> None:
     }
     with pytest.raises(TableError, match="p has the same ids in another order; q has other ids; r"):
         check_agreed_ids(own, other)
-    # Lengths are part of the hash: the same letters cut elsewhere are other ids.
+    # Lengths are part of the hash: the same messages cut elsewhere are other ids.
     with pytest.raises(TableError, match="other ids"):
         check_agreed_ids(seal_ids(["ab", "c"], salt), {"p": seal_ids(["a", "bc"], salt)})
     assert seal_ids(["a"], fresh_salt()) != seal_ids(["a"], salt)

@@ -16,17 +16,23 @@ from hedgerow.methods.fedxgboost.bins import binned
 from hedgerow.methods.fedxgboost.boost import Booster
 from hedgerow.methods.fedxgboost.model import Part, merged
 from hedgerow.methods.fedxgboost.protections.plain import PlainActive
-from hedgerow.methods.fedxgboost.run import predict_jointly, train
 from hedgerow.model.exact import BITS, gradients
 from hedgerow.model.losses import loss_for
 from hedgerow.model.statement import Statement
-from tests.methods.fedxgboost.tables import schema_of, settings, shares, whole
+from tests.methods.fedxgboost.tables import (
+    predict_jointly,
+    schema_of,
+    settings,
+    shares,
+    train,
+    whole,
+)
 
 TASKS = ("binary", "multiclass", "regression")
 
 
 def pooled(table: dict[str, Any], task: str, **further: Any) -> Any:
-    """The same grower where one party holds all columns: no letter is ever written."""
+    """The same grower where one party holds all columns: no message is ever sent."""
     schema, chosen = schema_of(task), settings(**further)
     rows, grid = rows_of(table, schema), base_grid(schema)
     bins = binned(rows.codes, grid, range(len(grid)), chosen.max_bins)
@@ -34,11 +40,11 @@ def pooled(table: dict[str, Any], task: str, **further: Any) -> Any:
     side = PlainActive(alone, chosen, loss, rows.target)
     booster = Booster(bins, chosen, loss, side, alone)
     booster._parties = ("bank",)
-    talk = booster.grow()
-    next(talk)
+    steps = booster.grow()
+    next(steps)
     with suppress(StopIteration):
         while True:
-            talk.send({})  # nobody is there to answer
+            steps.send({})  # nobody is there to answer
     statement = Statement("none", 0.0, 0.0, "coordinator")
     part = Part("r", "bank", ("bank",), schema, tuple(booster.splits), statement,
                 tuple(booster.trees))  # fmt: skip
@@ -109,18 +115,19 @@ def test_the_first_split_is_the_best_of_all_that_could_be() -> None:
 def test_joint_prediction_is_that_of_the_merged_model(task: str) -> None:
     table, new = whole(400, task), whole(90, task, seed=5)
     parts, _ = train(shares(table, task), schema_of(task), settings())
-    scores, index, active = predict_jointly(parts, shares(new, task))
-    assert np.array_equal(scores, merged(list(parts.values())).decision_function(new)[index])
-    again = predict_jointly(parts, shares(table, task))[2]
-    assert again.asking.sent > active.asking.sent  # more rows make letters longer
+    active = predict_jointly(parts, shares(new, task))
+    expected = merged(list(parts.values())).decision_function(new)[active.index]
+    assert np.array_equal(active.scores, expected)
+    again = predict_jointly(parts, shares(table, task))
+    assert again.asking.sent > active.asking.sent  # more rows make messages longer
 
 
 def test_messages_of_a_prediction_do_not_depend_on_rows() -> None:
     parts, _ = train(shares(whole(400)), schema_of(), settings())
     counts = []
     for n in (20, 400):
-        program = predict_jointly(parts, shares(whole(n, seed=9)))[2]
-        counts.append(program.asking.questions)
+        role = predict_jointly(parts, shares(whole(n, seed=9)))
+        counts.append(role.asking.questions)
     assert counts[1] <= 3 + 2  # ids, one a level, the end
     assert counts[0] <= counts[1]
 

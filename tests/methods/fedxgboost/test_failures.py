@@ -8,42 +8,39 @@ import numpy as np
 import pytest
 
 from hedgerow.data.tables import share_of
-from hedgerow.errors import ExchangeFailed, FormatError, HedgerowError, SettingsError, TableError
+from hedgerow.errors import FormatError, HedgerowError, SessionFailed, SettingsError, TableError
 from hedgerow.methods.fedxgboost.model import part_name
-from hedgerow.methods.fedxgboost.role import VerticalProgram
-from hedgerow.methods.fedxgboost.run import agreement_for, train, vertical_program
+from hedgerow.methods.fedxgboost.role import VerticalRole
+from hedgerow.methods.fedxgboost.run import agreement_for, vertical_role
 from hedgerow.packing import pack, unpack
-from hedgerow.protocol.roles import MemoryShelf, Step, talk
-from tests.methods.fedxgboost.tables import OWNERS, schema_of, settings, shares, whole
+from hedgerow.protocol.roles import MemoryShelf, Step
+from tests.methods.fedxgboost.tables import OWNERS, schema_of, settings, shares, train, whole
+from tests.sessions import run_roles
 
 
 class Liar:
-    """A passive party whose letters of one kind are changed."""
+    """A passive party whose messages of one kind are changed."""
 
-    def __init__(self, program: VerticalProgram, kind: str, change: Any) -> None:
-        self._program, self._kind, self._change = program, kind, change
+    def __init__(self, role: VerticalRole, kind: str, change: Any) -> None:
+        self._role, self._kind, self._change = role, kind, change
 
-    def step(self, letters: Any) -> Step:
-        taken = self._program.step(letters)
-        if not taken.letters:
+    def step(self, messages: Any) -> Step:
+        taken = self._role.step(messages)
+        if not taken.messages:
             return taken
-        ((reader, letter),) = taken.letters.items()
-        values, arrays = unpack(letter)
+        ((reader, message),) = taken.messages.items()
+        values, arrays = unpack(message)
         if values["kind"] == self._kind:
-            letter = self._change(values, arrays)
-        return Step({reader: letter}, taken.report, taken.done)
+            message = self._change(values, arrays)
+        return Step({reader: message}, taken.report, taken.done)
 
 
 def run_with(kind: str, change: Any, **further: Any) -> dict[str, MemoryShelf]:
-    agreement = agreement_for(schema_of(), settings(n_trees=1, max_depth=2, **further))
+    agreement = agreement_for(schema_of(), settings(n_trees=1, max_depth=2, **further), "local")
     shelves = {name: MemoryShelf() for name in agreement.parties}
-    programs: dict[str, Any] = {
-        name: vertical_program(name, rows, schema_of(), agreement, shelves[name])
-        for name, rows in shares(whole(200)).items()
-    }
-    programs["shop"] = Liar(programs["shop"], kind, change)
+    lying = {"shop": lambda role: Liar(role, kind, change)}
     try:
-        talk(programs, most_steps=2_000)
+        run_roles(agreement, vertical_role, shares(whole(200)), schema_of(), shelves, lying)
     finally:
         assert shelves["bank"].get(part_name(agreement.run)) is None  # nothing is called a model
     return shelves
@@ -77,7 +74,7 @@ def garbage(values: Any, arrays: Any) -> bytes:
 def test_answers_of_a_wrong_kind_shape_or_value_end_the_run(
     protection: str, kind: str, change: Any
 ) -> None:
-    with pytest.raises((FormatError, ExchangeFailed), match="shop"):
+    with pytest.raises((FormatError, SessionFailed), match="shop"):
         run_with(kind, change, protection=protection)
 
 
@@ -85,22 +82,19 @@ def test_a_product_that_is_no_sum_of_gradients_is_found() -> None:
     def other(values: Any, arrays: Any) -> bytes:
         return pack(values, {name: array + 1e-3 for name, array in arrays.items()})
 
-    with pytest.raises(ExchangeFailed, match="not a sum of gradients"):
+    with pytest.raises(SessionFailed, match="not a sum of gradients"):
         run_with("answer", other, protection="smm-1")
 
 
 def test_a_party_that_never_answers_leaves_no_model() -> None:
     class Silent:
-        def step(self, letters: Any) -> Step:
+        def step(self, messages: Any) -> Step:
             return Step()
 
-    agreement = agreement_for(schema_of(), settings())
-    programs: dict[str, Any] = {
-        name: vertical_program(name, rows, schema_of(), agreement, MemoryShelf())
-        for name, rows in shares(whole(100)).items()
-    }
+    agreement = agreement_for(schema_of(), settings(), "local")
+    silent = {"phone": lambda role: Silent()}
     with pytest.raises(FormatError, match="due from"):
-        talk({**programs, "phone": Silent()})
+        run_roles(agreement, vertical_role, shares(whole(100)), schema_of(), changed=silent)
 
 
 def test_other_ids_other_order_and_other_lengths_are_told_apart() -> None:
@@ -123,12 +117,12 @@ def test_intersected_ids_put_shuffled_rows_in_one_order() -> None:
     order = rng.permutation(150)[:120]
     shuffled = {name: [list(values)[i] for i in order] for name, values in table.items()}
     mixed = {**shares(table, ids=True), "phone": shares(shuffled, ids=True)["phone"]}
-    _, programs = train(mixed, schema_of(), settings(ids="psi"))
+    _, roles = train(mixed, schema_of(), settings(ids="psi"))
     kept = {name: [list(values)[i] for i in sorted(order)] for name, values in table.items()}
     plain, _ = train(shares(kept), schema_of(), settings())
-    assert programs["bank"].part is not None
-    assert len(programs["bank"].part.trees) == len(plain["bank"].trees)
-    sizes = [tree.values.shape for tree in programs["bank"].part.trees]
+    assert roles["bank"].part is not None
+    assert len(roles["bank"].part.trees) == len(plain["bank"].trees)
+    sizes = [tree.values.shape for tree in roles["bank"].part.trees]
     assert sizes == [tree.values.shape for tree in plain["bank"].trees]
 
 
@@ -146,10 +140,10 @@ def test_what_does_not_fit_is_refused_before_the_first_step(change: Any, words: 
     tables = shares(whole(60))
 
     def begin() -> None:
-        agreement = agreement_for(schema_of(), settings(**change))
+        agreement = agreement_for(schema_of(), settings(**change), "local")
         for name in agreement.parties:
             rows = tables.get(name, tables["shop"])
-            vertical_program(name, rows, schema_of(), agreement, MemoryShelf())
+            vertical_role(name, rows, schema_of(), agreement, MemoryShelf())
 
     with pytest.raises(HedgerowError, match=words):
         begin()

@@ -14,14 +14,15 @@ from hedgerow.errors import TableError
 from hedgerow.methods.fedxgboost.asking import Asking
 from hedgerow.methods.fedxgboost.model import merged
 from hedgerow.methods.fedxgboost.protections.plain import LdpActive, noisy_labels
-from hedgerow.methods.fedxgboost.run import agreement_for, train, vertical_program
+from hedgerow.methods.fedxgboost.run import agreement_for, vertical_role
 from hedgerow.model.exact import BITS
 from hedgerow.model.losses import loss_for
 from hedgerow.model.statement import Statement
 from hedgerow.privacy.noise import mechanisms
-from hedgerow.protocol.roles import MemoryShelf, talk
+from hedgerow.protocol.roles import MemoryShelf
 from hedgerow.testing import noise_off
-from tests.methods.fedxgboost.tables import schema_of, settings, shares, whole
+from tests.methods.fedxgboost.tables import schema_of, settings, shares, train, whole
+from tests.sessions import run_roles
 
 TASKS = ("binary", "multiclass", "regression")
 
@@ -44,34 +45,32 @@ def fixed(monkeypatch: pytest.MonkeyPatch, drawn: dict[str, Any]) -> Iterator[No
 
 
 class Tap:
-    """A party's program whose letters are written down."""
+    """A party's role whose messages are written down."""
 
-    def __init__(self, program: Any) -> None:
-        self._program, self.letters = program, []
+    def __init__(self, role: Any) -> None:
+        self._role, self.messages = role, []
 
-    def step(self, letters: Any) -> Any:
-        taken = self._program.step(letters)
-        self.letters.append((dict(taken.letters), taken.report))
+    def step(self, messages: Any) -> Any:
+        taken = self._role.step(messages)
+        self.messages.append((dict(taken.messages), taken.report))
         return taken
 
 
-def letters_of(table: dict[str, Any], task: str, **further: Any) -> list[Any]:
+def messages_of(table: dict[str, Any], task: str, **further: Any) -> list[Any]:
     """All that the active party writes in a run without ids."""
     chosen = settings(protection="ldp", n_trees=2, **further)
-    agreement = agreement_for(schema_of(task), chosen)
-    programs = {
-        name: vertical_program(name, rows, schema_of(task), agreement, MemoryShelf())
-        for name, rows in shares(table, task).items()
-    }
-    tap = Tap(programs["bank"])
-    talk({**programs, "bank": tap})
-    return tap.letters[3:]  # the first ones hold a salt
+    agreement = agreement_for(schema_of(task), chosen, "local")
+    done = run_roles(
+        agreement, vertical_role, shares(table, task), schema_of(task), changed={"bank": Tap}
+    )
+    messages: list[Any] = done.roles["bank"].messages
+    return messages[3:]  # the first ones hold a salt
 
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("mechanism", ["labels-once", "duchi"])
 @pytest.mark.parametrize("order", [1, 2])
-def test_with_the_noise_held_fixed_no_letter_depends_on_a_label(
+def test_with_the_noise_held_fixed_no_message_depends_on_a_label(
     task: str, mechanism: str, order: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = whole(200, task)
@@ -79,8 +78,8 @@ def test_with_the_noise_held_fixed_no_letter_depends_on_a_label(
     assert not np.array_equal(one["label"], other["label"])
     drawn: dict[str, Any] = {}
     with fixed(monkeypatch, drawn):
-        first = letters_of(one, task, mechanism=mechanism, order=order)
-        assert first == letters_of(other, task, mechanism=mechanism, order=order)
+        first = messages_of(one, task, mechanism=mechanism, order=order)
+        assert first == messages_of(other, task, mechanism=mechanism, order=order)
     assert drawn  # labels went somewhere
 
 
@@ -90,14 +89,14 @@ def test_the_epsilons_of_all_draws_add_up_to_that_of_the_run(
 ) -> None:
     drawn: dict[str, Any] = {}
     with fixed(monkeypatch, drawn):
-        letters_of(whole(200, task), task, mechanism="duchi", epsilon=3.0)
+        messages_of(whole(200, task), task, mechanism="duchi", epsilon=3.0)
     spent = [epsilon * len(values) / 200 for values, epsilon, _ in drawn["perturbed"]]
     assert len(spent) == 2  # one draw a tree, of all outputs
     assert sum(spent) == pytest.approx(3.0)
     assert all(np.abs(values).max() <= 1 for values, _, _ in drawn["perturbed"])
     drawn.clear()
     with fixed(monkeypatch, drawn):
-        letters_of(whole(200, task), task, mechanism="labels-once", epsilon=3.0)
+        messages_of(whole(200, task), task, mechanism="labels-once", epsilon=3.0)
     once = [call[1] for calls in drawn.values() for call in calls]
     assert once == [3.0]
 
@@ -146,11 +145,11 @@ def test_a_run_that_was_begun_draws_no_second_noise() -> None:
     chosen = settings(protection="ldp")
     agreement = agreement_for(schema_of(), chosen, "some-run")
     shelf, rows = MemoryShelf(), shares(whole(100))["bank"]
-    vertical_program("bank", rows, schema_of(), agreement, shelf).step({})
+    vertical_role("bank", rows, schema_of(), agreement, shelf).step({})
     with pytest.raises(TableError, match="begun before"):
-        vertical_program("bank", rows, schema_of(), agreement, shelf).step({})
+        vertical_role("bank", rows, schema_of(), agreement, shelf).step({})
     other = dataclasses.replace(agreement, run="another-run")
-    vertical_program("bank", rows, schema_of(), other, shelf).step({})
+    vertical_role("bank", rows, schema_of(), other, shelf).step({})
 
 
 def test_the_statement_promises_labels_and_nothing_else() -> None:

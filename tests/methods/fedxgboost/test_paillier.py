@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from phe import EncryptedNumber, PaillierPrivateKey, PaillierPublicKey
 
-from hedgerow.errors import ExchangeFailed, FormatError, SettingsError
+from hedgerow.errors import FormatError, SessionFailed, SettingsError
 from hedgerow.methods.fedxgboost import paillier_jobs
 from hedgerow.methods.fedxgboost.paillier import (
     Packing,
@@ -213,7 +213,7 @@ def test_a_process_that_dies_is_reported_and_replaced(key: PrivateKey) -> None:
         encrypt(key, values, packing, processes)
         processes._started[0].kill()
         processes._started[0].wait()
-        with pytest.raises(ExchangeFailed, match="has ended"):
+        with pytest.raises(SessionFailed, match="has ended"):
             encrypt(key, values, packing, processes)
         assert encrypt(key, values, packing, processes).shape[0] == 4
         started = list(processes._started)

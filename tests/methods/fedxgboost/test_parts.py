@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from hedgerow.errors import FormatError
 from hedgerow.methods.fedxgboost.model import Part, merged
-from hedgerow.methods.fedxgboost.run import train
 from hedgerow.packing import pack, unpack
 from tests.methods.fedxgboost import tables
 
@@ -19,7 +18,7 @@ from tests.methods.fedxgboost import tables
 @pytest.fixture(scope="module")
 def parts() -> dict[str, Part]:
     table = tables.whole(300)
-    return train(tables.shares(table), tables.schema_of(), tables.settings())[0]
+    return tables.train(tables.shares(table), tables.schema_of(), tables.settings())[0]
 
 
 def test_a_part_is_read_back_as_it_was(parts: dict[str, Part]) -> None:

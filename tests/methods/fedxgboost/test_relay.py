@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hedgerow.coordinator.federation import RefusedBy
-from hedgerow.coordinator.sessions import Conversation
-from hedgerow.deployment.roles import program_factories
+from hedgerow.coordinator.sessions import Session
+from hedgerow.deployment.roles import role_factories
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.estimators.vertical import VerticalBoostingClassifier
@@ -23,12 +23,12 @@ from hedgerow.protocol.messages import Message
 from tests.methods.fedxgboost.tables import OWNERS, schema_of, settings, shares, whole
 
 
-def conversation(**further: Any) -> tuple[Conversation, list[bytes], Any]:
+def conversation(**further: Any) -> tuple[Session, list[bytes], Any]:
     tables = shares(whole(200))
-    programs = program_factories()
+    roles = role_factories()
     ledger = Ledger.in_memory()
     federation = local_federation(
-        tables, schema_of(), ledger, trust="coordinator", programs=programs, packed=True, **further
+        tables, schema_of(), ledger, trust="coordinator", roles=roles, packed=True, **further
     )
     carried: list[bytes] = []
     engine = federation.engine  # type: ignore[attr-defined]
@@ -42,16 +42,16 @@ def conversation(**further: Any) -> tuple[Conversation, list[bytes], Any]:
 
     engine.ask = listening
     agreement = agreement_for(schema_of(), settings(n_trees=1), "some-run")
-    return Conversation(federation, agreement, ledger), carried, federation
+    return Session(federation, agreement, ledger), carried, federation
 
 
-def test_a_captured_letter_is_unreadable_to_the_coordinator() -> None:
+def test_a_captured_message_is_unreadable_to_the_coordinator() -> None:
     talk, carried, _ = conversation()
     talk.run()
-    letters = [Message.from_bytes(raw) for raw in carried]
+    messages = [Message.from_bytes(raw) for raw in carried]
     sealed = [
         array.tobytes()
-        for message in letters
+        for message in messages
         if message.type == "letters"
         for name, array in unpack(message.body)[1].items()
         if name.startswith("letter")
@@ -66,7 +66,7 @@ def test_a_captured_letter_is_unreadable_to_the_coordinator() -> None:
 
 
 def test_limits_name_what_a_party_takes_part_in() -> None:
-    talk, _, _ = conversation(limits=Limits(programs=frozenset({"fedxgboost-paillier"})))
+    talk, _, _ = conversation(limits=Limits(roles=frozenset({"fedxgboost-paillier"})))
     with pytest.raises(RefusedBy, match="not-allowed"):
         talk.run()
 
@@ -82,13 +82,13 @@ def test_an_estimator_trains_over_parties_that_exist() -> None:
     """The same model as in one process, where every owner hands over its part."""
     table = whole(200)
     federation = local_federation(
-        shares(table), schema_of(), trust="coordinator", programs=program_factories()
+        shares(table), schema_of(), trust="coordinator", roles=role_factories()
     )
     own = {"schema": schema_of(), "protection": "none", "n_trees": 2, "max_depth": 2}
     here = VerticalBoostingClassifier(**own).fit(table, owners=OWNERS, active="bank")
     apart = VerticalBoostingClassifier(**own, settings={"ids": "agreed"})
     ledger = Ledger.in_memory()
-    apart.fit_federation(federation, OWNERS, "bank", ledger)
+    apart.set_params(ledger=ledger).fit_federation(federation, OWNERS, "bank")
     assert apart.model_ == here.model_
     (line,) = ledger.lines(kind="disclose")
     assert line.values["agreement"]["program"] == "fedxgboost-none-merged"

@@ -27,13 +27,13 @@ def told(protection: str) -> str:
 def test_what_a_label_promise_is_worth_is_what_was_proven() -> None:
     for epsilon in (0.5, 1.0, 20.0):
         used = settings(protection="ldp", epsilon=epsilon)
-        statement = statement_for(agreement_for(schema_of(), used), used, simulated=True)
+        statement = statement_for(agreement_for(schema_of(), used, "r"), used, simulated=True)
         found = re.search(r"at most ([\d.]+) % of cases", statement.words())
         assert found is not None
         assert float(found[1]) / 100 == pytest.approx(most_accurate(epsilon, [0.5, 0.5]), rel=1e-3)
         assert math.isclose(statement.epsilon, epsilon)
         assert "Trust is simulated here" in statement.words()
-    apart = statement_for(agreement_for(schema_of(), used), used)
+    apart = statement_for(agreement_for(schema_of(), used, "r"), used)
     assert "simulated" not in apart.words()
 
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema
 from hedgerow.data.tables import Rows, rows_of
+from hedgerow.engines.local_session import local_session
+from hedgerow.methods.simfl.memory import SimilarityMemory
+from hedgerow.methods.simfl.role import SimilarityRole
+from hedgerow.methods.simfl.run import agreement_for, model_of, similarity_role
+from hedgerow.methods.simfl.settings import SimilaritySettings
+from hedgerow.model.ensemble import Ensemble
 
 MIXED = Schema(
     (
@@ -48,3 +56,24 @@ def numbers(n: int, d: int, seed: int = 0) -> tuple[Schema, Rows]:
     schema = Schema.from_bounds({f"x{j}": (0, 1) for j in range(d)}, classes=[0, 1])
     X = rng.uniform(size=(n, d))
     return schema, rows_of(X, schema, (X[:, 0] + X[:, 1] > 1).astype(int))
+
+
+def train(
+    tables: Mapping[str, Rows],
+    schema: Schema,
+    settings: SimilaritySettings,
+    memory: SimilarityMemory | None = None,
+) -> tuple[Ensemble, Mapping[str, SimilarityRole]]:
+    """A session of parties of this process: the model, and every party's role.
+
+    With a memory the run continues that which the memory has; runs are called local-1, local-2, ...
+    """
+    run, shelves = "local", None
+    if memory is not None:
+        run = f"local-{1 + int(memory.run.rpartition('-')[2] or 0)}"
+        settings, shelves = memory.continued(settings), memory.shelves(tables)
+    agreement = agreement_for(schema, tuple(tables), settings, run)
+    done = local_session(agreement, similarity_role, tables, schema, shelves=shelves)
+    if memory is not None:
+        memory.done(run, settings)
+    return model_of(done.reports, schema, agreement), done.roles

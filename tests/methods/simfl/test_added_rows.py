@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 from hedgerow import SimilarityBoostingClassifier, SimilarityMemory
-from hedgerow.coordinator.sessions import Conversation
+from hedgerow.coordinator.sessions import Session
 from hedgerow.data.tables import Rows
-from hedgerow.deployment.roles import program_factories
+from hedgerow.deployment.roles import role_factories
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import FormatError, Refused, SettingsError
 from hedgerow.methods.simfl import finding, neighbours
 from hedgerow.methods.simfl.kept import Kept, place_of
-from hedgerow.methods.simfl.run import agreement_for, model_of, train
+from hedgerow.methods.simfl.run import agreement_for, model_of
 from hedgerow.methods.simfl.settings import SimilaritySettings
 from hedgerow.packing import pack, unpack
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol.roles import MemoryShelf
-from tests.methods.simfl.tables import dealt, mixed_rows, numbers
+from tests.methods.simfl.tables import dealt, mixed_rows, numbers, train
 
 SETTINGS = SimilaritySettings(n_trees=4, max_depth=3, learning_rate=0.3, seed=5)
 
@@ -51,15 +51,15 @@ def test_added_rows_give_what_redoing_all_would_give(monkeypatch: pytest.MonkeyP
     model, second = train(after, schema, SETTINGS, memory)
     pairs = sum(looked)
     monkeypatch.setattr(finding, "typical_width", lambda *about: first["p0"].width)
-    redone, programs = train(after, schema, SETTINGS)
+    redone, roles = train(after, schema, SETTINGS)
     # Rows of p0, p1 and p2: 80 + 30, 110, 109 + 1. Both ways of a pair have an added row.
     assert pairs == 2 * (110 * 110 - 80 * 110 + 110 * 110 - 80 * 109 + 110 * 110 - 110 * 109)
-    for name, program in programs.items():
-        assert program.width == second[name].width == first[name].width
-        for other, found in program.neighbours.items():
+    for name, role in roles.items():
+        assert role.width == second[name].width == first[name].width
+        for other, found in role.neighbours.items():
             assert np.array_equal(found.found, second[name].neighbours[other].found)
             assert found.n_others == second[name].neighbours[other].n_others
-        assert second[name].sent["tables"] < 0.5 * program.sent["tables"]
+        assert second[name].sent["tables"] < 0.5 * role.sent["tables"]
     assert model.trees == redone.trees
 
 
@@ -67,38 +67,36 @@ def test_a_run_is_continued_again_and_without_added_rows() -> None:
     schema, before, after = tables_before_and_after()
     memory = SimilarityMemory()
     for tables in (before, after, after):
-        model, programs = train(tables, schema, SETTINGS, memory)
+        model, roles = train(tables, schema, SETTINGS, memory)
     _, once = train(before, schema, SETTINGS, grown := SimilarityMemory())
     same, direct = train(after, schema, SETTINGS, grown)
     assert model.trees == same.trees
     assert (memory.run, grown.run) == ("local-3", "local-2")
-    for name, program in programs.items():
-        for other, found in program.neighbours.items():
+    for name, role in roles.items():
+        for other, found in role.neighbours.items():
             assert np.array_equal(found.found, direct[name].neighbours[other].found)
     assert model.record["continues"] == "local-2"
     assert any("kept for later" in d.what for d in model.statement.disclosures)
     assert once["p0"].neighbours["p1"].n_others == 110
 
 
-def conversation(
+def session(
     tables: Mapping[str, Rows], schema: Any, settings: SimilaritySettings, run: str, shelves: Any
 ) -> Any:
-    """The same over a federation: signed messages, sealed letters, an agreement on the ledger."""
+    """The same over a federation: signed messages, sealed messages, an agreement on the ledger."""
     ledger = Ledger.in_memory()
     agreement = agreement_for(schema, tuple(tables), settings, run)
-    federation = local_federation(
-        tables, schema, ledger, programs=program_factories(), shelves=shelves
-    )
-    return model_of(Conversation(federation, agreement, ledger).run(), schema, agreement)
+    federation = local_federation(tables, schema, ledger, roles=role_factories(), shelves=shelves)
+    return model_of(Session(federation, agreement, ledger).run(), schema, agreement)
 
 
-def test_parties_that_write_sealed_letters_continue_a_run() -> None:
+def test_parties_that_write_sealed_messages_continue_a_run() -> None:
     schema, before, after = tables_before_and_after()
     shelves = {name: MemoryShelf() for name in after}
     kept = replace(SETTINGS, keep=True)
-    conversation(before, schema, kept, "a1", shelves)
+    session(before, schema, kept, "a1", shelves)
     continuing = replace(kept, continues="a1")
-    apart = conversation(after, schema, continuing, "a2", shelves)
+    apart = session(after, schema, continuing, "a2", shelves)
     memory = SimilarityMemory()
     train(before, schema, SETTINGS, memory)
     assert apart.trees == train(after, schema, SETTINGS, memory)[0].trees
@@ -108,7 +106,7 @@ def test_parties_that_write_sealed_letters_continue_a_run() -> None:
         name: table.n_rows for name, table in after.items()
     }
     with pytest.raises(Refused):  # the reason stays at the site
-        conversation(after, schema, replace(continuing, continues="a9"), "a3", shelves)
+        session(after, schema, replace(continuing, continues="a9"), "a3", shelves)
 
 
 def test_tables_that_changed_otherwise_are_refused() -> None:

@@ -18,9 +18,8 @@ from hedgerow.methods.simfl.hashing import (
     spread,
     typical_width,
 )
-from hedgerow.methods.simfl.run import train
 from hedgerow.methods.simfl.settings import SimilaritySettings
-from tests.methods.simfl.tables import MIXED, dealt, mixed_rows, numbers
+from tests.methods.simfl.tables import MIXED, dealt, mixed_rows, numbers, train
 
 
 def unpacked(words: np.ndarray, n_hashes: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""SimFL, TFL, SOLO and ALL-IN from one program; what it sends; Theorem 2."""
+"""SimFL, TFL, SOLO and ALL-IN from one role; what it sends; Theorem 2."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from hedgerow.methods.simfl.run import (
     bound_of_theorem_2,
     model_of,
     published_bytes,
-    similarity_program,
-    train,
+    similarity_role,
 )
 from hedgerow.methods.simfl.settings import SimilaritySettings
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.exact import BITS, gradients
 from hedgerow.model.losses import loss_for
 from hedgerow.model.routing import routes_of
-from hedgerow.protocol.roles import Agreement, talk
-from tests.methods.simfl.tables import dealt, mixed_rows, numbers
+from hedgerow.protocol.roles import Agreement, MemoryShelf
+from tests.methods.simfl.tables import dealt, mixed_rows, numbers, train
+from tests.sessions import run_roles
 
 SETTINGS = SimilaritySettings(n_trees=9, max_depth=4, learning_rate=0.3, seed=5)
 PAPER = replace(SETTINGS, leaves="similar", similar_weight=1.0)
@@ -39,14 +39,14 @@ PAPER = replace(SETTINGS, leaves="similar", similar_weight=1.0)
 @pytest.mark.parametrize("label", [None, Label("sick", ("a", "b", "c")), Label("sick", (), -5, 5)])
 def test_every_party_ends_with_the_model(settings: SimilaritySettings, label: Label | None) -> None:
     schema, rows = mixed_rows(240, label=label)
-    model, programs = train(dealt(rows, 3), schema, settings)
-    for program in programs.values():
-        assert tuple(program.trees) == model.trees
-        scores = np.zeros_like(program._scores)
+    model, roles = train(dealt(rows, 3), schema, settings)
+    for role in roles.values():
+        assert tuple(role.trees) == model.trees
+        scores = np.zeros_like(role._scores)
         for tree in model.trees:
             routes = routes_of([tree.structure], base_grid(schema))
-            routes.add_scores(program._rows.codes, scores, tree.values)
-        assert np.array_equal(scores, program._scores)
+            routes.add_scores(role._rows.codes, scores, tree.values)
+        assert np.array_equal(scores, role._scores)
     assert model.statement.guarantee == "none"
     assert "NOT PRIVATE" in model.statement.words()
     hashes = ["hashes" in d.what for d in model.statement.disclosures]
@@ -67,9 +67,9 @@ def plain_boosting(rows: Any, schema: Any, settings: SimilaritySettings) -> Ense
 @pytest.mark.parametrize("settings", [SETTINGS, PAPER, replace(SETTINGS, similarity=False)])
 def test_one_party_is_solo_and_all_rows_are_all_in(settings: SimilaritySettings) -> None:
     schema, rows = mixed_rows(200)
-    model, programs = train({"alone": rows}, schema, settings)
+    model, roles = train({"alone": rows}, schema, settings)
     assert model == plain_boosting(rows, schema, settings)
-    assert sum(programs["alone"].sent.values()) == 0
+    assert sum(roles["alone"].sent.values()) == 0
 
 
 def test_tfl_grows_on_own_rows_alone() -> None:
@@ -94,8 +94,8 @@ def test_the_weighted_gradients_are_those_of_the_paper() -> None:
     """Equation 4 for the first tree: own gradient plus those of all rows most similar to it."""
     schema, rows = mixed_rows(160)
     tables = dealt(rows, 2)
-    model, programs = train(tables, schema, replace(PAPER, n_trees=1))
-    first, second = programs["p0"], programs["p1"]
+    model, roles = train(tables, schema, replace(PAPER, n_trees=1))
+    first, second = roles["p0"], roles["p1"]
     own = gradients(loss_for(schema.label), np.zeros((80, 1)), tables["p0"].target)
     other = gradients(loss_for(schema.label), np.zeros((80, 1)), tables["p1"].target)
     for row, similar in enumerate(second.neighbours["p0"].row):
@@ -124,8 +124,8 @@ def test_identical_parties_are_one_party() -> None:
     schema, rows = numbers(150, 18)
     settings = replace(PAPER, window=0.4)
     twice = rows.take(np.tile(np.arange(150), 2))
-    model, programs = train({"a": rows, "b": rows}, schema, settings)
-    assert np.array_equal(programs["a"].neighbours["b"].row, np.arange(150))
+    model, roles = train({"a": rows, "b": rows}, schema, settings)
+    assert np.array_equal(roles["a"].neighbours["b"].row, np.arange(150))
     assert model == train({"all": twice}, schema, settings)[0]
 
 
@@ -133,10 +133,10 @@ def test_bytes_beat_the_formulas_of_the_paper() -> None:
     schema, rows = numbers(6000, 12)
     settings = SimilaritySettings(n_trees=6, max_depth=5)
     for n in (2, 5):
-        _, programs = train(dealt(rows, n), schema, settings)
+        _, roles = train(dealt(rows, n), schema, settings)
         sent: Counter[str] = Counter()
-        for program in programs.values():
-            sent.update(program.sent)
+        for role in roles.values():
+            sent.update(role.sent)
         most = published_bytes(6000, n, 11, 6, 5)
         assert sent["facts"] + sent["tables"] + sent["places"] < most["preprocessing"]
         assert sent["sums"] + sent["leaves"] + sent["trees"] < most["training"]
@@ -145,18 +145,18 @@ def test_bytes_beat_the_formulas_of_the_paper() -> None:
 
 def test_reports_become_a_model_and_too_few_do_not() -> None:
     schema, rows = mixed_rows(90)
-    agreement = agreement_for(schema, ("b", "a"), SETTINGS)
+    agreement = agreement_for(schema, ("b", "a"), SETTINGS, "local")
     tables = dict(zip("ab", dealt(rows, 2).values(), strict=True))
-    programs = {n: similarity_program(n, tables[n], schema, agreement) for n in "ab"}
-    reports = talk(programs)
+    reports = run_roles(agreement, similarity_role, tables, schema).reports
     model = model_of(reports, schema, Agreement.from_dict(agreement.to_dict()))
     assert len(model.trees) == 9
     with pytest.raises(FormatError, match="b has not reported tree 1 of 9"):
         model_of({"a": reports["a"]}, schema, agreement)
-    with pytest.raises(FormatError, match="does not name what this program shows"):
-        similarity_program("a", tables["a"], schema, replace(agreement, disclosures=()))
+    shelf = MemoryShelf()
+    with pytest.raises(FormatError, match="does not name what this role shows"):
+        similarity_role("a", tables["a"], schema, replace(agreement, disclosures=()), shelf)
     with pytest.raises(SettingsError, match="not a party"):
-        similarity_program("c", tables["a"], schema, agreement)
+        similarity_role("c", tables["a"], schema, agreement, shelf)
 
 
 @pytest.mark.parametrize(

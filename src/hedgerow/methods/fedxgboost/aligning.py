@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError, TableError
 from hedgerow.methods.fedxgboost.alignment import ActiveAlignment, PassiveAlignment
-from hedgerow.methods.fedxgboost.asking import DONE, Asking, Talk
+from hedgerow.methods.fedxgboost.asking import DONE, Asking, PeerSteps
 from hedgerow.methods.fedxgboost.ids import IdsSeal, check_agreed_ids, fresh_salt, seal_ids
 from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.packing import pack
-from hedgerow.protocol.peer_messages import Letter
+from hedgerow.protocol.peer_messages import PeerMessage
 
 Ints = NDArray[np.int64]
 
@@ -28,17 +28,17 @@ class ActiveRows:
     def __init__(self, rows: Rows, settings: VerticalSettings, asking: Asking) -> None:
         self._rows, self._settings, self._asking = rows, settings, asking
 
-    def aligned(self) -> Talk[Ints]:
+    def aligned(self) -> PeerSteps[Ints]:
         """The active party's rows in the common order; afterwards passive parties know theirs."""
         if self._settings.ids == "agreed":
             return (yield from self._agreed())
         return (yield from self._intersected())
 
-    def _agreed(self) -> Talk[Ints]:
+    def _agreed(self) -> PeerSteps[Ints]:
         salt = fresh_salt()
         question = pack({"kind": "ids-agreed", "salt": salt.hex()})
-        letters = dict.fromkeys(self._asking.passive, question)
-        answers = yield from self._asking.ask(letters, "ids-seal")
+        messages = dict.fromkeys(self._asking.passive, question)
+        answers = yield from self._asking.ask(messages, "ids-seal")
         own, others = _row_seal(self._rows, salt), {}
         for name, answer in answers.items():
             count = answer.whole("count", 0, 1 << 40)
@@ -55,19 +55,19 @@ class ActiveRows:
         check_agreed_ids(own, others)
         return np.arange(self._rows.n_rows)
 
-    def _intersected(self) -> Talk[Ints]:
+    def _intersected(self) -> PeerSteps[Ints]:
         assert self._rows.ids is not None
         alignment = ActiveAlignment(self._rows.ids)
-        letters = {}
+        messages = {}
         for name in self._asking.passive:
             raw = np.frombuffer(alignment.request(name), np.uint8)
-            letters[name] = pack({"kind": "ids-request"}, {"request": raw})
-        answers = yield from self._asking.ask(letters, "ids-response")
+            messages[name] = pack({"kind": "ids-request"}, {"request": raw})
+        answers = yield from self._asking.ask(messages, "ids-response")
         for name, answer in answers.items():
             alignment.receive(name, answer.array("response", np.uint8, (-1,)).tobytes())
         told, index = alignment.finish(self._settings.min_rows)
-        letter = pack({"kind": "ids-common"}, {"told": np.frombuffer(told, np.uint8)})
-        yield from self._asking.tell_all(letter)
+        message = pack({"kind": "ids-common"}, {"told": np.frombuffer(told, np.uint8)})
+        yield from self._asking.tell_all(message)
         return index
 
 
@@ -79,37 +79,39 @@ class PassiveRows:
         self._alignment: PassiveAlignment | None = None
         self._index: Ints | None = None
 
-    def answer(self, kind: str, letter: Letter) -> bytes:
+    def answer(self, kind: str, message: PeerMessage) -> bytes:
         if self._index is not None:
-            raise letter.wrong("rows are put in order once")
+            raise message.wrong("rows are put in order once")
         if self._settings.ids == "agreed" and kind == "ids-agreed":
-            return self._seal(letter)
+            return self._seal(message)
         if self._settings.ids == "psi" and kind == "ids-request" and self._alignment is None:
             assert self._rows.ids is not None
             self._alignment = PassiveAlignment(self._rows.ids)
-            raw = self._alignment.answer(letter.array("request", np.uint8, (-1,)).tobytes())
+            raw = self._alignment.answer(message.array("request", np.uint8, (-1,)).tobytes())
             return pack({"kind": "ids-response"}, {"response": np.frombuffer(raw, np.uint8)})
         if kind == "ids-common" and self._alignment is not None:
-            index = self._alignment.rows(letter.array("told", np.uint8, (-1,)).tobytes())
+            index = self._alignment.rows(message.array("told", np.uint8, (-1,)).tobytes())
             if len(index) < (least := self._settings.min_rows):
-                raise letter.wrong(f"{len(index)} rows are common to all; at least {least} are due")
+                raise message.wrong(
+                    f"{len(index)} rows are common to all; at least {least} are due"
+                )
             self._index = index
             return DONE
         raise FormatError(
             f"the active party asked {kind!r}, which was not agreed on. Nothing was sent."
         )
 
-    def _seal(self, letter: Letter) -> bytes:
+    def _seal(self, message: PeerMessage) -> bytes:
         try:
-            salt = bytes.fromhex(str(letter.values.get("salt")))
+            salt = bytes.fromhex(str(message.values.get("salt")))
         except ValueError as error:
-            raise letter.wrong("its salt is not readable") from error
+            raise message.wrong("its salt is not readable") from error
         seal, self._index = _row_seal(self._rows, salt), np.arange(self._rows.n_rows)
         values = {"count": seal.count, "ordered": seal.ordered, "unordered": seal.unordered}
         return pack({"kind": "ids-seal", **values})
 
-    def index(self, letter: Letter) -> Ints:
+    def index(self, message: PeerMessage) -> Ints:
         """This party's rows in the common order, once they are known."""
         if self._index is None:
-            raise letter.wrong("it comes before the rows were put in order")
+            raise message.wrong("it comes before the rows were put in order")
         return self._index

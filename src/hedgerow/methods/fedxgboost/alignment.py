@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.errors import ExchangeFailed, FormatError, SettingsError, TableError
+from hedgerow.errors import FormatError, SessionFailed, SettingsError, TableError
 from hedgerow.methods.fedxgboost.ids import KEY_BYTES, checked_ids
 from hedgerow.packing import pack, unpack
 
@@ -71,7 +71,7 @@ class ActiveAlignment:
     def request(self, party: str) -> bytes:
         """The question to one passive party: all ids, under a key that is used for it alone."""
         if party in self._open or party in self._shared:
-            raise ExchangeFailed(f"the ids were sent to {party} already; nothing was sent again")
+            raise SessionFailed(f"the ids were sent to {party} already; nothing was sent again")
         side = _library().client.CreateWithNewKey(True)
         self._open[party] = side
         return bytes(side.CreateRequest(list(self.ids)).SerializeToString())
@@ -79,7 +79,7 @@ class ActiveAlignment:
     def receive(self, party: str, answer: bytes) -> int:
         """Read a passive party's answer: how many ids it shares with this party."""
         if party not in self._open:
-            raise ExchangeFailed(f"{party} answers about ids without having been asked")
+            raise SessionFailed(f"{party} answers about ids without having been asked")
         _, parts = unpack(answer)
         if set(parts) != {"setup", "response"}:
             raise FormatError(f"the answer of {party} about ids is not readable")
@@ -101,7 +101,7 @@ class ActiveAlignment:
     def finish(self, least: int = 1) -> tuple[bytes, Ints]:
         """What to tell every passive party, and this party's own rows in the common order."""
         if self._open or not self._shared:
-            raise ExchangeFailed(f"{len(self._open)} parties have not answered about ids yet")
+            raise SessionFailed(f"{len(self._open)} parties have not answered about ids yet")
         common = np.arange(len(self.ids))
         for rows in self._shared.values():
             common = np.intersect1d(common, rows, assume_unique=True)
@@ -134,7 +134,7 @@ class PassiveAlignment:
         if not asked.reveal_intersection or count == 0:
             raise FormatError("the question about ids is not readable; nothing was answered")
         if self._most_asked is not None and count > self._most_asked:
-            raise ExchangeFailed(
+            raise SessionFailed(
                 f"the active party asks about {count:,} ids, and this party answers about at most "
                 f"{self._most_asked:,}. Nothing was answered. Raise the limit if that many are due."
             )
@@ -165,7 +165,7 @@ class PassiveAlignment:
         wanted = [row.tobytes() for row in hashes]
         unknown = sum(one not in own for one in wanted)
         if unknown or not wanted or sorted(set(wanted)) != wanted:
-            raise ExchangeFailed(
+            raise SessionFailed(
                 f"of {len(wanted):,} ids that are said to be held by all parties, {unknown:,} are "
                 "not held here, or they are not in order. No row was used. Was the table changed "
                 "since the ids were compared?"

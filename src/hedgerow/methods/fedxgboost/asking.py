@@ -1,6 +1,6 @@
-"""How the active party asks and passive parties answer, inside the steps of a conversation.
+"""How the active party asks and passive parties answer, inside the steps of a session.
 
-A side is written as a generator: what it yields is its step, what it gets back are the letters of
+A side is written as a generator: what it yields is its step, what it gets back are the messages of
 the others. A question and its answers take two steps.
 """
 
@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 from hedgerow.errors import FormatError
 from hedgerow.packing import pack, unpack
-from hedgerow.protocol.peer_messages import Letter, by_writer
+from hedgerow.protocol.peer_messages import PeerMessage, check_senders
 from hedgerow.protocol.roles import Step
 
 T = TypeVar("T")
-Talk = Generator[Step, Mapping[str, bytes], T]
+PeerSteps = Generator[Step, Mapping[str, bytes], T]
 DONE = pack({"kind": "done"})
 
 
@@ -24,7 +24,7 @@ class Asking:
 
     def __init__(self, passive: Sequence[str]) -> None:
         self.passive = tuple(passive)
-        self.sent = 0  # bytes of letters, and of their answers
+        self.sent = 0  # bytes of messages, and of their answers
         self.received = 0
         self.questions = 0  # how often it asked
         self._report = b""
@@ -33,49 +33,49 @@ class Asking:
         """Tell the coordinator how far it is; nothing about rows."""
         self._report = pack(dict(values))
 
-    def ask(self, letters: Mapping[str, bytes], kind: str) -> Talk[dict[str, Letter]]:
-        """Send letters; the answers by party, all of one kind."""
-        self.sent += sum(len(letter) for letter in letters.values())
+    def ask(self, messages: Mapping[str, bytes], kind: str) -> PeerSteps[dict[str, PeerMessage]]:
+        """Send messages; the answers by party, all of one kind."""
+        self.sent += sum(len(message) for message in messages.values())
         self.questions += 1
         report, self._report = self._report, b""
-        got = yield Step(letters, report)
-        by_writer(got, set(), "none")
+        got = yield Step(messages, report)
+        check_senders(got, set(), "none")
         got = yield Step()
-        by_writer(got, set(letters), kind)
+        check_senders(got, set(messages), kind)
         self.received += sum(len(answer) for answer in got.values())
-        return {name: Letter(name, kind, got[name]) for name in letters}
+        return {name: PeerMessage(name, kind, got[name]) for name in messages}
 
-    def tell_all(self, letter: bytes) -> Talk[None]:
-        """Send one letter to every passive party and wait until all have it."""
-        yield from self.ask(dict.fromkeys(self.passive, letter), "done")
+    def tell_all(self, message: bytes) -> PeerSteps[None]:
+        """Send one message to every passive party and wait until all have it."""
+        yield from self.ask(dict.fromkeys(self.passive, message), "done")
 
 
-def answering(active: str, answer: Callable[[str, bytes], tuple[bytes, bytes]]) -> Talk[None]:
+def answering(active: str, answer: Callable[[str, bytes], tuple[bytes, bytes]]) -> PeerSteps[None]:
     """A passive party: answer whatever the active party asks until it says that it is over.
 
-    `answer` gets the kind of a letter and the letter; it returns the answer and a report for the
-    coordinator. After a letter of kind "end" the party is done.
+    `answer` gets the kind of a message and the message; it returns the answer and a report for the
+    coordinator. After a message of kind "end" the party is done.
     """
-    letters = yield Step()
+    messages = yield Step()
     while True:
-        if not letters:
-            letters = yield Step()
+        if not messages:
+            messages = yield Step()
             continue
-        by_writer(letters, {active}, "question")
-        kind = kind_of(active, letters[active])
-        reply, report = answer(kind, letters[active])
+        check_senders(messages, {active}, "question")
+        kind = kind_of(active, messages[active])
+        reply, report = answer(kind, messages[active])
         over = kind == "end"
-        letters = yield Step({active: reply}, report, done=over)
+        messages = yield Step({active: reply}, report, done=over)
         while over:
-            by_writer(letters, set(), "none")
-            letters = yield Step(done=True)
+            check_senders(messages, set(), "none")
+            messages = yield Step(done=True)
 
 
-def kind_of(writer: str, data: bytes) -> str:
+def kind_of(sender: str, data: bytes) -> str:
     try:
         kind = unpack(data)[0].get("kind")
     except FormatError as error:
-        raise FormatError(f"a letter of {writer} cannot be read: {error}") from error
+        raise FormatError(f"a message of {sender} cannot be read: {error}") from error
     if not isinstance(kind, str):
-        raise FormatError(f"a letter of {writer} does not say what it is. The run ends here.")
+        raise FormatError(f"a message of {sender} does not say what it is. The run ends here.")
     return kind

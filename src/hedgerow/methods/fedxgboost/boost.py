@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hedgerow import kernels
 from hedgerow.errors import FormatError
-from hedgerow.methods.fedxgboost.asking import Asking, Talk
+from hedgerow.methods.fedxgboost.asking import Asking, PeerSteps
 from hedgerow.methods.fedxgboost.bins import Bins, Split
 from hedgerow.methods.fedxgboost.levels import (
     Found,
@@ -73,7 +73,7 @@ class Booster:
         self.trees: list[SharedTree] = []
         self.scores = np.zeros((bins.codes.n_rows, loss.n_outputs))
 
-    def grow(self) -> Talk[None]:
+    def grow(self) -> PeerSteps[None]:
         """All trees."""
         for number in range(self._settings.n_trees):
             numbers = self._side.numbers(self.scores)
@@ -85,7 +85,7 @@ class Booster:
             self.trees.append(shape.tree(values))
             self._asking.report({"tree": number + 1, "of": self._settings.n_trees})
 
-    def _tree(self, numbers: Ints) -> Talk[tuple[_Shape, Ints]]:
+    def _tree(self, numbers: Ints) -> PeerSteps[tuple[_Shape, Ints]]:
         """The shape of a tree, and the leaf of every row."""
         shape, level, places = _Shape(), root(len(numbers)), [0]
         leaf, histograms = np.full(len(numbers), -1, np.int64), Histograms(self._bins)
@@ -120,10 +120,10 @@ class Booster:
         gain = 0.5 * (score - whole.sum(axis=1)) - s.gamma
         return np.where((score >= 0) & (gain > 0), best, -1)
 
-    def _sides(self, level: Level, own: Found, winner: Ints) -> Talk[NDArray[np.uint8]]:
+    def _sides(self, level: Level, own: Found, winner: Ints) -> PeerSteps[NDArray[np.uint8]]:
         """Which way every row of a split node goes; asks only the owners of the splits."""
         right = np.zeros(len(level.node), np.uint8)
-        letters = {}
+        messages = {}
         for place, name in enumerate(self._parties):
             nodes = np.flatnonzero(winner == place)
             if not len(nodes):
@@ -133,8 +133,8 @@ class Booster:
                 right[_rows_of(level, nodes)] = sides(self._bins, level, own, nodes.tolist())
             else:
                 arrays = {"nodes": nodes, **self._side.choice(name, nodes)}
-                letters[name] = pack({"kind": "split"}, arrays)
-        answers = (yield from self._asking.ask(letters, "sides")) if letters else {}
+                messages[name] = pack({"kind": "split"}, arrays)
+        answers = (yield from self._asking.ask(messages, "sides")) if messages else {}
         for name, answer in answers.items():
             mine = _rows_of(level, np.flatnonzero(winner == self._parties.index(name)))
             bits = answer.array("bits", np.uint8, (-(-int(mine.sum()) // 8),))

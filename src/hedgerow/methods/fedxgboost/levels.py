@@ -16,7 +16,7 @@ from hedgerow import kernels
 from hedgerow.methods.fedxgboost.bins import Bins, Bools, Split
 from hedgerow.model.exact import BITS, Ints
 from hedgerow.packing import pack
-from hedgerow.protocol.peer_messages import Letter
+from hedgerow.protocol.peer_messages import PeerMessage
 
 MOST_NODES = 1 << 14
 Floats = NDArray[np.float64]
@@ -38,24 +38,24 @@ class Level:
         """Rows of every open node."""
         return np.bincount(self.node, minlength=self.n_nodes + 1)[: self.n_nodes]
 
-    def letter(self) -> bytes:
+    def message(self) -> bytes:
         small = self.node.astype(np.uint8) if self.n_nodes < 255 else self.node
         return pack({"kind": "level"}, {"node": small, "parent": self.parent})
 
     @staticmethod
-    def read(letter: Letter, n_rows: int, before: int) -> Level:
+    def read(message: PeerMessage, n_rows: int, before: int) -> Level:
         """A level as the active party wrote it; the last one had `before` open nodes."""
-        parent = letter.array("parent", np.int64, (-1,))
+        parent = message.array("parent", np.int64, (-1,))
         n = len(parent)
         if not 1 <= n < MOST_NODES or bool((parent < -1).any()) or bool((parent >= before).any()):
-            raise letter.wrong("its nodes do not follow from the level before")
-        node = letter.array("node", np.uint8 if n < 255 else np.uint16, (n_rows,))
+            raise message.wrong("its nodes do not follow from the level before")
+        node = message.array("node", np.uint8 if n < 255 else np.uint16, (n_rows,))
         if int(node.max(initial=0)) > n:
-            raise letter.wrong(f"a row lies in a node beyond the {n} that are open")
+            raise message.wrong(f"a row lies in a node beyond the {n} that are open")
         return Level(node.astype(np.uint16), parent)
 
 
-def check_level(level: Level, before: Level | None, least: int, letter: Letter) -> None:
+def check_level(level: Level, before: Level | None, least: int, message: PeerMessage) -> None:
     """Raise unless a level can have come of the one before: no party need believe the active one.
 
     A tree begins with all rows. Open nodes come two of a parent at most, have rows of their parent
@@ -63,16 +63,16 @@ def check_level(level: Level, before: Level | None, least: int, letter: Letter) 
     """
     if before is None:
         if level.n_nodes != 1 or level.parent[0] != -1 or bool(level.node.any()):
-            raise letter.wrong("a tree does not begin with all rows")
+            raise message.wrong("a tree does not begin with all rows")
     else:
         parent = np.append(level.parent, 0)[level.node]
         apart = (level.node < level.n_nodes) & (before.node != parent)
         if bool((level.parent < 0).any()) or bool(apart.any()):
-            raise letter.wrong("a node has rows that its parent did not have")
+            raise message.wrong("a node has rows that its parent did not have")
         if int(np.bincount(level.parent, minlength=1).max()) > 2:
-            raise letter.wrong("a node has more than two children")
+            raise message.wrong("a node has more than two children")
     if (smallest := int(level.sizes.min())) < least:
-        raise letter.wrong(f"a node has {smallest} rows; at least {least} were agreed")
+        raise message.wrong(f"a node has {smallest} rows; at least {least} were agreed")
 
 
 def root(n_rows: int) -> Level:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hedgerow.methods.fedxgboost.bins import Bools, Split
 from hedgerow.methods.fedxgboost.levels import Level
 from hedgerow.model.exact import Ints
-from hedgerow.protocol.peer_messages import Letter
+from hedgerow.protocol.peer_messages import PeerMessage
 
 MOST_DEPTH = 15  # of a place: one more than a tree can have
 _DEPTH = np.array([0, *(h.bit_length() - 1 for h in range(1, 1 << (MOST_DEPTH + 1)))])
@@ -33,10 +33,10 @@ class Places:
     def of(self, node: int) -> int:
         return int(self._open[node])
 
-    def take(self, level: Level, letter: Letter) -> None:
+    def take(self, level: Level, message: PeerMessage) -> None:
         """Go on to the next level of a tree; rows of own splits went the way this party said."""
         if self._level is not None:
-            self._open = self._below(self._level, level, letter)
+            self._open = self._below(self._level, level, message)
         self._level, self._own = level, np.zeros(level.n_nodes + 1, np.bool_)
 
     def split(self, nodes: Sequence[int], right: NDArray[np.uint8]) -> None:
@@ -46,7 +46,7 @@ class Places:
         self._right = np.zeros(len(self._level.node), np.uint8)
         self._right[self._own[self._level.node]] = right
 
-    def _below(self, before: Level, level: Level, letter: Letter) -> Ints:
+    def _below(self, before: Level, level: Level, message: PeerMessage) -> Ints:
         n, parent = level.n_nodes, level.parent
         first = np.zeros(n, np.bool_)
         first[np.unique(parent, return_index=True)[1]] = True
@@ -59,7 +59,7 @@ class Places:
             whole = np.append(held, [0] * 2 * before.n_nodes)[2 * parent + went]
             right = ((rights == 0) | (rights == level.sizes)) & (level.sizes == whole)
             if not bool(right[own].all()):
-                raise letter.wrong("rows did not go the way that this party said at its own split")
+                raise message.wrong("rows did not go the way that this party said at its own split")
             side = np.where(own, went, side)
         return np.asarray(2 * self._open[parent] + side, np.int64)
 
@@ -75,13 +75,13 @@ class Paths:
         self._splits = splits
         self._at = {split.tree: np.ones(n_rows, np.int32) for split in splits}  # places, by tree
 
-    def check(self, number: int, rows: Bools, letter: Letter) -> None:
+    def check(self, number: int, rows: Bools, message: PeerMessage) -> None:
         """Raise if some of these rows cannot have come to a split."""
         split = self._splits[number]
         at = self._at[split.tree][rows]
         above = np.maximum(_DEPTH[split.place] - _DEPTH[at], 0)
         if bool(((split.place >> above) != at).any()):
-            raise letter.wrong("it asks about rows at a split that they cannot have reached")
+            raise message.wrong("it asks about rows at a split that they cannot have reached")
 
     def went(self, number: int, rows: Bools, right: Bools) -> None:
         """These rows were at a split, and it was told which way they go."""

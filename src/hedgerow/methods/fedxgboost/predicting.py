@@ -17,7 +17,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError, TableError
 from hedgerow.methods.fedxgboost.aligning import ActiveRows, PassiveRows
-from hedgerow.methods.fedxgboost.asking import DONE, Asking, Talk, answering
+from hedgerow.methods.fedxgboost.asking import DONE, Asking, PeerSteps, answering
 from hedgerow.methods.fedxgboost.bins import Split, some_columns
 from hedgerow.methods.fedxgboost.model import Part, part_name, predictions_name
 from hedgerow.methods.fedxgboost.places import Paths
@@ -26,13 +26,13 @@ from hedgerow.model.exact import Ints
 from hedgerow.model.losses import loss_for
 from hedgerow.model.routing import routes_of
 from hedgerow.packing import pack
-from hedgerow.protocol.peer_messages import Letter
+from hedgerow.protocol.peer_messages import PeerMessage
 from hedgerow.protocol.roles import Agreement, Shelf, Step
 
 Bools = NDArray[np.bool_]
 
 
-class PredictionProgram:
+class PredictionRole:
     """One party's side of a joint prediction. The active party has the result, nobody else.
 
     The agreement's settings name the `model` (the run that made it) beside `owners`, `active` and
@@ -54,16 +54,16 @@ class PredictionProgram:
         is_active = name == self.settings.active
         if is_active != self.part.is_active:
             raise TableError(f"the active party of this model is another one than {name!r}")
-        self._talk = self._active() if is_active else self._passive()
+        self._steps = self._active() if is_active else self._passive()
         self._begun = False
 
-    def step(self, letters: Mapping[str, bytes]) -> Step:
+    def step(self, messages: Mapping[str, bytes]) -> Step:
         if not self._begun:
             self._begun = True
-            return next(self._talk)
-        return self._talk.send(letters)
+            return next(self._steps)
+        return self._steps.send(messages)
 
-    def _active(self) -> Talk[None]:
+    def _active(self) -> PeerSteps[None]:
         asking, parties = self.asking, self.part.parties
         self.index = yield from ActiveRows(self._rows, self.settings, asking).aligned()
         rows = self._rows.take(self.index)
@@ -74,8 +74,8 @@ class PredictionProgram:
             wanted = {name: _wanted(trees, at, place) for place, name in enumerate(parties)}
             if not any(wanted.values()):
                 break
-            letters = {name: _question(wanted[name], n) for name in asking.passive if wanted[name]}
-            answers = (yield from asking.ask(letters, "sides")) if letters else {}
+            messages = {name: _question(wanted[name], n) for name in asking.passive if wanted[name]}
+            answers = (yield from asking.ask(messages, "sides")) if messages else {}
             for place, name in enumerate(parties):
                 if not wanted[name]:
                     continue
@@ -104,23 +104,23 @@ class PredictionProgram:
         arrays = {"scores": self.scores, "index": self.index}
         self._shelf.put(predictions_name(self._run), pack(values, arrays))
 
-    def _passive(self) -> Talk[None]:
+    def _passive(self) -> PeerSteps[None]:
         aligning = PassiveRows(self._rows, self.settings)
         walker: _Walker | None = None
 
         def answer(kind: str, data: bytes) -> tuple[bytes, bytes]:
             nonlocal walker
-            letter = Letter(self.settings.active, kind, data)
+            message = PeerMessage(self.settings.active, kind, data)
             if kind.startswith("ids"):
-                return aligning.answer(kind, letter), b""
+                return aligning.answer(kind, message), b""
             if kind == "end":
                 return DONE, b""
             if kind != "sides":
-                raise letter.wrong("it is no part of a prediction")
+                raise message.wrong("it is no part of a prediction")
             if walker is None:
-                rows = self._rows.take(aligning.index(letter))
+                rows = self._rows.take(aligning.index(message))
                 walker = _Walker(rows, self._schema, self.part.splits)
-            return walker.answer(letter), b""
+            return walker.answer(message), b""
 
         yield from answering(self.settings.active, answer)
 
@@ -156,17 +156,17 @@ class _Walker:
             found.append(score[:, 0] > 0)
         return found
 
-    def answer(self, letter: Letter) -> bytes:
+    def answer(self, message: PeerMessage) -> bytes:
         """Bits of the rows that were asked about, split by split."""
-        numbers = letter.array("numbers", np.int64, (-1,)).tolist()
+        numbers = message.array("numbers", np.int64, (-1,)).tolist()
         n = self._codes.n_rows
-        rows = letter.array("rows", np.uint8, (len(numbers), -(-n // 8)))
+        rows = message.array("rows", np.uint8, (len(numbers), -(-n // 8)))
         if numbers != sorted(set(numbers)) or any(not 0 <= k < len(self._splits) for k in numbers):
-            raise letter.wrong("it asks about splits that this party does not have")
+            raise message.wrong("it asks about splits that this party does not have")
         asked = np.unpackbits(rows, axis=1, count=n, bitorder="little").astype(np.bool_)
         bits = []
         for number, side, chosen in zip(numbers, self.sides(numbers), asked, strict=True):
-            self._paths.check(number, chosen, letter)
+            self._paths.check(number, chosen, message)
             self._paths.went(number, chosen, side)
             bits.append(side[chosen])
         packed = np.packbits(np.concatenate([np.zeros(0, np.bool_), *bits]), bitorder="little")
@@ -189,9 +189,9 @@ def _question(wanted: Mapping[int, Bools], n_rows: int) -> bytes:
     return pack({"kind": "sides"}, {"numbers": np.array(numbers, np.int64), "rows": rows})
 
 
-def _read_sides(letter: Letter, wanted: Sequence[Bools], n_rows: int) -> list[Bools]:
+def _read_sides(message: PeerMessage, wanted: Sequence[Bools], n_rows: int) -> list[Bools]:
     counts = [int(rows.sum()) for rows in wanted]
-    bits = letter.array("bits", np.uint8, (-(-sum(counts) // 8),))
+    bits = message.array("bits", np.uint8, (-(-sum(counts) // 8),))
     flat = np.unpackbits(bits, bitorder="little")[: sum(counts)].astype(np.bool_)
     found = []
     for rows, part in zip(wanted, np.split(flat, np.cumsum(counts)[:-1]), strict=True):

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import IO
 
-from hedgerow.errors import ExchangeFailed, FormatError
+from hedgerow.errors import FormatError, SessionFailed
 from hedgerow.methods.fedxgboost.paillier_jobs import done_job, read_frame, write_frame
 
 SECONDS_TO_END = 10.0
@@ -60,7 +60,7 @@ class Processes:
         found = []
         for answer in answers:
             if isinstance(answer, BaseException):
-                raise ExchangeFailed(
+                raise SessionFailed(
                     "a process that computes with encrypted numbers has ended. No row was shown "
                     "beyond what was sent before. Try again, with fewer processes if memory is "
                     "short."

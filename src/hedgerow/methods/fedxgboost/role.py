@@ -1,4 +1,4 @@
-"""A vertical run as the programs of its parties: align rows, bin columns, grow, keep the parts."""
+"""A vertical run as the roles of its parties: align rows, bin columns, grow, keep the parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError, TableError
 from hedgerow.methods.fedxgboost.aligning import ActiveRows, PassiveRows
-from hedgerow.methods.fedxgboost.asking import DONE, Asking, Talk, answering
+from hedgerow.methods.fedxgboost.asking import DONE, Asking, PeerSteps, answering
 from hedgerow.methods.fedxgboost.bins import Bins, Split, binned, some_columns
 from hedgerow.methods.fedxgboost.boost import Booster
 from hedgerow.methods.fedxgboost.model import Part, part_name
@@ -23,14 +23,14 @@ from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.methods.fedxgboost.statements import statement_for
 from hedgerow.model.losses import loss_for
 from hedgerow.packing import pack
-from hedgerow.protocol.peer_messages import Letter
+from hedgerow.protocol.peer_messages import PeerMessage
 from hedgerow.protocol.roles import Agreement, Shelf, Step
 
 log = logging.getLogger(__name__)
 BEGUN = "begun-"  # marks runs whose noise was drawn; it is not drawn twice
 
 
-class VerticalProgram:
+class VerticalRole:
     """One party's side of a run; the same steps in one process and over an engine."""
 
     def __init__(
@@ -44,19 +44,19 @@ class VerticalProgram:
         self.part: Part | None = None
         self.asking = Asking(self.settings.passive)
         is_active = name == self.settings.active
-        self._talk = self._active() if is_active else self._passive()
+        self._steps = self._active() if is_active else self._passive()
         self._begun = False
 
-    def step(self, letters: Mapping[str, bytes]) -> Step:
-        """Read what the others wrote in the last step, by party; write the next letters."""
+    def step(self, messages: Mapping[str, bytes]) -> Step:
+        """Read what the others wrote in the last step, by party; write the next messages."""
         if not self._begun:
             self._begun = True
-            if letters:
-                raise FormatError("letters came before the first step. The run ends here.")
-            return next(self._talk)
-        return self._talk.send(letters)
+            if messages:
+                raise FormatError("messages came before the first step. The run ends here.")
+            return next(self._steps)
+        return self._steps.send(messages)
 
-    def _active(self) -> Talk[None]:
+    def _active(self) -> PeerSteps[None]:
         settings, loss = self.settings, loss_for(self._schema.label)
         if settings.protection == "ldp":
             self._begin_once()
@@ -67,7 +67,7 @@ class VerticalProgram:
         hello = pack({"kind": "begin"})
         ready = yield from self.asking.ask(dict.fromkeys(settings.passive, hello), "ready")
         if isinstance(side, ScoredHere):
-            side.shapes = {name: self._shape(name, letter) for name, letter in ready.items()}
+            side.shapes = {name: self._shape(name, message) for name, message in ready.items()}
         booster = Booster(bins, settings, loss, side, self.asking)
         try:
             yield from booster.grow()
@@ -86,10 +86,10 @@ class VerticalProgram:
         while True:
             yield Step(done=True)
 
-    def _shape(self, party: str, letter: Letter) -> Shape:
+    def _shape(self, party: str, message: PeerMessage) -> Shape:
         grid = base_grid(self._schema)
         grids = [grid[j] for j in self.settings.columns_of(party, self._schema)]
-        return Shape.read(letter, grids, self.settings.max_bins)
+        return Shape.read(message, grids, self.settings.max_bins)
 
     def _begin_once(self) -> None:
         """Noise of one run is drawn once: a second time the two would tell more than epsilon."""
@@ -101,7 +101,7 @@ class VerticalProgram:
             )
         self._shelf.put(mark, b"1")
 
-    def _passive(self) -> Talk[None]:
+    def _passive(self) -> PeerSteps[None]:
         settings, loss = self.settings, loss_for(self._schema.label)
         aligning = PassiveRows(self._rows, settings)
         held: list[Split] = []
@@ -109,33 +109,33 @@ class VerticalProgram:
 
         def answer(kind: str, data: bytes) -> tuple[bytes, bytes]:
             nonlocal side
-            letter = Letter(settings.active, kind, data)
+            message = PeerMessage(settings.active, kind, data)
             if kind.startswith("ids"):
-                return aligning.answer(kind, letter), b""
+                return aligning.answer(kind, message), b""
             if kind == "begin":
                 if side is not None:
-                    raise letter.wrong("the run has begun before")
+                    raise message.wrong("the run has begun before")
                 side = passive_side(
-                    self._binned(self._rows.take(aligning.index(letter))), settings, loss.n_outputs
+                    self._binned(self._rows.take(aligning.index(message))), settings, loss.n_outputs
                 )
                 if isinstance(side, PassiveUnscored):
-                    return side.shape_letter(), b""
+                    return side.shape_message(), b""
                 return pack({"kind": "ready"}), b""
             if side is None:
-                raise letter.wrong("it comes before the run has begun")
+                raise message.wrong("it comes before the run has begun")
             if kind == "end":
                 side.close()
                 part = self._kept(tuple(held))
                 return DONE, part.to_bytes() if settings.merge else b""
             if kind == "split":
-                nodes = letter.array("nodes", np.int64, (-1,)).tolist()
+                nodes = message.array("nodes", np.int64, (-1,)).tolist()
                 if not nodes or nodes != sorted(set(nodes)) or nodes[0] < 0:
-                    raise letter.wrong("it does not name nodes in order")
-                splits, bits = side.chosen(nodes, letter)
+                    raise message.wrong("it does not name nodes in order")
+                splits, bits = side.chosen(nodes, message)
                 held.extend(splits)
                 arrays = {"bits": np.packbits(bits, bitorder="little")}
                 return pack({"kind": "sides"}, arrays), b""
-            return side.answer(kind, letter), b""
+            return side.answer(kind, message), b""
 
         try:
             yield from answering(settings.active, answer)
@@ -158,7 +158,7 @@ class VerticalProgram:
         if doubted:
             record["doubted"] = list(doubted)
             log.warning(
-                "run %s: sums of %s do not add up to those of all rows, so its program is faulty "
+                "run %s: sums of %s do not add up to those of all rows, so its role is faulty "
                 "or lies. Do not use the model. The others were not told.",
                 self._agreement.run, " and ".join(doubted),
             )  # fmt: skip

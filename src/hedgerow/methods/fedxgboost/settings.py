@@ -85,7 +85,7 @@ class VerticalSettings:
         )
 
     @property
-    def program(self) -> str:
+    def role(self) -> str:
         """The name by which parties' limits allow such a run."""
         return f"fedxgboost-{self.protection}" + ("-merged" if self.merge else "")
 

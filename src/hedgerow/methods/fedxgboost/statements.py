@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.model.statement import Disclosure, Statement
@@ -13,6 +14,11 @@ from hedgerow.protocol.roles import Agreement
 # audit/fedxgboost_*.py.
 _AUDITS = "hedgerow.vertical.audit_"
 _ACTIVE, _PASSIVE = "the active party", "passive parties"
+_ADDED_UP = (
+    "Every further run on these labels adds its own epsilon; the ledger of the party that has them "
+    "adds it up."
+)
+_ALONE = "Every further run on these labels adds its own epsilon, and no ledger adds it up."
 
 
 def disclosures(settings: VerticalSettings) -> tuple[Disclosure, ...]:
@@ -144,7 +150,10 @@ def _second_matrices(share: str) -> list[Disclosure]:
 
 
 def statement_for(
-    agreement: Agreement, settings: VerticalSettings, simulated: bool = False
+    agreement: Agreement,
+    settings: VerticalSettings,
+    simulated: bool = False,
+    scope: str = "this fit alone",
 ) -> Statement:
     """The guarantee of a model that came of this run."""
     common = {
@@ -153,6 +162,7 @@ def statement_for(
         "accounting": "none",
         "parties": agreement.parties,
         "simulated": simulated,
+        "scope": scope,
         "disclosures": agreement.disclosures,
     }
     if settings.protection != "ldp":
@@ -179,7 +189,11 @@ def statement_for(
         reason=tested
         or f"{how} Splits, totals and leaf values follow from the noisy numbers alone. Who "
         "takes two labels of a row to be equally likely is right about them in at most "
-        f"{100 / (1 + math.exp(-settings.epsilon)):.4g} % of cases. Every further run on these "
-        "labels adds its own epsilon; the ledger of the party that has them adds it up.",
+        f"{100 / (1 + math.exp(-settings.epsilon)):.4g} % of cases. {_ADDED_UP}",
         **common,  # type: ignore[arg-type]
     )
+
+
+def counted_alone(statement: Statement) -> Statement:
+    """The same where the run's ledger ended with it, so that nothing adds up further runs."""
+    return replace(statement, reason=statement.reason.replace(_ADDED_UP, _ALONE))

@@ -25,7 +25,7 @@ Words = NDArray[np.uint64]
 
 
 class Finding:
-    """What one party knows of similar rows, letter by letter."""
+    """What one party knows of similar rows, message by message."""
 
     def __init__(
         self,
@@ -53,13 +53,13 @@ class Finding:
     def facts(self) -> bytes:
         """How many rows there are and how far apart they lie: r follows from it."""
         self._spread = 0.0 if self._kept else spread(self._rows, self._schema)
-        return post.facts_letter(self._rows.n_rows, self._spread, self._memory)
+        return post.facts_message(self._rows.n_rows, self._spread, self._memory)
 
-    def hashes(self, letters: Mapping[str, bytes]) -> bytes:
+    def hashes(self, messages: Mapping[str, bytes]) -> bytes:
         """The hashes of own rows that the others do not know yet."""
         spreads = {self._name: self._spread}
         for other in self._others:
-            facts = post.read_facts(other, letters[other])
+            facts = post.read_facts(other, messages[other])
             self.n_rows[other], spreads[other] = facts.n_rows, facts.spread
             self._check_memory(other, facts)
         inside = [spreads[name] for name in self._agreement.parties]
@@ -70,22 +70,22 @@ class Finding:
         family = hash_family(self._schema, self._settings.seed, self._n_hashes, self.width)
         self._words = family.hashes(self._rows)
         self._check_rows()
-        return post.table_letter(self._words[self._known(self._name) :])
+        return post.table_message(self._words[self._known(self._name) :])
 
-    def search(self, letters: Mapping[str, bytes]) -> dict[str, bytes]:
+    def search(self, messages: Mapping[str, bytes]) -> dict[str, bytes]:
         """Find the most similar rows, and tell each party which of its rows these are."""
         tables, written = {self._name: self._words}, {}
         self._sorted: Sorted | None = Sorted(self._words)
         for other in self._others:
             n_added = self.n_rows[other] - self._known(other)
-            added = post.read_table(other, letters[other], n_added, self._words.shape[1])
+            added = post.read_table(other, messages[other], n_added, self._words.shape[1])
             tables[other] = added
             if self._kept:
                 tables[other] = np.concatenate([self._kept.tables[other], added])
             self.neighbours[other] = self._found(other, tables[other], added)
             named, self.places[other] = np.unique(self.neighbours[other].row, return_inverse=True)
             self.n_places[other] = len(named)
-            written[other] = post.places_letter(named.astype(np.uint32))
+            written[other] = post.places_message(named.astype(np.uint32))
         self._sorted = None  # as large as four of the tables
         if self._settings.keep:
             self._keep(tables)

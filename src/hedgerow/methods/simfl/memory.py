@@ -40,8 +40,8 @@ class SimilarityMemory:
         self._fixed: dict[str, Any] = {}
         self._shelves: dict[str, MemoryShelf] = {}
 
-    def next_run(self, settings: SimilaritySettings) -> tuple[str, SimilaritySettings]:
-        """The name of the next run, and its settings: it continues the last one, if there is one.
+    def continued(self, settings: SimilaritySettings) -> SimilaritySettings:
+        """The settings of the next run: it continues the last one, if there is one.
 
         A memory that has a run fixes the hash functions; settings that name others are refused.
         """
@@ -51,8 +51,7 @@ class SimilarityMemory:
                     f"{name} is {getattr(settings, name)!r}, and the memory's hashes were made "
                     f"with {value!r}. Nothing was sent. Give {value!r}, or another memory."
                 )
-        number = int(self.run.rpartition("-")[2]) + 1 if self.run else 1
-        return f"local-{number}", replace(settings, keep=True, continues=self.run)
+        return replace(settings, keep=True, continues=self.run)
 
     @property
     def seed(self) -> int | None:

@@ -1,6 +1,6 @@
-"""What parties of a similarity run write to each other: each kind of letter, packed and checked.
+"""What parties of a similarity run write to each other: each kind of message, packed and checked.
 
-A letter of a wrong shape, or with numbers that no rows could give, is a FormatError that says who
+A message of a wrong shape, or with numbers that no rows could give, is a FormatError that says who
 wrote it. Trees travel by codes of the base grid: about half of what flat arrays would take.
 """
 
@@ -17,7 +17,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.errors import FormatError
 from hedgerow.model.tree import Structure, Tree, member_words
 from hedgerow.packing import pack
-from hedgerow.protocol.peer_messages import Letter
+from hedgerow.protocol.peer_messages import PeerMessage
 
 MOST_ROWS = 1 << 31
 Words = NDArray[np.uint64]
@@ -31,107 +31,107 @@ class Facts(NamedTuple):
     kept: str  # the hash of it
 
 
-def facts_letter(n_rows: int, spread: float, kept: str = "") -> bytes:
+def facts_message(n_rows: int, spread: float, kept: str = "") -> bytes:
     return pack({"kind": "facts", "rows": n_rows, "spread": spread, "kept": kept})
 
 
-def read_facts(writer: str, data: bytes) -> Facts:
-    letter = Letter(writer, "facts", data)
-    rows, spread = letter.values.get("rows"), letter.values.get("spread")
+def read_facts(sender: str, data: bytes) -> Facts:
+    message = PeerMessage(sender, "facts", data)
+    rows, spread = message.values.get("rows"), message.values.get("spread")
     if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows < MOST_ROWS:
-        raise letter.wrong(f"it states {rows!r} rows")
+        raise message.wrong(f"it states {rows!r} rows")
     if not isinstance(spread, (int, float)) or not 0 <= spread < math.inf:
-        raise letter.wrong(f"it states a spread of {spread!r}")
-    kept = letter.values.get("kept")
+        raise message.wrong(f"it states a spread of {spread!r}")
+    kept = message.values.get("kept")
     if not isinstance(kept, str):
-        raise letter.wrong(f"it says that it remembers {kept!r}")
+        raise message.wrong(f"it says that it remembers {kept!r}")
     return Facts(rows, float(spread), kept)
 
 
-def table_letter(words: Words) -> bytes:
+def table_message(words: Words) -> bytes:
     return pack({"kind": "table"}, {"words": words})
 
 
-def read_table(writer: str, data: bytes, n_rows: int, n_words: int) -> Words:
+def read_table(sender: str, data: bytes, n_rows: int, n_words: int) -> Words:
     """The hashes of a party's rows, or of those that it has added: (row, word)."""
-    return Letter(writer, "table", data).array("words", np.uint64, (n_rows, n_words))
+    return PeerMessage(sender, "table", data).array("words", np.uint64, (n_rows, n_words))
 
 
-def places_letter(places: NDArray[np.uint32]) -> bytes:
+def places_message(places: NDArray[np.uint32]) -> bytes:
     return pack({"kind": "places"}, {"rows": places})
 
 
-def read_places(writer: str, data: bytes, n_rows: int) -> NDArray[np.uint32]:
-    """Which of my rows are the most similar to some row of the writer: ascending."""
-    letter = Letter(writer, "places", data)
-    places = letter.array("rows", np.uint32, (-1,))
+def read_places(sender: str, data: bytes, n_rows: int) -> NDArray[np.uint32]:
+    """Which of my rows are the most similar to some row of the sender: ascending."""
+    message = PeerMessage(sender, "places", data)
+    places = message.array("rows", np.uint32, (-1,))
     ascending = bool((np.diff(places.astype(np.int64)) > 0).all())
     if not len(places) or not ascending or int(places[-1]) >= n_rows:
-        raise letter.wrong(f"it does not name some of {n_rows} rows in ascending order")
+        raise message.wrong(f"it does not name some of {n_rows} rows in ascending order")
     return places
 
 
-def sums_letter(kind: str, tree: int, sums: NDArray[np.float32]) -> bytes:
+def sums_message(kind: str, tree: int, sums: NDArray[np.float32]) -> bytes:
     return pack({"kind": kind, "tree": tree}, {"sums": sums})
 
 
 def read_sums(
-    writer: str, kind: str, data: bytes, tree: int, shape: tuple[int, int], n_rows: int
+    sender: str, kind: str, data: bytes, tree: int, shape: tuple[int, int], n_rows: int
 ) -> NDArray[np.float32]:
-    """Gradients and Hessians of the writer's rows, by my row or by leaf: (place, number)."""
-    letter = Letter(writer, kind, data)
-    _check_number(letter, tree)
-    sums = letter.array("sums", np.float32, shape)
+    """Gradients and Hessians of the sender's rows, by my row or by leaf: (place, number)."""
+    message = PeerMessage(sender, kind, data)
+    _check_number(message, tree)
+    sums = message.array("sums", np.float32, shape)
     # A row adds at most 1 to every number, in absolute value, whatever the loss.
     if not bool((np.abs(sums) <= n_rows).all()):
-        raise letter.wrong(f"its sums are larger than {n_rows} rows can give")
+        raise message.wrong(f"its sums are larger than {n_rows} rows can give")
     return sums
 
 
-def values_letter(tree: int, values: NDArray[np.float32]) -> bytes:
+def values_message(tree: int, values: NDArray[np.float32]) -> bytes:
     return pack({"kind": "values", "tree": tree}, {"values": values})
 
 
-def read_values(writer: str, data: bytes, number: int, structure: Structure, k: int) -> Tree:
+def read_values(sender: str, data: bytes, number: int, structure: Structure, k: int) -> Tree:
     """A tree whose structure is known already, with the values of its leaves."""
-    letter = Letter(writer, "values", data)
-    _check_number(letter, number)
-    values = letter.array("values", np.float32, (structure.n_leaves, k))
+    message = PeerMessage(sender, "values", data)
+    _check_number(message, number)
+    values = message.array("values", np.float32, (structure.n_leaves, k))
     if not bool(np.isfinite(values).all()):
-        raise letter.wrong("a leaf value is not finite")
+        raise message.wrong("a leaf value is not finite")
     return Tree(structure, values)
 
 
-def tree_letter(number: int, tree: Tree, schema: Schema) -> bytes:
+def tree_message(number: int, tree: Tree, schema: Schema) -> bytes:
     arrays = {**_shape(tree.structure, schema), "values": tree.values}
     return pack({"kind": "tree", "tree": number, "nodes": tree.structure.n_nodes}, arrays)
 
 
-def shape_letter(number: int, structure: Structure, schema: Schema) -> bytes:
+def shape_message(number: int, structure: Structure, schema: Schema) -> bytes:
     values = {"kind": "shape", "tree": number, "nodes": structure.n_nodes}
     return pack(values, _shape(structure, schema))
 
 
-def read_tree(writer: str, data: bytes, number: int, schema: Schema, n_outputs: int) -> Tree:
-    letter = Letter(writer, "tree", data)
-    structure = _read_shape(letter, number, schema)
-    tree = Tree(structure, letter.array("values", np.float32, (structure.n_leaves, n_outputs)))
+def read_tree(sender: str, data: bytes, number: int, schema: Schema, n_outputs: int) -> Tree:
+    message = PeerMessage(sender, "tree", data)
+    structure = _read_shape(message, number, schema)
+    tree = Tree(structure, message.array("values", np.float32, (structure.n_leaves, n_outputs)))
     try:
         tree.check(schema, n_outputs)
     except FormatError as error:
-        raise letter.wrong(str(error)) from error
+        raise message.wrong(str(error)) from error
     return tree
 
 
-def read_shape(writer: str, data: bytes, number: int, schema: Schema, max_depth: int) -> Structure:
+def read_shape(sender: str, data: bytes, number: int, schema: Schema, max_depth: int) -> Structure:
     """A tree without values. Sums by its leaves are sent back: it is no deeper than agreed."""
-    letter = Letter(writer, "shape", data)
-    structure = _read_shape(letter, number, schema)
+    message = PeerMessage(sender, "shape", data)
+    structure = _read_shape(message, number, schema)
     depth = np.zeros(structure.n_nodes, np.int64)
     for node in np.flatnonzero(structure.feature >= 0).tolist():  # parents before children
         depth[[structure.left[node], structure.right[node]]] = depth[node] + 1
     if int(depth.max()) > max_depth:
-        raise letter.wrong(f"its tree is deeper than {max_depth}, which was agreed on")
+        raise message.wrong(f"its tree is deeper than {max_depth}, which was agreed on")
     return structure
 
 
@@ -152,24 +152,24 @@ def _shape(s: Structure, schema: Schema) -> dict[str, NDArray[Any]]:
     }
 
 
-def _check_number(letter: Letter, number: int) -> None:
-    if letter.values.get("tree") != number:
-        raise letter.wrong(f"it is tree {letter.values.get('tree')!r}; expected {number}")
+def _check_number(message: PeerMessage, number: int) -> None:
+    if message.values.get("tree") != number:
+        raise message.wrong(f"it is tree {message.values.get('tree')!r}; expected {number}")
 
 
-def _read_shape(letter: Letter, number: int, schema: Schema) -> Structure:
-    _check_number(letter, number)
-    n = letter.values.get("nodes")
+def _read_shape(message: PeerMessage, number: int, schema: Schema) -> Structure:
+    _check_number(message, number)
+    n = message.values.get("nodes")
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n < 1 << 20 or n % 2 == 0:
-        raise letter.wrong(f"it states {n!r} nodes")
-    bits = letter.array("inner", np.uint8, (-(-n // 8),))
+        raise message.wrong(f"it states {n!r} nodes")
+    bits = message.array("inner", np.uint8, (-(-n // 8),))
     is_inner = np.unpackbits(bits, bitorder="little")[:n].astype(np.bool_)
-    left, right = _children(is_inner, letter)
-    structure = _structure(letter, is_inner, left, right, schema)
+    left, right = _children(is_inner, message)
+    structure = _structure(message, is_inner, left, right, schema)
     try:
         structure.check(schema)
     except FormatError as error:
-        raise letter.wrong(str(error)) from error
+        raise message.wrong(str(error)) from error
     return structure
 
 
@@ -177,7 +177,7 @@ def _narrow(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(np.uint8 if not len(values) or values.max() < 256 else np.uint16)
 
 
-def _children(is_inner: NDArray[np.bool_], letter: Letter) -> tuple[Any, Any]:
+def _children(is_inner: NDArray[np.bool_], message: PeerMessage) -> tuple[Any, Any]:
     """Left and right of nodes that are listed depth first, left before right."""
     n = len(is_inner)
     left, right = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
@@ -185,30 +185,30 @@ def _children(is_inner: NDArray[np.bool_], letter: Letter) -> tuple[Any, Any]:
     for node, inner in enumerate(is_inner.tolist()):
         if inner:
             if node + 1 == n:
-                raise letter.wrong("its nodes do not form a tree")
+                raise message.wrong("its nodes do not form a tree")
             left[node] = node + 1
             waiting.append(node)
         elif waiting:
             parent = waiting.pop()
             if node + 1 == n:
-                raise letter.wrong("its nodes do not form a tree")
+                raise message.wrong("its nodes do not form a tree")
             right[parent] = node + 1
         elif node + 1 != n:
-            raise letter.wrong("its nodes do not form a tree")
+            raise message.wrong("its nodes do not form a tree")
     return left, right
 
 
 def _structure(
-    letter: Letter, is_inner: NDArray[np.bool_], left: Any, right: Any, schema: Schema
+    message: PeerMessage, is_inner: NDArray[np.bool_], left: Any, right: Any, schema: Schema
 ) -> Structure:
     inner = np.flatnonzero(is_inner)
     k, n, grid = len(inner), len(is_inner), base_grid(schema)
-    features = _whole(letter, "feature", k, [len(schema.columns)] * k)
+    features = _whole(message, "feature", k, [len(schema.columns)] * k)
     most = [max(1, len(grid[f].edges)) for f in features]
-    edges = _whole(letter, "edge", k, most)
-    missing = letter.array("missing", np.uint8, (-(-k // 8),))
+    edges = _whole(message, "edge", k, most)
+    missing = message.array("missing", np.uint8, (-(-k // 8),))
     words = [member_words(schema.columns[f]) for f in features]
-    members = letter.array("members", np.uint64, (sum(words),))
+    members = message.array("members", np.uint64, (sum(words),))
     feature, threshold = np.full(n, -1, np.int32), np.zeros(n, np.float32)
     missing_left, lengths = np.zeros(n, np.uint8), np.zeros(n + 1, np.int64)
     feature[inner] = features
@@ -220,13 +220,13 @@ def _structure(
     return Structure(feature, threshold, missing_left, left, right, starts, members)
 
 
-def _whole(letter: Letter, name: str, n: int, below: Any) -> list[int]:
+def _whole(message: PeerMessage, name: str, n: int, below: Any) -> list[int]:
     """Whole numbers of one or two bytes, each below its own limit."""
     try:
-        array = letter.array(name, np.uint8, (n,))
+        array = message.array(name, np.uint8, (n,))
     except FormatError:
-        array = letter.array(name, np.uint16, (n,))
+        array = message.array(name, np.uint16, (n,))
     values: list[int] = array.tolist()
     if any(value >= most for value, most in zip(values, below, strict=True)):
-        raise letter.wrong(f"{name} has a number that the schema does not know")
+        raise message.wrong(f"{name} has a number that the schema does not know")
     return values

@@ -1,4 +1,4 @@
-"""Agreements, runs of one process, models: SimFL, TFL, SOLO and ALL-IN from the same programs."""
+"""Agreements, roles and models: SimFL, TFL, SOLO and ALL-IN."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import Any
 
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
-from hedgerow.errors import FormatError, SettingsError
-from hedgerow.methods.simfl.memory import SimilarityMemory
+from hedgerow.errors import FormatError
 from hedgerow.methods.simfl.messages import read_tree
-from hedgerow.methods.simfl.role import SimilarityProgram
+from hedgerow.methods.simfl.role import SimilarityRole
 from hedgerow.methods.simfl.settings import SimilaritySettings
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure, Statement
-from hedgerow.protocol.roles import Agreement, MemoryShelf, Shelf, talk
+from hedgerow.protocol.roles import Agreement, Shelf
 
-PROGRAM = "simfl"  # as limits of parties name it
+ROLE = "simfl"  # as limits of parties name it
 # The name is part of agreements, which are hashed and sent; the audit stands in audit/simfl.py.
 MEASURED = "hedgerow.similarity.audit"
 _REASON = (
@@ -55,14 +54,14 @@ def disclosures(settings: SimilaritySettings, n_parties: int) -> tuple[Disclosur
 
 
 def agreement_for(
-    schema: Schema, parties: Sequence[str], settings: SimilaritySettings, run: str = "local"
+    schema: Schema, parties: Sequence[str], settings: SimilaritySettings, run: str
 ) -> Agreement:
     """What all parties agree on before the first step."""
     if settings.similarity and len(parties) > 1:
         settings.hashes_for(schema)
     return Agreement(
         run,
-        PROGRAM,
+        ROLE,
         schema.hash,
         tuple(sorted(parties)),
         settings.to_dict(),
@@ -70,19 +69,19 @@ def agreement_for(
     )
 
 
-def similarity_program(
-    name: str, rows: Rows, schema: Schema, agreement: Agreement, shelf: Shelf | None = None
-) -> SimilarityProgram:
+def similarity_role(
+    name: str, rows: Rows, schema: Schema, agreement: Agreement, shelf: Shelf
+) -> SimilarityRole:
     """A party's side of a run: the factory that an engine calls. It keeps what is agreed on."""
-    if agreement.program != PROGRAM:
-        raise FormatError(f"the agreement is about {agreement.program!r}, not {PROGRAM!r}")
+    if agreement.role != ROLE:
+        raise FormatError(f"the agreement is about {agreement.role!r}, not {ROLE!r}")
     settings = SimilaritySettings.from_dict(agreement.settings)
     if agreement.disclosures != disclosures(settings, len(agreement.parties)):
         raise FormatError(
-            "the agreement does not name what this program shows. Nothing was sent. Make it again "
+            "the agreement does not name what this role shows. Nothing was sent. Make it again "
             "with this version of hedgerow."
         )
-    return SimilarityProgram(name, rows, schema, agreement, shelf or MemoryShelf())
+    return SimilarityRole(name, rows, schema, agreement, shelf)
 
 
 def model_of(
@@ -104,34 +103,6 @@ def model_of(
         trees.append(read_tree(name, waiting[name].pop(0), number, schema, loss.n_outputs))
     record = {"method": "simfl" if settings.similarity else "tfl", **settings.to_dict()}
     return Ensemble(tuple(trees), schema, _statement(agreement, simulated), record=record)
-
-
-def train(
-    tables: Mapping[str, Rows],
-    schema: Schema,
-    settings: SimilaritySettings,
-    memory: SimilarityMemory | None = None,
-) -> tuple[Ensemble, dict[str, SimilarityProgram]]:
-    """Train over parties of this process; returns the model and every party's program.
-
-    One party alone is SOLO, all rows in one party ALL-IN, `similarity` = False TFL. With a memory
-    the run continues that which the memory has, if any, and is kept in it.
-    """
-    if not tables:
-        raise SettingsError("there is no party to train with; give at least one table")
-    run, shelves = "local", {}
-    if memory is not None:
-        run, settings = memory.next_run(settings)
-        shelves = memory.shelves(tables)
-    agreement = agreement_for(schema, tuple(tables), settings, run)
-    programs = {
-        name: similarity_program(name, tables[name], schema, agreement, shelves.get(name))
-        for name in agreement.parties
-    }
-    model = model_of(talk(programs), schema, agreement)
-    if memory is not None:
-        memory.done(run, settings)
-    return model, programs
 
 
 def published_bytes(

@@ -112,11 +112,17 @@ def label_spending(ledger: Ledger, owner: str, monthly: bool = False) -> float:
     """Pure epsilons that an owner's labels have paid in agreements, which simply add up.
 
     They protect a label where one is replaced, so they are counted beside other runs, not with
-    them.
+    them. The coordinator has no labels: for it those of all parties are added up, because one
+    label may have been in several parties' hands.
     """
     counted = _of_month(ledger, owner, "disclose") if monthly else ledger.lines(owner, "disclose")
-    spent = (line.values["agreement"].get("spends", {}).get(owner, 0.0) for line in counted)
-    return math.fsum(float(epsilon) for epsilon in spent)
+    agreed = (line.values["agreement"].get("spends", {}) for line in counted)
+    return math.fsum(
+        float(epsilon)
+        for spends in agreed
+        for party, epsilon in spends.items()
+        if owner in (party, COORDINATOR)
+    )
 
 
 def set_budget(ledger: Ledger, budget: Budget, owner: str = COORDINATOR) -> None:

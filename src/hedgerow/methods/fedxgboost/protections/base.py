@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hedgerow.data.binning import ColumnGrid
 from hedgerow.errors import FormatError
-from hedgerow.methods.fedxgboost.asking import DONE, Asking, Talk
+from hedgerow.methods.fedxgboost.asking import DONE, Asking, PeerSteps
 from hedgerow.methods.fedxgboost.bins import Bins, Bools, Split
 from hedgerow.methods.fedxgboost.levels import Found, Histograms, Level, check_level, search, sides
 from hedgerow.methods.fedxgboost.places import Places
@@ -19,7 +19,7 @@ from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.model.exact import Ints, gradients, leaf_values
 from hedgerow.model.losses import Loss
 from hedgerow.packing import pack
-from hedgerow.protocol.peer_messages import Letter
+from hedgerow.protocol.peer_messages import PeerMessage
 
 Floats = NDArray[np.float64]
 
@@ -32,17 +32,17 @@ class Shape:
     categorical: Bools
 
     @staticmethod
-    def read(letter: Letter, grids: Sequence[ColumnGrid], max_bins: int) -> Shape:
+    def read(message: PeerMessage, grids: Sequence[ColumnGrid], max_bins: int) -> Shape:
         """Of the party that has the columns of these grids: public facts bound what it may say."""
-        starts = letter.array("starts", np.int64, (len(grids) + 1,))
-        flags = letter.array("categorical", np.uint8, (len(grids),)).astype(np.bool_)
+        starts = message.array("starts", np.int64, (len(grids) + 1,))
+        flags = message.array("categorical", np.uint8, (len(grids),)).astype(np.bool_)
         ordered = np.array([grid.ordered for grid in grids], np.bool_)
         cells = np.array([grid.n_cells for grid in grids], np.int64)
         most = 1 + np.where(ordered, np.minimum(cells, max_bins), cells)  # one of missing values
         sizes = np.diff(starts)
         fits = starts[0] == 0 and bool(((sizes >= 1) & (sizes <= most)).all())
         if not fits or not np.array_equal(flags, ~ordered):
-            raise letter.wrong("its columns and bins are not those of the schema")
+            raise message.wrong("its columns and bins are not those of the schema")
         return Shape(starts, flags)
 
 
@@ -53,11 +53,11 @@ class ActiveSide(Protocol):
         """Gradients and Hessians of a new tree, as splits and leaves may use them."""
         ...
 
-    def begin(self, numbers: Ints) -> Talk[None]:
+    def begin(self, numbers: Ints) -> PeerSteps[None]:
         """Whatever passive parties get once a tree."""
         ...
 
-    def offers(self, level: Level, numbers: Ints, totals: Ints) -> Talk[dict[str, Floats]]:
+    def offers(self, level: Level, numbers: Ints, totals: Ints) -> PeerSteps[dict[str, Floats]]:
         """The score of each passive party's best split of every open node; -1 for none."""
         ...
 
@@ -77,11 +77,13 @@ class ActiveSide(Protocol):
 class PassiveSide(Protocol):
     """A passive party's half of a protection."""
 
-    def answer(self, kind: str, letter: Letter) -> bytes:
+    def answer(self, kind: str, message: PeerMessage) -> bytes:
         """Answer a question of this protection."""
         ...
 
-    def chosen(self, nodes: list[int], letter: Letter) -> tuple[list[Split], NDArray[np.uint8]]:
+    def chosen(
+        self, nodes: list[int], message: PeerMessage
+    ) -> tuple[list[Split], NDArray[np.uint8]]:
         """The splits of the nodes that it won, and which of their rows go right."""
         ...
 
@@ -116,8 +118,8 @@ class ScoredThere:
         return {}
 
     @staticmethod
-    def read_scores(answers: Mapping[str, Letter], n_nodes: int) -> dict[str, Floats]:
-        found = {name: letter.numbers("scores", (n_nodes,)) for name, letter in answers.items()}
+    def read_scores(answers: Mapping[str, PeerMessage], n_nodes: int) -> dict[str, Floats]:
+        found = {name: message.numbers("scores", (n_nodes,)) for name, message in answers.items()}
         for name, scores in found.items():
             if bool(((scores < 0) & (scores != -1)).any()):
                 raise answers[name].wrong("a score is below 0")
@@ -160,21 +162,21 @@ class Passive:
     def n_rows(self) -> int:
         return self.bins.codes.n_rows
 
-    def begin_tree(self, letter: Letter) -> None:
+    def begin_tree(self, message: PeerMessage) -> None:
         self._trees, self._depth = self._trees + 1, 0
         if self._trees > self.settings.n_trees:
-            raise letter.wrong(f"it begins more than the {self.settings.n_trees} agreed trees")
+            raise message.wrong(f"it begins more than the {self.settings.n_trees} agreed trees")
         self.level, self.found, self.histograms = None, None, Histograms(self.bins)
         self._places = Places()
 
-    def take_level(self, letter: Letter) -> Level:
+    def take_level(self, message: PeerMessage) -> Level:
         """The next level, if it is one that was agreed on; answers of others would show more."""
         before, self._depth = self.level, self._depth + 1
         if self._depth > self.settings.max_depth:
-            raise letter.wrong(f"it goes deeper than the {self.settings.max_depth} agreed levels")
-        found = Level.read(letter, self.n_rows, before.n_nodes if before is not None else 0)
-        check_level(found, before, self.settings.min_rows, letter)
-        self._places.take(found, letter)
+            raise message.wrong(f"it goes deeper than the {self.settings.max_depth} agreed levels")
+        found = Level.read(message, self.n_rows, before.n_nodes if before is not None else 0)
+        check_level(found, before, self.settings.min_rows, message)
+        self._places.take(found, message)
         self.level, self.found, self._told = found, None, False
         return found
 
@@ -182,13 +184,15 @@ class Passive:
         self.found = found
         return pack({"kind": "scores"}, {"scores": found.scores})
 
-    def chosen(self, nodes: list[int], letter: Letter) -> tuple[list[Split], NDArray[np.uint8]]:
+    def chosen(
+        self, nodes: list[int], message: PeerMessage
+    ) -> tuple[list[Split], NDArray[np.uint8]]:
         if self.level is None or self.found is None:
-            raise letter.wrong("it asks for splits before any was offered")
+            raise message.wrong("it asks for splits before any was offered")
         if any(node >= self.level.n_nodes or self.found.scores[node] < 0 for node in nodes):
-            raise letter.wrong("it asks for a split that was not offered")
+            raise message.wrong("it asks for a split that was not offered")
         if self._told:  # all nodes are asked about at once; again would be about other splits
-            raise letter.wrong("it asks twice for splits of one level")
+            raise message.wrong("it asks twice for splits of one level")
         self._told = True
         bits = sides(self.bins, self.level, self.found, nodes)
         self._places.split(nodes, bits)
@@ -206,30 +210,32 @@ class Passive:
 class PassiveUnscored(Passive):
     """A passive side whose candidates the active party scores; it says which ones it takes."""
 
-    def shape_letter(self) -> bytes:
+    def shape_message(self) -> bytes:
         flags = self.bins.categorical.astype(np.uint8)
         return pack({"kind": "ready"}, {"starts": self.bins.starts, "categorical": flags})
 
-    def chosen(self, nodes: list[int], letter: Letter) -> tuple[list[Split], NDArray[np.uint8]]:
+    def chosen(
+        self, nodes: list[int], message: PeerMessage
+    ) -> tuple[list[Split], NDArray[np.uint8]]:
         if self.level is None:
-            raise letter.wrong("it asks for splits before any level was told")
+            raise message.wrong("it asks for splits before any level was told")
         n, sizes = self.level.n_nodes, np.diff(self.bins.starts)
-        columns = letter.array("columns", np.int64, (len(nodes),))
-        rights = letter.array("rights", np.uint8, (len(nodes), int(sizes.max()))).astype(np.bool_)
+        columns = message.array("columns", np.int64, (len(nodes),))
+        rights = message.array("rights", np.uint8, (len(nodes), int(sizes.max()))).astype(np.bool_)
         if bool((columns < 0).any()) or bool((columns >= len(sizes)).any()) or max(nodes) >= n:
-            raise letter.wrong("it asks for a column or node that there is not")
+            raise message.wrong("it asks for a column or node that there is not")
         for column, right in zip(columns.tolist(), rights, strict=True):
             real = right[: sizes[column] - 1]
             ordered = not self.bins.categorical[column]
             if ordered and (bool((np.diff(real.astype(np.int8)) < 0).any()) or real[:1].any()):
-                raise letter.wrong("it asks for a cut that this column cannot have")
+                raise message.wrong("it asks for a cut that this column cannot have")
             if ordered and not real.any():
-                raise letter.wrong("it asks for a cut that this column cannot have")
+                raise message.wrong("it asks for a cut that this column cannot have")
         every, most = np.full(n, -1, np.int64), int(sizes.max())
         all_rights = np.zeros((n, most), np.bool_)
         every[nodes], all_rights[nodes] = columns, rights
         self.found = Found(np.where(every >= 0, 0.0, -1.0), every, all_rights)
-        return super().chosen(nodes, letter)
+        return super().chosen(nodes, message)
 
 
 __all__ = ["DONE", "ActiveSide", "ExactNumbers", "Passive", "PassiveSide", "PassiveUnscored",

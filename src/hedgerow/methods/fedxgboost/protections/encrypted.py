@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from hedgerow.methods.fedxgboost import paillier
-from hedgerow.methods.fedxgboost.asking import Asking, Talk
+from hedgerow.methods.fedxgboost.asking import Asking, PeerSteps
 from hedgerow.methods.fedxgboost.bins import Bins
 from hedgerow.methods.fedxgboost.levels import Level, counted
 from hedgerow.methods.fedxgboost.processes import Processes
@@ -24,7 +24,7 @@ from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.model.exact import BITS, Ints
 from hedgerow.model.losses import Loss
 from hedgerow.packing import pack
-from hedgerow.protocol.peer_messages import Letter
+from hedgerow.protocol.peer_messages import PeerMessage
 
 LARGEST = 1 << BITS  # of a gradient or Hessian on the grid
 
@@ -44,17 +44,17 @@ class PaillierActive(ScoredHere, ExactNumbers):
     def close(self) -> None:
         self._processes.close()
 
-    def begin(self, numbers: Ints) -> Talk[None]:
+    def begin(self, numbers: Ints) -> PeerSteps[None]:
         made = paillier.encrypt(self._key, numbers, self._packing, self._processes)
         public = np.frombuffer(self._key.public.to_bytes(), np.uint8)
         yield from self._asking.tell_all(pack({"kind": "cipher"}, {"made": made, "key": public}))
 
-    def offers(self, level: Level, numbers: Ints, totals: Ints) -> Talk[dict[str, Floats]]:
-        letters = dict.fromkeys(self._asking.passive, level.letter())
-        answers = yield from self._asking.ask(letters, "sums")
+    def offers(self, level: Level, numbers: Ints, totals: Ints) -> PeerSteps[dict[str, Floats]]:
+        messages = dict.fromkeys(self._asking.passive, level.message())
+        answers = yield from self._asking.ask(messages, "sums")
         return {name: self._scored(name, level, totals, answers[name]) for name in answers}
 
-    def _scored(self, name: str, level: Level, totals: Ints, answer: Letter) -> Floats:
+    def _scored(self, name: str, level: Level, totals: Ints, answer: PeerMessage) -> Floats:
         n, n_bins = level.n_nodes, int(self.shapes[name].starts[-1])
         due = -(-n * n_bins * self._packing.n_parts // self._packing.together)
         closed = answer.array("sums", np.uint8, (due, self._key.public.width))
@@ -81,29 +81,29 @@ class PaillierPassive(PassiveUnscored):
     def close(self) -> None:
         self._processes.close()
 
-    def answer(self, kind: str, letter: Letter) -> bytes:
+    def answer(self, kind: str, message: PeerMessage) -> bytes:
         if kind == "cipher":
-            return self._take(letter)
+            return self._take(message)
         if kind != "level" or self._key is None:
             raise self.unknown(kind)
-        level = self.take_level(letter)
+        level = self.take_level(message)
         sums = self._sums(level, self._key)
         self._last = sums
         flat = sums.reshape(-1, *sums.shape[2:])
         closed = paillier.close(self._key, flat, self._packing, self._processes)
         return pack({"kind": "sums"}, {"sums": closed.reshape(-1, self._key.width)})
 
-    def _take(self, letter: Letter) -> bytes:
-        self.begin_tree(letter)
-        raw = letter.array("key", np.uint8, (-1,)).tobytes()
+    def _take(self, message: PeerMessage) -> bytes:
+        self.begin_tree(message)
+        raw = message.array("key", np.uint8, (-1,)).tobytes()
         self._key = paillier.PublicKey.from_bytes(raw, min(self.settings.key_bits, 1024))
         if self._key.bits < self.settings.key_bits - 1:
-            raise letter.wrong(
+            raise message.wrong(
                 f"its key has {self._key.bits} bits; {self.settings.key_bits} are due"
             )
         self._packing = packing_for(self.settings, self.n_outputs, self.n_rows, self._key.bits)
         shape = (self.n_rows, self._packing.n_parts, self._key.width)
-        self._ciphertexts = letter.array("made", np.uint8, shape)
+        self._ciphertexts = message.array("made", np.uint8, shape)
         return DONE
 
     def _sums(self, level: Level, key: paillier.PublicKey) -> paillier.Bytes:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.kernels import SQUARED
-from hedgerow.methods.fedxgboost.asking import Asking, Talk
+from hedgerow.methods.fedxgboost.asking import Asking, PeerSteps
 from hedgerow.methods.fedxgboost.levels import Level, search
 from hedgerow.methods.fedxgboost.protections.base import (
     DONE,
@@ -28,7 +28,7 @@ from hedgerow.model.losses import Loss
 from hedgerow.packing import pack
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.privacy.noise.randomisers import LabelResponse
-from hedgerow.protocol.peer_messages import Letter
+from hedgerow.protocol.peer_messages import PeerMessage
 
 
 class PlainActive(ScoredThere, ExactNumbers):
@@ -40,15 +40,15 @@ class PlainActive(ScoredThere, ExactNumbers):
         ScoredThere.__init__(self, asking)
         ExactNumbers.__init__(self, settings, loss, target)
 
-    def begin(self, numbers: Ints) -> Talk[None]:
+    def begin(self, numbers: Ints) -> PeerSteps[None]:
         small = bool((np.abs(numbers) < 2**31).all())
         yield from self._asking.tell_all(
             pack({"kind": "numbers"}, {"numbers": numbers.astype(np.int32) if small else numbers})
         )
 
-    def offers(self, level: Level, numbers: Ints, totals: Ints) -> Talk[dict[str, Floats]]:
-        letters = dict.fromkeys(self._asking.passive, level.letter())
-        answers = yield from self._asking.ask(letters, "scores")
+    def offers(self, level: Level, numbers: Ints, totals: Ints) -> PeerSteps[dict[str, Floats]]:
+        messages = dict.fromkeys(self._asking.passive, level.message())
+        answers = yield from self._asking.ask(messages, "scores")
         return self.read_scores(answers, level.n_nodes)
 
 
@@ -57,25 +57,25 @@ class PlainPassive(Passive):
 
     _numbers: Ints | None = None
 
-    def answer(self, kind: str, letter: Letter) -> bytes:
+    def answer(self, kind: str, message: PeerMessage) -> bytes:
         if kind == "numbers":
-            self.begin_tree(letter)
-            self._numbers = self._read(letter)
+            self.begin_tree(message)
+            self._numbers = self._read(message)
             return DONE
         if kind != "level" or self._numbers is None:
             raise self.unknown(kind)
-        level, s = self.take_level(letter), self.settings
+        level, s = self.take_level(message), self.settings
         sums = self.histograms.of(level, self._numbers)
         totals = sums[:, : int(self.bins.starts[1])].sum(axis=1)  # over the bins of any column
         arrays = (sums, self.bins.starts, self.bins.categorical, totals)
         return self.scored(search(*arrays, s.reg_lambda, least_weight(s)))
 
-    def _read(self, letter: Letter) -> Ints:
+    def _read(self, message: PeerMessage) -> Ints:
         shape = (self.n_rows, 2 * self.n_outputs)
-        kind = np.int64 if letter.has("numbers", np.int64) else np.int32
-        found = letter.array("numbers", kind, shape).astype(np.int64)
+        kind = np.int64 if message.has("numbers", np.int64) else np.int32
+        found = message.array("numbers", kind, shape).astype(np.int64)
         if bool((np.abs(found) > 2**62 // max(1, self.n_rows)).any()):
-            raise letter.wrong("its numbers are larger than sums can hold")
+            raise message.wrong("its numbers are larger than sums can hold")
         return found
 
 

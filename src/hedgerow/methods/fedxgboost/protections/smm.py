@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 from threadpoolctl import threadpool_limits
 
-from hedgerow.errors import ExchangeFailed
+from hedgerow.errors import SessionFailed
 from hedgerow.kernels.threads import over_items
 from hedgerow.methods.fedxgboost.bins import Bins
 from hedgerow.methods.fedxgboost.levels import Level
@@ -25,7 +25,7 @@ from hedgerow.privacy.noise import secret
 
 Floats = NDArray[np.float64]
 T = TypeVar("T")
-CHUNK_ROWS = 8192  # rows whose matrices travel in one letter
+CHUNK_ROWS = 8192  # rows whose matrices travel in one message
 TRIES = 8
 EMPTY = 1e-12  # a row of Z with a smaller square shows the row of what it should hide
 
@@ -150,7 +150,7 @@ def some_vectors(vectors: Floats, share: float, refuse_empty: bool) -> Floats:
         chosen = vectors[:, secret.shuffled(r)[:count]]
         if not refuse_empty or float(np.square(chosen).sum(axis=1).min()) > EMPTY:
             return chosen
-    raise ExchangeFailed(
+    raise SessionFailed(
         "the null-space vectors leave rows of ZZ' empty, which would show numbers of these rows. "
         "Nothing was answered. Raise `gaussians`, or choose another protection."
     )
@@ -172,7 +172,7 @@ def to_grid(products: Floats) -> Ints:
     steps = products * 2.0**BITS
     whole = np.rint(steps)
     if float(np.abs(steps - whole).max(initial=0.0)) > 0.25:
-        raise ExchangeFailed(
+        raise SessionFailed(
             "a product of matrices is not a sum of gradients: an answer was changed, or a block "
             "has too many rows. The run ends here. Make block_rows smaller if it happens again."
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hedgerow.methods.fedxgboost.asking import Asking, Talk
+from hedgerow.methods.fedxgboost.asking import Asking, PeerSteps
 from hedgerow.methods.fedxgboost.levels import Level
 from hedgerow.methods.fedxgboost.protections import smm
 from hedgerow.methods.fedxgboost.protections.base import (
@@ -22,7 +22,7 @@ from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.model.exact import BITS, Ints
 from hedgerow.model.losses import Loss
 from hedgerow.packing import pack
-from hedgerow.protocol.peer_messages import Letter
+from hedgerow.protocol.peer_messages import PeerMessage
 
 
 class Smm1Active(ScoredHere, ExactNumbers):
@@ -34,11 +34,11 @@ class Smm1Active(ScoredHere, ExactNumbers):
         ScoredHere.__init__(self, asking, settings)
         ExactNumbers.__init__(self, settings, loss, target)
 
-    def begin(self, numbers: Ints) -> Talk[None]:
+    def begin(self, numbers: Ints) -> PeerSteps[None]:
         yield from self._asking.tell_all(pack({"kind": "tree"}))
 
-    def offers(self, level: Level, numbers: Ints, totals: Ints) -> Talk[dict[str, Floats]]:
-        yield from self._asking.tell_all(level.letter())
+    def offers(self, level: Level, numbers: Ints, totals: Ints) -> PeerSteps[dict[str, Floats]]:
+        yield from self._asking.tell_all(level.message())
         candidates = {
             name: smm.Candidates(shape.starts, shape.categorical)
             for name, shape in self.shapes.items()
@@ -50,10 +50,10 @@ class Smm1Active(ScoredHere, ExactNumbers):
             held = [np.asarray(numbers[block.rows] * 2.0**-BITS, np.float64) for block in chunk]
             vectors = smm.each(lambda v: smm.null_vectors(v, self._count(len(v), width)), held)
             arrays = {f"u{i}": u for i, u in enumerate(vectors)}
-            letter = pack({"kind": "kernel", "first": first, "blocks": len(chunk)}, arrays)
+            message = pack({"kind": "kernel", "first": first, "blocks": len(chunk)}, arrays)
             first += len(chunk)
-            letters = dict.fromkeys(self._asking.passive, letter)
-            answers = yield from self._asking.ask(letters, "answer")
+            messages = dict.fromkeys(self._asking.passive, message)
+            answers = yield from self._asking.ask(messages, "answer")
             for name, answer in answers.items():
                 for i, (block, v) in enumerate(zip(chunk, held, strict=True)):
                     w = answer.numbers(f"w{i}", (candidates[name].count, len(v)))
@@ -73,36 +73,36 @@ class Smm1Active(ScoredHere, ExactNumbers):
 class Smm1Passive(PassiveUnscored):
     """Answers with its split matrix, made secret by some of the vectors."""
 
-    def answer(self, kind: str, letter: Letter) -> bytes:
+    def answer(self, kind: str, message: PeerMessage) -> bytes:
         if kind == "tree":
-            self.begin_tree(letter)
+            self.begin_tree(message)
             return DONE
         if kind == "level":
-            self.take_level(letter)
+            self.take_level(message)
             self._blocks = smm.blocks_of(self.level, self.settings.block_rows)  # type: ignore[arg-type]
             return DONE
         if kind != "kernel" or self.level is None:
             raise self.unknown(kind)
-        return self._answer(letter)
+        return self._answer(message)
 
-    def _answer(self, letter: Letter) -> bytes:
-        count = letter.whole("blocks", 1, len(self._blocks))
-        first = letter.whole("first", 0, len(self._blocks) - count)
+    def _answer(self, message: PeerMessage) -> bytes:
+        count = message.whole("blocks", 1, len(self._blocks))
+        first = message.whole("first", 0, len(self._blocks) - count)
         candidates = smm.Candidates(self.bins.starts, self.bins.categorical)
         arrays, work = {}, []
         for i, block in enumerate(self._blocks[first : first + count]):
-            u = letter.numbers(f"u{i}", (len(block.rows), -1))
+            u = message.numbers(f"u{i}", (len(block.rows), -1))
             if not 1 <= u.shape[1] < len(block.rows):
-                raise letter.wrong(f"it has {u.shape[1]} null-space vectors for a block")
+                raise message.wrong(f"it has {u.shape[1]} null-space vectors for a block")
             due = int(self.settings.kernel_share * len(block.rows))
             if u.shape[1] < min(due, len(block.rows) - 2 * self.n_outputs):
-                raise letter.wrong(f"it has {u.shape[1]} null-space vectors; {due} were agreed")
+                raise message.wrong(f"it has {u.shape[1]} null-space vectors; {due} were agreed")
             work.append((block, u))
 
         def answered(one: tuple[smm.Block, Floats]) -> Floats:
             block, u = one
             if not smm.check_vectors(u):
-                raise letter.wrong("its null-space vectors are not orthonormal")
+                raise message.wrong("its null-space vectors are not orthonormal")
             z = smm.some_vectors(u, self.settings.kernel_share, refuse_empty=False)
             hidden = smm.hidden(candidates.matrix(self.bins, block.rows), z)
             return np.ascontiguousarray(hidden.T)

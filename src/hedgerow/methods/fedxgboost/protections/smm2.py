@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from hedgerow.errors import FormatError
 from hedgerow.kernels.threads import over_items
-from hedgerow.methods.fedxgboost.asking import Asking, Talk
+from hedgerow.methods.fedxgboost.asking import Asking, PeerSteps
 from hedgerow.methods.fedxgboost.bins import Bools
 from hedgerow.methods.fedxgboost.levels import Level, search
 from hedgerow.methods.fedxgboost.protections import smm
@@ -29,7 +29,7 @@ from hedgerow.model.exact import BITS, Ints
 from hedgerow.model.losses import Loss
 from hedgerow.packing import pack
 from hedgerow.privacy.noise import secret
-from hedgerow.protocol.peer_messages import Letter
+from hedgerow.protocol.peer_messages import PeerMessage
 
 _MOST_CHUNKS = 1 << 20
 
@@ -43,27 +43,27 @@ class Smm2Active(ScoredThere, ExactNumbers):
         ScoredThere.__init__(self, asking)
         ExactNumbers.__init__(self, settings, loss, target)
 
-    def begin(self, numbers: Ints) -> Talk[None]:
+    def begin(self, numbers: Ints) -> PeerSteps[None]:
         yield from self._asking.tell_all(pack({"kind": "tree"}))
 
-    def offers(self, level: Level, numbers: Ints, totals: Ints) -> Talk[dict[str, Floats]]:
-        letters = dict.fromkeys(self._asking.passive, level.letter())
-        kernels = yield from self._asking.ask(letters, "kernel")
+    def offers(self, level: Level, numbers: Ints, totals: Ints) -> PeerSteps[dict[str, Floats]]:
+        messages = dict.fromkeys(self._asking.passive, level.message())
+        kernels = yield from self._asking.ask(messages, "kernel")
         sizes = level.sizes
         while True:
-            letters = {
+            messages = {
                 name: self._answer(kernel, level, numbers, sizes)
                 for name, kernel in kernels.items()
                 if kernel.whole("blocks", 0, _MOST_CHUNKS)
             }
-            if not letters:
+            if not messages:
                 break
-            kernels = yield from self._asking.ask(letters, "kernel")
+            kernels = yield from self._asking.ask(messages, "kernel")
         ending = pack({"kind": "totals"}, {"totals": totals})
         answers = yield from self._asking.ask(dict.fromkeys(self._asking.passive, ending), "scores")
         return self.read_scores(answers, level.n_nodes)
 
-    def _answer(self, kernel: Letter, level: Level, numbers: Ints, sizes: Ints) -> bytes:
+    def _answer(self, kernel: PeerMessage, level: Level, numbers: Ints, sizes: Ints) -> bytes:
         """W of every block that a passive party has sent vectors for."""
         work: list[tuple[Ints, Floats]] = []
         for i in range(kernel.whole("blocks", 1, _MOST_CHUNKS)):
@@ -105,18 +105,18 @@ class _Group:
 class Smm2Passive(Passive):
     """Sends null-space vectors of its hidden matrix, and scores what the answers give."""
 
-    def answer(self, kind: str, letter: Letter) -> bytes:
+    def answer(self, kind: str, message: PeerMessage) -> bytes:
         if kind == "tree":
-            self.begin_tree(letter)
+            self.begin_tree(message)
             return DONE
         if kind == "level":
-            return self._begin(self.take_level(letter))
+            return self._begin(self.take_level(message))
         if self.level is None:
             raise self.unknown(kind)
         if kind == "answer":
-            return self._take(letter)
+            return self._take(message)
         if kind == "totals":
-            return self._score(letter)
+            return self._score(message)
         raise self.unknown(kind)
 
     def _begin(self, level: Level) -> bytes:
@@ -185,10 +185,10 @@ class Smm2Passive(Passive):
         left = basis.shape[0] - basis.shape[1]
         return smm.outside(basis, max(1, int(self.settings.kernel_share * left)))
 
-    def _take(self, letter: Letter) -> bytes:
+    def _take(self, message: PeerMessage) -> bytes:
         read = []
         for i, group in enumerate(self._asked):
-            w = letter.numbers(f"w{i}", (len(group.matrix), 2 * self.n_outputs))
+            w = message.numbers(f"w{i}", (len(group.matrix), 2 * self.n_outputs))
             read.append(smm.to_grid(group.matrix.T @ w))
         count = self._candidates.count
         whole = {  # by block: the sums of all its rows, where a complement needs them
@@ -204,12 +204,12 @@ class Smm2Passive(Passive):
             self._sums[group.node, group.members] += sums
         return self._next()
 
-    def _score(self, letter: Letter) -> bytes:
+    def _score(self, message: PeerMessage) -> bytes:
         assert self.level is not None
         n, s = self.level.n_nodes, self.settings
         if self._waiting or self._asked:
-            raise letter.wrong("it comes before all blocks were answered")
-        totals = letter.array("totals", np.int64, (n, 2 * self.n_outputs))
+            raise message.wrong("it comes before all blocks were answered")
+        totals = message.array("totals", np.int64, (n, 2 * self.n_outputs))
         bins = np.stack([self._candidates.bins(self._sums[j], totals[j]) for j in range(n)])
         arrays = (bins, self.bins.starts, self.bins.categorical, totals)
         return self.scored(search(*arrays, s.reg_lambda, s.min_child_weight))

@@ -1,4 +1,4 @@
-"""Letters that the coordinator carries: it tries to read them by beginning runs again."""
+"""Messages that the coordinator carries: it tries to read them by beginning runs again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow.deployment.roles import program_factories
+from hedgerow.deployment.roles import role_factories
 from hedgerow.engines.local import local_federation
 from hedgerow.methods.fedxgboost.run import agreement_for
 from hedgerow.packing import pack, unpack
@@ -18,22 +18,22 @@ from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol import messages
 from hedgerow.protocol.masks import SEAL_BYTES, MaskKeys
 from hedgerow.protocol.messages import Message
-from hedgerow.protocol.roles import Agreement, Step
+from hedgerow.protocol.roles import Agreement
 from tests.methods.fedxgboost.tables import schema_of, settings, shares, whole
 
 N_ROWS = 120
 
 
 class Carrier:
-    """A coordinator that keeps every sealed letter, and begins and breaks runs as it likes."""
+    """A coordinator that keeps every sealed message, and begins and breaks runs as it likes."""
 
     def __init__(self, agreement: Agreement) -> None:
         self.federation = local_federation(
             shares(whole(N_ROWS)), schema_of(), Ledger.in_memory(), trust="coordinator",
-            programs=program_factories(),
+            roles=role_factories(),
         )  # fmt: skip
         self.agreement, self.keys = agreement, MaskKeys()
-        self.kept: list[tuple[str, str, bytes]] = []  # writer, reader, sealed letter
+        self.kept: list[tuple[str, str, bytes]] = []  # sender, reader, sealed message
         self.announcements: list[Any] = []
 
     def send(self, by_name: dict[str, Message], wanted: str) -> dict[str, Message]:
@@ -50,36 +50,36 @@ class Carrier:
         }  # fmt: skip
         opened = self.to_all("agree", values, "opened")
         self.announcements = [r.values["announcement"] for r in opened.values()]
-        self.step_number, self.letters = 0, {name: {} for name in self.agreement.parties}
+        self.step_number, self.messages = 0, {name: {} for name in self.agreement.parties}
 
     def meet(self) -> dict[str, Message]:
         values = {"run": self.agreement.run, "announcements": self.announcements}
         return self.to_all("meet", values, "joined")
 
     def lose(self) -> None:
-        """Letters that were written do not arrive."""
-        self.letters = {name: {} for name in self.agreement.parties}
+        """Messages that were written do not arrive."""
+        self.messages = {name: {} for name in self.agreement.parties}
 
     def step(self, *only: str) -> bool:
-        """Carry the letters of one step, to all or to some; False if a party refuses."""
+        """Carry the messages of one step, to all or to some; False if a party refuses."""
         sent, after = {}, {name: {} for name in self.agreement.parties}
         for name in only or self.agreement.parties:
-            found = self.letters[name]
+            found = self.messages[name]
             values = {
                 "run": self.agreement.run, "step": self.step_number + 1, "writers": sorted(found),
                 "reply_to": self.keys.public,
             }  # fmt: skip
-            arrays = {f"letter{i}": found[writer] for i, writer in enumerate(sorted(found))}
+            arrays = {f"letter{i}": found[sender] for i, sender in enumerate(sorted(found))}
             sent[name] = Message("letters", pack(values, arrays))
         replies = self.send(sent, "letters")
         if len(replies) < len(sent) or any(r.type == "refusal" for r in replies.values()):
             return False
-        for writer, reply in replies.items():
+        for sender, reply in replies.items():
             values, arrays = unpack(reply.body)
             for i, reader in enumerate(values["readers"]):
-                after[reader][writer] = arrays[f"letter{i}"]
-                self.kept.append((writer, reader, arrays[f"letter{i}"].tobytes()[:-SEAL_BYTES]))
-        self.step_number, self.letters = self.step_number + 1, after
+                after[reader][sender] = arrays[f"letter{i}"]
+                self.kept.append((sender, reader, arrays[f"letter{i}"].tobytes()[:-SEAL_BYTES]))
+        self.step_number, self.messages = self.step_number + 1, after
         return True
 
 
@@ -93,8 +93,8 @@ def _mixed(one: bytes, other: bytes) -> bytes:
     return bytes(first ^ second)
 
 
-def test_letters_of_a_run_begun_again_have_other_keys() -> None:
-    """Two letters under one key, added bit by bit, are two texts added: equal headers cancel."""
+def test_messages_of_a_run_begun_again_have_other_keys() -> None:
+    """Two messages under one key, added bit by bit, are two texts added: equal headers cancel."""
     carrier = Carrier(_agreement())
     for _ in range(2):
         carrier.open()
@@ -129,7 +129,7 @@ def test_labels_are_not_read_from_a_run_that_is_broken_and_begun_again() -> None
         {"kind": "level"},
         {"node": np.zeros(N_ROWS, np.uint8), "parent": np.full(1, -1, np.int64)},
     )
-    to_phone = [sealed for writer, reader, sealed in carrier.kept if (writer, reader) == PAIR]
+    to_phone = [sealed for sender, reader, sealed in carrier.kept if (sender, reader) == PAIR]
     levels = [sealed for sealed in to_phone if len(sealed) == len(known)]
     assert levels
     for level in levels:
@@ -148,7 +148,7 @@ def test_a_run_that_failed_is_not_taken_up_again_without_a_new_opening() -> None
     for _ in range(2):
         assert carrier.step()
         carrier.lose()
-    assert not carrier.step()  # answers are missing: the active party's program fails
+    assert not carrier.step()  # answers are missing: the active party's role fails
     again = carrier.meet()
     assert again["bank"].values == {"word": "old-attempt"}
 
@@ -161,23 +161,23 @@ def test_a_run_that_is_no_name_is_no_agreement(run: str) -> None:
     assert {reply.values["word"] for reply in replies.values()} == {"bad-message"}
 
 
-def test_no_letter_writes_lines_into_the_log_of_another_site(
+def test_no_message_writes_lines_into_the_log_of_another_site(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """What the reader of a letter logs about it quotes the letter: on one line, and not at length.
+    """What the recipient of a message logs about it quotes it: on one line, and not at length.
 
-    Here the active party, which is the one that asks, writes a letter of a kind with line ends.
+    Here the active party, which is the one that asks, writes a message of a kind with line ends.
     """
     agreement = _agreement()
     carrier = Carrier(agreement)
     carrier.open()
     carrier.meet()
     carrier.step()
-    bank = carrier.federation.engine.parties["bank"]._talks
-    talk = bank._known[agreement.run]
-    forged = Step({"phone": pack({"kind": "a\n2030-01-01 WARNING hedgerow: all is well" * 999})})
-    sealed = bank._sealed(talk, forged, carrier.keys.public, "none")
-    carrier.letters["phone"] = {"bank": unpack(sealed.body)[1]["letter0"]}
+    bank = carrier.federation.engine.parties["bank"]._sessions
+    session = bank._known[agreement.run]
+    forged = pack({"kind": "a\n2030-01-01 WARNING hedgerow: all is well" * 999})
+    sealed = bank._sealed(session, session.steps, "phone", forged)
+    carrier.messages["phone"] = {"bank": np.frombuffer(sealed, np.uint8)}
     assert not carrier.step("phone")
     (told,) = [r.getMessage() for r in caplog.records if "ends run" in r.getMessage()]
     assert "\n" not in told

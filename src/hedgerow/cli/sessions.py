@@ -1,4 +1,4 @@
-"""What commands share that let parties talk to each other without an epsilon."""
+"""What commands share whose parties send each other messages in a session."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ Reported = Callable[[Mapping[str, bytes]], int]
 
 
 @dataclass(frozen=True)
-class Talked:
-    """What came of a conversation."""
+class SessionResult:
+    """What came of a session."""
 
     reports: Mapping[str, Sequence[bytes]]
     simulated: bool
@@ -48,7 +48,7 @@ def parties_for(
     site: Path | None,
     seconds: float,
 ) -> TablesHere | OtherSites:
-    """The parties of a conversation: tables here, or other sites."""
+    """The parties of a session: tables here, or other sites."""
     if engine == "nvflare":
         return OtherSites(site, data or (), Patience(seconds, 0.0))
     if engine != "local":
@@ -90,7 +90,7 @@ def show_disclosures(agreement: Agreement) -> None:
     results().print(shown)
 
 
-def converse(
+def run_session(
     schema: Schema,
     parties: TablesHere | OtherSites,
     agreement: Agreement,
@@ -98,27 +98,26 @@ def converse(
     seconds: float,
     total: int,
     reported: Reported,
-) -> Talked:
-    """Carry a conversation to its end; `reported` says how much further its reports bring it."""
+) -> SessionResult:
+    """Carry a session to its end; `reported` says how much further its reports bring it."""
     from rich.progress import Progress
 
     from hedgerow.coordinator import sessions
-    from hedgerow.deployment.roles import program_factories
+    from hedgerow.deployment.roles import role_factories
 
     console, steps = messages(), 0
     bar = Progress(console=console, transient=True, disable=not console.is_terminal)
-    with bar, parties.talking(schema, ledger, program_factories()) as federation:
-        task = bar.add_task(agreement.program, total=total)
+    with bar, parties.for_session(schema, ledger, role_factories()) as federation:
+        task = bar.add_task(agreement.role, total=total)
 
         def observe(found: sessions.Reported) -> None:
             nonlocal steps
             steps = found.step
             bar.advance(task, reported(found.reports))
 
-        talk = sessions.Conversation(federation, agreement, ledger, observe, seconds)
-        reports = talk.run()
+        reports = sessions.Session(federation, agreement, ledger, observe, seconds).run()
         facts = {"steps": steps, **_facts(agreement, ledger, federation)}
-        return Talked(reports, federation.simulated, facts)
+        return SessionResult(reports, federation.simulated, facts)
 
 
 def _facts(agreement: Agreement, ledger: Ledger, federation: Federation) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""What fitted estimators of every family share: the model, predictions, what scikit-learn asks."""
+"""What estimators of every family share: inputs, settings, the ledger, the model, predictions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -11,23 +12,63 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hedgerow.data.schema import Schema
-from hedgerow.data.tables import numbers_of, target_of
+from hedgerow.data.tables import Rows, numbers_of, rows_of, target_of
 from hedgerow.data.values import Value
-from hedgerow.errors import SchemaError
-from hedgerow.estimators.inputs import check_width, class_array, classes_given, schema_given
+from hedgerow.errors import SchemaError, SettingsError
+from hedgerow.estimators.inputs import (
+    check_fit,
+    check_width,
+    class_array,
+    classes_given,
+    ledger_given,
+    schema_given,
+)
 from hedgerow.export.methods import Exports
 from hedgerow.inspection.explain import Explanation, explain
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Statement
+from hedgerow.privacy.ledger.ledger import Ledger
 
 
-class Fitted(Exports, BaseEstimator):
-    """A model and its statement."""
+class Estimator(Exports, BaseEstimator):
+    """Rows and settings on the way in; a model and its statement on the way out."""
 
     schema: Schema | str | None
     bounds: Any
+    settings: Mapping[str, Any] | None
+    ledger: Ledger | str | None
+    random_state: int | None
     model_: Ensemble
     statement_: Statement
+    _OWN: tuple[str, ...] = ("n_trees", "max_depth", "learning_rate")  # parameters and settings
+
+    def _read(self, X: Any, y: Any) -> tuple[Schema, Rows]:
+        """The schema, and the rows as it reads them."""
+        y = check_fit(X, y)
+        schema = self._schema(X, y)
+        return schema, rows_of(X, schema, y)
+
+    def _given(self, elsewhere: Collection[str] = ()) -> dict[str, Any]:
+        """Parameters and further settings as one table, each given once.
+
+        Settings named in `elsewhere` are not those of the method.
+        """
+        own = {name: getattr(self, name) for name in self._OWN}
+        further = {k: v for k, v in (self.settings or {}).items() if k not in elsewhere}
+        if twice := [name for name in further if own.get(name) is not None]:
+            raise SettingsError(f"{twice[0]!r} is given twice, as parameter and in settings")
+        return {**own, **further}
+
+    def _seed(self) -> int | None:
+        """What seeds everything but noise; None draws a seed."""
+        seed = self.random_state
+        if seed is not None and not isinstance(seed, (int, np.integer)):
+            raise SettingsError("random_state is a whole number or None; it never seeds noise")
+        return None if seed is None else int(seed)
+
+    def _open_ledger(self) -> AbstractContextManager[Ledger]:
+        """The user's ledger, or one that counts this fit alone."""
+        return ledger_given(self.ledger)
 
     def _keep(self, model: Ensemble, named: bool) -> None:
         self.model_, self.statement_ = model, model.statement
@@ -59,7 +100,12 @@ class Fitted(Exports, BaseEstimator):
         return tags
 
 
-class FittedClassifier(ClassifierMixin, Fitted):
+def scope_of(ledger: Ledger, run: str) -> str:
+    """What a statement counts: a ledger that lasts has the run, one in memory ends with the fit."""
+    return "this fit alone" if ledger.path is None else f"run {run}"
+
+
+class Classifier(ClassifierMixin, Estimator):
     """Predictions of classes."""
 
     classes: Sequence[Value] | str | None
@@ -105,7 +151,7 @@ class FittedClassifier(ClassifierMixin, Fitted):
         return schema
 
 
-class FittedRegressor(RegressorMixin, Fitted):
+class Regressor(RegressorMixin, Estimator):
     """Predictions of a number between public bounds."""
 
     label_bounds: tuple[float, float] | None

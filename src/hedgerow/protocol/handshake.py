@@ -1,0 +1,149 @@
+"""The handshake that opens a run or a session: who takes part, with which keys, and in what.
+
+An opening carries what is to be done, the hash of the coordinator's roster and a nonce. A party
+that accepts it announces its key: signed, for this plan or agreement, schema and roster, with
+counters that only rise. A joining carries all announcements; a party takes them if each is signed
+by its pinned key and none is older than one it knows. Nothing is reserved, put on record or shown
+before the joining, and by then everybody has accepted.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.protocol.identity import Announcement, Identity, Roster, digest_of, signed_by
+from hedgerow.protocol.masks import MaskKeys
+from hedgerow.protocol.messages import Message, Refusal, plain
+from hedgerow.protocol.replies import ReceivedReply
+
+OPEN_RUN, JOIN_RUN = "open", "join"
+OPEN_SESSION, JOIN_SESSION = "agree", "meet"
+OPENED, JOINED = "opened", "joined"  # what a party replies
+
+
+def opening_message(
+    type_: str, subject: Mapping[str, Any], roster: Roster, written: Plan | None = None
+) -> Message:
+    """The first round: a plan or an agreement, put to every party."""
+    values = {**subject, "roster": roster.hash, "nonce": secrets.token_hex(16)}
+    return plain(type_, values, written)
+
+
+def announced_in(replies: Mapping[str, ReceivedReply]) -> dict[str, Announcement]:
+    """What parties announced of themselves; a key in another party's name is left out."""
+    announced = {
+        name: Announcement.from_dict(reply.values.get("announcement", {}))
+        for name, reply in replies.items()
+    }
+    return {name: one for name, one in announced.items() if one.name == name}
+
+
+def joining_message(type_: str, run: str, announced: Mapping[str, Announcement]) -> Message:
+    """The second round: everybody's announcement, for everybody."""
+    entries = [announced[name].to_dict() for name in sorted(announced)]
+    return plain(type_, {"run": run, "announcements": entries})
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How far a party is with a handshake, while its process lives."""
+
+    number: int = 0  # openings so far; a joining must name the newest
+    nonce: str = ""  # of the newest opening
+    announcements: Mapping[str, Announcement] = field(default_factory=dict)  # once it has joined
+    joined: str = ""  # hash of these announcements
+
+    def again(self, nonce: str) -> Opening:
+        """The same after another opening message; it keeps what it has joined until it rejoins."""
+        return replace(self, number=self.number + 1, nonce=nonce)
+
+    def is_of(self, nonce: str) -> bool:
+        """Whether a message with this nonce has come before."""
+        return self.number > 0 and self.nonce == nonce
+
+    def with_announcements(self, fresh: Mapping[str, Announcement]) -> Opening:
+        return replace(self, announcements=dict(fresh), joined=digest_of(fresh))
+
+
+class PartyHandshake:
+    """A party's side: its announcements, and which of the others' it may use.
+
+    Every start of a party is on its ledger, and so is the newest key of every other party: an older
+    one is never taken again.
+    """
+
+    def __init__(
+        self, name: str, schema: str, identity: Identity, keys: MaskKeys, ledger: Ledger
+    ) -> None:
+        self._name, self._schema, self._identity = name, schema, identity
+        self._keys, self._ledger = keys, ledger
+        self.boot = len(ledger.lines(name, "boot")) + 1
+        ledger.append(name, "boot", values={"boot": self.boot})
+
+    def check_roster(self, values: Mapping[str, Any], roster: Roster) -> None:
+        """Refuse an opening of a coordinator that has pinned another roster."""
+        if values.get("roster") != roster.hash:
+            raise Refusal("other-roster")
+
+    def announce(self, subject: str, opening: Opening, roster: Roster) -> Message:
+        """The reply to an opening whose subject, a plan or an agreement, has this hash."""
+        mine = self._announcement(subject, opening, roster).signed(self._identity)
+        return plain(OPENED, {"announcement": mine.to_dict()})
+
+    def read(
+        self,
+        entries: Iterable[Mapping[str, Any]],
+        subject: str,
+        opening: Opening,
+        roster: Roster,
+    ) -> dict[str, Announcement]:
+        """Announcements by name, this party's own among them; refused if one may not be used."""
+        mine, fresh = self._announcement(subject, opening, roster), {}
+        for entry in entries:
+            announced = Announcement.from_dict(entry)
+            public = roster.keys.get(announced.name)
+            if (
+                public is None
+                or _about(announced) != _about(mine)
+                or not signed_by(public, announced.message(), announced.signature)
+                or self._is_old(announced)
+            ):
+                raise Refusal("bad-announcement")
+            fresh[announced.name] = announced
+        own = fresh.get(self._name)
+        # The own one must be the newest: an old set of announcements cannot be brought back.
+        if own is None or (own.key, own.number) != (mine.key, mine.number):
+            raise Refusal("bad-announcement")
+        return fresh
+
+    def accept(self, fresh: Mapping[str, Announcement]) -> None:
+        """Remember keys that were read; one that is no key is refused before any is remembered."""
+        for name, announced in fresh.items():
+            if name != self._name:
+                self._keys.agree(announced.key)
+        for announced in fresh.values():
+            lines = self._ledger.lines(self._name, "peer", announced.name)
+            if not lines or lines[-1].values["boot"] < announced.boot:
+                values = {"boot": announced.boot, "key": announced.key}
+                self._ledger.append(self._name, "peer", announced.name, values=values)
+
+    def _announcement(self, subject: str, opening: Opening, roster: Roster) -> Announcement:
+        hashes = (subject, self._schema, roster.hash)
+        return Announcement(self._name, self.boot, opening.number, self._keys.public, *hashes)
+
+    def _is_old(self, announced: Announcement) -> bool:
+        """A boot counter may not fall, and one counter belongs to one key."""
+        for line in self._ledger.lines(self._name, "peer", announced.name)[-1:]:
+            boot, key = line.values["boot"], line.values["key"]
+            if announced.boot < boot or (announced.boot == boot and announced.key != key):
+                return True
+        return False
+
+
+def _about(announced: Announcement) -> tuple[str, str, str]:
+    return announced.plan, announced.schema, announced.roster
