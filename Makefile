@@ -11,7 +11,7 @@ PYTEST ?= --quick
 # Tests run side by side; threads that wait for each other would starve.
 ONE_THREAD := NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: setup demo quick test coverage flaky check docs bench soak clean
+.PHONY: setup demo quick test coverage flaky check dist docs bench soak clean
 
 setup: $(STAMP)
 
@@ -53,6 +53,12 @@ check: setup
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -n 2 tests/test_documents.py
 	$(DOCS)
+
+# The files for PyPI, and the README run where nothing but the wheel is installed: two minutes.
+dist: setup
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+	$(BIN)/python -m tests.installed dist
 
 docs: setup
 	$(DOCS)

@@ -1,10 +1,11 @@
-"""What a release consists of: one version, and a wheel with types and templates, nothing beside."""
+"""What a release consists of: one version, a wheel and an archive of the source."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 from email import message_from_string
 from pathlib import Path
@@ -20,12 +21,18 @@ SOURCE = ROOT / "src"
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> ZipFile:
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the wheel and the archive of the source."""
+    folder = tmp_path_factory.mktemp("built")
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    (path,) = folder.glob("*.whl")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> ZipFile:
+    (path,) = built.glob("*.whl")
     return ZipFile(path)
 
 
@@ -46,6 +53,24 @@ def test_the_wheel_has_the_source_its_types_and_templates_and_nothing_beside(
     assert packed == files
     assert "hedgerow/py.typed" in packed, "without it users' type checkers see Any"
     assert "hedgerow/inspection/report/templates/page.html" in packed
+
+
+def test_the_archive_of_the_source_has_what_tests_read_and_no_other_results(built: Path) -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("only a clone says which files are the project's")
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    tracked = {name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()}
+    results = {name for name in tracked if name.startswith("benchmarks/results/")}
+    (archive,) = built.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()} - {"PKG-INFO"}
+    assert names - results == tracked - results
+    readers = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.py")]
+    read = "".join(path.read_text(encoding="utf-8") for path in readers)
+    linked = re.findall(r"\(\.\./(benchmarks/results/[\w/.]+)\)", read)
+    opened = re.findall(r'"benchmarks" / "results" / "([\w.]+)"', read)
+    assert names & results == {*linked, *(f"benchmarks/results/{name}" for name in opened)}
 
 
 def test_the_version_has_one_source(wheel: ZipFile) -> None:
