@@ -23,7 +23,7 @@ from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.noise.poisson_sampling import stored_key
-from hedgerow.privacy.settings import Privacy, Settings
+from hedgerow.privacy.settings import Privacy, PrivateTreeSettings
 from hedgerow.protocol import messages
 from hedgerow.queries import NO_TREES, ColumnCounts, LeafAverages, size_of
 from hedgerow.queries.gradients import Gradients
@@ -41,7 +41,7 @@ def pure_plan(trust: str, accounting: str = "exact", **changes: Any) -> Plan:
     branches = Branches(0.01, (Round(1, 0.2),))
     budget = PathBudget(slots, privacy, branches=branches)
     changed = replace(budget, **changes)
-    return Plan("lies", SCHEMA.hash, "private-tree", Settings(), 1, changed)
+    return Plan("lies", SCHEMA.hash, "private-tree", PrivateTreeSettings(), 1, changed)
 
 
 def opened(rig: Rig, document: dict[str, Any]) -> str:

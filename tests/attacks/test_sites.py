@@ -28,6 +28,7 @@ from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Budget, Ledger
 from hedgerow.privacy.ledger.line import Line
 from hedgerow.privacy.ledger.refusals import MOST
+from hedgerow.privacy.settings import AutoSettings
 from hedgerow.protocol import messages
 from hedgerow.protocol.identity import Announcement, Identity, Roster, fingerprint
 from hedgerow.protocol.masks import MaskKeys
@@ -296,6 +297,8 @@ def test_a_method_is_judged_by_the_name_in_the_plan_and_by_its_kinds_of_queries(
     """A false name does not help: what may be asked is limited by the kinds."""
     rig = limited(methods=frozenset({"auto"}), kinds=frozenset({"label-sums"}))
     disguised = replace(rig.plan, method="auto")
+    assert word(rig.send("a", opening(rig, disguised))) == "bad-message"  # settings of another
+    disguised = replace(disguised, settings=AutoSettings())
     assert word(rig.send("a", opening(rig, disguised))) == "over-limits"
     honest = plan_for(SCHEMA, rig.plan.privacy, "auto", seed=1)
     assert word(rig.send("a", opening(rig, honest))) == "over-limits"

@@ -25,7 +25,7 @@ from hedgerow.errors import (
     TableError,
 )
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.settings import Privacy, Settings
+from hedgerow.privacy.settings import Privacy, Settings, settings_table
 from tests.cli.conftest import Call
 
 TREES = ("--method", "random-trees", "--trees", 3, "--depth", 2)
@@ -182,7 +182,7 @@ def test_methods_are_listed(call: Call) -> None:
 
 def test_every_setting_is_listed_with_default_and_meaning(call: Call) -> None:
     told = json.loads(call("methods", "--json").stdout)["settings"]
-    defaults = {**Privacy(1, 1e-6).to_dict(), **Settings().to_dict()}
+    defaults = {**Privacy(1, 1e-6).to_dict(), **settings_table(Settings())}
     assert [entry["name"] for entry in told] == list(defaults)
     shown = call("methods").stdout
     for entry in told:

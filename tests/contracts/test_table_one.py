@@ -23,7 +23,7 @@ from hedgerow.data.tables import rows_of
 from hedgerow.methods.registry import METHODS, method_named, plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.reservation import Release
-from hedgerow.privacy.settings import Privacy
+from hedgerow.privacy.settings import BoostingSettings, Privacy
 from hedgerow.queries import ColumnHessians, LeafSums, NodeHistograms, SumQuery
 from hedgerow.testing import noise_off
 
@@ -60,7 +60,7 @@ class Drawn:
         for query, _, _ in self.releases:
             width = trees_or_columns(query)
             component = KINDS[query.kind]
-            settings = self.plan.settings
+            settings = BoostingSettings.of(self.plan.settings)
             if query.kind == "leaf-sums" and settings.split == "partially-random":
                 k = settings.features_per_tree or M
                 component = 1 if width == k else 2
@@ -87,7 +87,7 @@ def draw(method: str, epsilon: float = 1.0, **chosen: Any) -> Drawn:
     X, y = rng.uniform(0, 1, (400, M)), rng.integers(0, 2, 400)
     own = method_named(method)
     given = {"n_trees": T, "max_depth": D, "candidate_rounds": S, "start_share": 0.0, **chosen}
-    if method_named(method).settings({}).cycles and "cycles" not in chosen:
+    if BoostingSettings.of(own.settings({})).cycles and "cycles" not in chosen:
         given = {**given, "cycles": T, "n_trees": None}
     given = {name: value for name, value in given.items() if name in own.uses}
     privacy = Privacy(epsilon, 1e-5, own.trust or "coordinator")  # type: ignore[arg-type]
@@ -110,7 +110,7 @@ def queries(text: str) -> int:
 @pytest.mark.parametrize("method", PUBLISHED)
 def test_every_method_draws_the_queries_that_it_lists(method: str) -> None:
     drawn = draw(method)
-    settings = drawn.plan.settings
+    settings = BoostingSettings.of(drawn.plan.settings)
     expected = tuple(queries(text) for text in METHODS[method].queries)
     assert drawn.kappa == expected
     assert len(drawn.releases) == len(drawn.plan.slots)
@@ -200,17 +200,15 @@ def test_renyi_accounting_gives_the_papers_noise_and_exact_less(
         privacy = Privacy(epsilon, delta, trust, accounting)  # type: ignore[arg-type]
         chosen = {} if "start_share" not in METHODS[method].uses else {"start_share": 0.0}
         plan = plan_for(SCHEMA, privacy, method, chosen, seed=1)
-        settings = plan.settings
-        n_trees = settings.n_trees
-        if plan.budget.adaptive.slots:
+        if not isinstance(settings := plan.settings, BoostingSettings):
             n_queries = 1  # however the whole of it is divided, it is as good as one question
         elif settings.split == "histogram":
-            n_queries = n_trees * M * settings.max_depth
+            n_queries = settings.n_trees * M * settings.max_depth
         elif settings.candidates == "iterative-hessian":
             refining = sum(slot.kind == "column-hessians" for slot in plan.slots)
-            n_queries = n_trees + refining * M
+            n_queries = settings.n_trees + refining * M
         else:
-            n_queries = n_trees
+            n_queries = settings.n_trees
         sigma[accounting] = math.sqrt(n_queries) / plan.mu
     expected = papers_sigma(n_queries, epsilon, delta)
     assert sigma["renyi"] == pytest.approx(expected, rel=1e-4)

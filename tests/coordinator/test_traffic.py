@@ -23,7 +23,7 @@ from hedgerow.methods.registry import METHODS, Method, method_named, plan_for
 from hedgerow.privacy.accounting.budget import Slot
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.privacy.settings import Privacy
+from hedgerow.privacy.settings import Privacy, settings_table
 from hedgerow.queries import QUERIES
 from hedgerow.testing import noise_off
 from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table, promise, split_rows
@@ -64,9 +64,10 @@ def check(plan: Plan, federation: Federation, close: bool = True) -> Traffic:
     assert sent <= bound.sent
     assert received <= bound.received
     assert federation.rounds <= bound.questions
-    one_column = plan.settings.features_per_tree == 1
+    settings = settings_table(plan.settings)
+    one_column = settings["features_per_tree"] == 1
     close &= federation.rounds == bound.questions
-    if close and not (one_column and plan.settings.split != RANDOM):
+    if close and not (one_column and settings["split"] != RANDOM):
         assert bound.sent <= (1.3 if one_column else 1.05) * sent
         assert bound.received <= (1.75 if one_column else 1.5) * received
         assert federation.round_trips == bound.rounds
@@ -174,8 +175,8 @@ def example(method: Method, n_trees: int = 100) -> tuple[Plan, Schema]:
     """T trees of depth 4 over ten numeric columns of 32 bins, binary."""
     schema = Schema.from_bounds({f"c{j}": (0, 1) for j in range(10)}, classes=[0, 1])
     trust = method.trust or "parties"
-    own = method.settings({})
-    size = {"cycles": n_trees} if own.cycles else {"n_trees": n_trees}
+    own = settings_table(method.settings({}))
+    size = {"cycles": n_trees} if own["cycles"] else {"n_trees": n_trees}
     chosen = {**size, "max_depth": 4, "n_bins": 32}
     settings = {name: value for name, value in chosen.items() if name in method.uses}
     privacy = promise(method.name, trust, delta=1e-6)
@@ -200,13 +201,13 @@ def test_the_formula_of_the_rounds_is_right(method: Method) -> None:
     if plan.budget.adaptive.slots:  # priced during the run: a ceiling
         assert method.rounds == f"at most {plan.n_slots}"
         return
-    settings = plan.settings
+    settings = settings_table(plan.settings)
     letters = {
         "T": 100,
         "m": len(schema.columns),
-        "d": settings.max_depth,
-        "B": settings.trees_per_round,
-        "s": settings.candidate_rounds,
+        "d": settings["max_depth"],
+        "B": plan.settings.trees_per_round,
+        "s": settings["candidate_rounds"],
     }
     assert value_of(method.rounds, letters) == len(plan.slots)
 

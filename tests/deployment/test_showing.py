@@ -24,6 +24,7 @@ from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.refusals import MOST, Refusals
 from hedgerow.privacy.ledger.reservation import Reservation
+from hedgerow.privacy.settings import AutoSettings
 from tests.privacy.ledger.test_ledger import a_plan
 
 NAMES = ("[/b]", "[conceal]abc", "x\x1b[2J", "a\x9b2Jb", "a\u202eb", "[link=file:]")
@@ -113,7 +114,7 @@ def test_refusals_that_are_not_listed_are_counted(site: Site) -> None:
 
 def words_with(**settings: object) -> str:
     plan = a_plan()
-    changed: Plan = replace(plan, settings=replace(plan.settings, **settings))  # type: ignore[arg-type]
+    changed: Plan = replace(plan, settings=AutoSettings(**settings))  # type: ignore[arg-type]
     return " ".join(plan_in_words(changed))
 
 

@@ -13,7 +13,7 @@ from hedgerow.data.schema import Label
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.kernels import loops
 from hedgerow.model.losses import Logistic, Softmax, Squared, loss_for, loss_named
-from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.settings import BoostingSettings
 from tests.contracts.attacks import GOLDEN, TIGHT
 from tests.oracle.parts import softmax
 
@@ -42,7 +42,7 @@ def test_unknown_losses_and_updates_are_refused(name: str) -> None:
     with pytest.raises(FormatError, match="unknown loss"):
         loss_named(name)
     with pytest.raises(SettingsError, match="choose one of newton, gradient, averaging"):
-        Settings(update=name)
+        BoostingSettings(update=name)
 
 
 # Softmax: the simplex, in whole numbers. A scale is m / n.

@@ -23,7 +23,7 @@ from hedgerow.model.tree import Tree
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.noise.mechanisms import noise_from
-from hedgerow.privacy.settings import Privacy, Settings
+from hedgerow.privacy.settings import DPXGBoostSettings, Privacy
 from hedgerow.queries import ColumnCounts, LeafAverages, SplitChoices, SumQuery, query_bytes
 from hedgerow.queries.noise import Noise
 from hedgerow.testing import noise_off
@@ -61,7 +61,7 @@ class Node:
 class Plain:
     """Boosting over bins of rows, one row and one cut at a time; nothing of hedgerow's growers."""
 
-    def __init__(self, rows: Rows, schema: Schema, settings: Settings) -> None:
+    def __init__(self, rows: Rows, schema: Schema, settings: DPXGBoostSettings) -> None:
         grid, cuts = base_grid(schema), CANDIDATES["uniform"](schema, N_BINS)
         self.settings, self.target, self.k = settings, rows.target, len(schema.label.classes)
         self.ordered = [one.ordered for one in grid]

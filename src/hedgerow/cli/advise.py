@@ -111,13 +111,13 @@ def _facts(
     from hedgerow.data.schema import Schema
     from hedgerow.inspection.advice import Facts
     from hedgerow.methods.registry import method_named
-    from hedgerow.privacy.settings import Settings
+    from hedgerow.privacy.settings import DEFAULTS
 
     public = Schema.read(schema)
     if not method_named(given.get("method", "auto")).can_be_pure:
         given.setdefault("delta", 1e-6)
     plan = make_plan(public, {**given, "epsilon": 1.0}, parties)
-    settings = {name: value for name, value in given.items() if name in Settings().to_dict()}
+    settings = {name: value for name, value in given.items() if name in DEFAULTS}
     facts = Facts(public, rows, parties, 0.5 if rate is None else rate, plan.method, settings)
     return facts, plan.privacy
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.errors import PlanError, SettingsError
-from hedgerow.privacy.settings import Privacy, Settings
+from hedgerow.privacy.settings import DEFAULTS, Privacy, settings_table
 
 if TYPE_CHECKING:
     from hedgerow.data.schema import Schema
@@ -61,7 +61,7 @@ def flag_of(name: str) -> str:
 
 def _further(text: str) -> tuple[str, Any]:
     name, equals, value = (part.strip() for part in text.partition("="))
-    known: dict[str, Any] = {**Privacy(1.0, 1e-6).to_dict(), **Settings().to_dict()}
+    known: dict[str, Any] = {**Privacy(1.0, 1e-6).to_dict(), **DEFAULTS}
     if not equals or not value:
         raise SettingsError(f"--set {text!r} is not of the form key=value")
     if name in _OWN_FLAG:
@@ -92,7 +92,7 @@ def values_of(plan: Plan) -> dict[str, Any]:
         "method": plan.method,
         "seed": plan.seed,
         **plan.privacy.to_dict(),
-        **plan.settings.to_dict(),
+        **settings_table(plan.settings),
     }
 
 
@@ -145,7 +145,7 @@ def with_pooled_cuts(
 
     if given.get("candidates") != "quantiles-not-private":
         return dict(given)
-    values = {name: v for name, v in given.items() if name in Settings.__dataclass_fields__}
+    values = {name: v for name, v in given.items() if name in DEFAULTS}
     tables = (rows_of(path, schema) for path in sources.values())
     cuts = with_exact_cuts(schema, given.get("method", "auto"), values, lambda: tables)
     return {**given, **cuts}

@@ -91,9 +91,9 @@ def _facts(
 ) -> Facts | None:
     """Public facts with the number of rows, if it is given; an error where nothing goes without."""
     from hedgerow.inspection.advice import Facts
-    from hedgerow.privacy.settings import Settings
+    from hedgerow.privacy.settings import DEFAULTS
 
-    n_rows = rows or made.settings.rows_hint
+    n_rows = rows or made.settings.public_rows
     if not n_rows:
         if needed:
             raise SettingsError(
@@ -101,7 +101,7 @@ def _facts(
                 "become a part of the plan. Nothing was asked."
             )
         return None
-    settings = {name: value for name, value in given.items() if name in Settings().to_dict()}
+    settings = {name: value for name, value in given.items() if name in DEFAULTS}
     return Facts(schema, n_rows, parties, method=made.method, settings=settings)
 
 

@@ -90,8 +90,8 @@ def _settled(model: Ensemble, given: Given, n_parties: int, beside: Path) -> Pla
         return evaluation_plan(model, privacy)
     plan = Plan.read(beside)
     differing = differences(plan, given)
-    if not plan.measures or plan.settings.warm_start != model.hash:
-        named = plan.settings.warm_start[:12]
+    if not plan.measures or plan.settings.model != model.hash:
+        named = plan.settings.model[:12]
         differing = [f"it is of the model {named}, not of {model.hash[:12]}"]
     if differing:
         raise PlanError(

@@ -160,17 +160,17 @@ class Gate:
         if unit.kind == "person":
             neighbours += f" with at most {unit.at_most} rows in each party"
         disclosures: tuple[Disclosure, ...] = ()
-        if plan.settings.rows_hint:
-            what = f"the number of rows, {plan.settings.rows_hint}, declared public"
+        if plan.settings.public_rows:
+            what = f"the number of rows, {plan.settings.public_rows}, declared public"
             disclosures = (Disclosure("everyone", "all rows", what),)
         disclosures = tuple(dict.fromkeys((*self._shown_before, *disclosures)))
         reasons = [f"Noise was {' and '.join(tested)} for a test."] if tested else []
-        if plan.settings.candidates == "quantiles-not-private":
+        if plan.settings.reads_rows:
             reasons.append(
                 "Where columns may be cut was read from the rows without noise "
                 '(candidates = "quantiles-not-private"), for comparison only.'
             )
-        if plan.settings.warm_start_says == "not private" and not plan.measures:
+        if plan.settings.model_says == "not private" and not plan.measures:
             reasons.append("It builds on a model that is not private.")
         return Statement(
             guarantee="not private" if reasons else plan.guarantee,
@@ -187,8 +187,8 @@ class Gate:
             releases=self._releases,
             scope="this fit alone" if self._ledger.path is None else f"run {plan.run}",
             simulated=self._federation.simulated,
-            builds_on=plan.settings.warm_start,
-            builds_on_promise=plan.settings.warm_start_says,
+            builds_on=plan.settings.model,
+            builds_on_promise=plan.settings.model_says,
             sampled=plan.budget.sampled,
             disclosures=disclosures,
             reason=" ".join(reasons),
@@ -308,7 +308,7 @@ def _laplace_deviations(noise: Noise, grow: float, source: str) -> tuple[float, 
 
 def start_trees(start: Ensemble | None, plan: Plan, schema: Schema) -> tuple[Tree, ...]:
     """The trees of the model that a run builds on: the one the plan names, and no other."""
-    wanted = plan.settings.warm_start
+    wanted = plan.settings.model
     if start is None and not wanted:
         return ()
     if start is None or start.hash != wanted:
@@ -317,10 +317,10 @@ def start_trees(start: Ensemble | None, plan: Plan, schema: Schema) -> tuple[Tre
             f"{start.hash[:12] if start else 'none'}. Nothing was asked. Give the same model, or "
             "make a new plan."
         )
-    if plan.settings.warm_start_says not in ("public", start.statement.promise()):
+    if plan.settings.model_says not in ("public", start.statement.promise()):
         raise PlanError(
             "the plan says of the model it builds on that it promises "
-            f"{plan.settings.warm_start_says!r}, and the model says {start.statement.promise()!r}. "
+            f"{plan.settings.model_says!r}, and the model says {start.statement.promise()!r}. "
             "Nothing was asked. Make a new plan."
         )
     if start.schema.hash != schema.hash or (start.averaged and not plan.measures):

@@ -18,6 +18,7 @@ from hedgerow.model.tree import member_words
 from hedgerow.packing import canonical_json
 from hedgerow.privacy.accounting.budget import AdaptiveSlots, Slot
 from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.settings import settings_table
 from hedgerow.queries import QUERIES
 from hedgerow.queries.strategy import MOST as MOST_MATRICES
 from hedgerow.queries.strategy import WIDEST as WIDEST_MATRIX
@@ -88,10 +89,12 @@ class _Sizes:
 
     def __init__(self, plan: Plan, schema: Schema) -> None:
         self._plan = plan
-        loss = Squared() if plan.settings.loss == "squared" else loss_for(schema.label)
-        self._width, self._n_outputs = loss.bound(plan.settings.update).width, loss.n_outputs
+        # What a method does not have counts at its default, which is large enough.
+        self._given = given = settings_table(plan.settings)
+        loss = Squared() if given["loss"] == "squared" else loss_for(schema.label)
+        self._width, self._n_outputs = loss.bound(given["update"]).width, loss.n_outputs
         self._n_columns = len(schema.columns)
-        grid, most = base_grid(schema), plan.settings.n_bins - 1
+        grid, most = base_grid(schema), int(given["n_bins"]) - 1
         cuts = sum(min(most, len(column.edges)) for column in grid if column.ordered)
         cells = sum(column.n_cells for column in grid if not column.ordered)
         self._n_bins = cuts + cells + 2 * self._n_columns
@@ -99,7 +102,7 @@ class _Sizes:
         self._columns = COLUMN_ARRAYS + self._n_columns * (4 * 4 + 8 + 2 * SIGMA) + 4 * cuts
         words = max(member_words(column) for column in schema.columns)
         self._leaf = 2 * NODE + 8 * words  # with the split above it
-        self._full = int(2**plan.settings.max_depth)
+        self._full = int(2 ** given["max_depth"])
         self._root: dict[str, int] = {}  # the fewest coordinates of slots of this name
         for slot in plan.slots:
             smallest = self._root.get(_stem(slot), slot.coordinates)
@@ -131,11 +134,11 @@ class _Sizes:
 
     def published(self) -> int:
         """Bytes of trees with their values: the last batch, and a forest, travel to nobody."""
-        settings, kinds = self._plan.settings, {slot.kind for slot in self._plan.slots}
-        if settings.update == "averaging" or not kinds & {*LEAVES, *GROWING[:2]}:
+        given, kinds = self._given, {slot.kind for slot in self._plan.slots}
+        if given["update"] == "averaging" or not kinds & {*LEAVES, *GROWING[:2]}:
             return TREE_ARRAYS
-        per_batch = settings.trees_per_round
-        batches = math.ceil(settings.n_trees / per_batch) - 1
+        per_batch = self._plan.settings.trees_per_round
+        batches = math.ceil(int(given["n_trees"]) / per_batch) - 1
         tree = self._full * (self._leaf + 4 * self._n_outputs)
         return TREE_ARRAYS * (batches + 1) + batches * per_batch * tree
 

@@ -126,23 +126,23 @@ def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
 def _public_facts(plan: Plan) -> list[str]:
     """What a plan takes for granted: a model to build on, and the number of rows."""
     given, lines = plan.settings, []
-    says = printable(given.warm_start_says, 300) or "nothing"
+    says = printable(given.model_says, 300) or "nothing"
     if plan.measures:
         lines.append(
-            f"It measures the model {printable(given.warm_start, 64) or 'without a hash'}: how its "
+            f"It measures the model {printable(given.model, 64) or 'without a hash'}: how its "
             "predictions turn out on these rows. What the coordinator says that model promises: "
             f"{says}. If it was trained on rows of this party, that cost comes on top."
         )
-    elif given.warm_start or given.warm_start_says:
+    elif given.model or given.model_says:
         lines.append(
-            f"It builds on the model {printable(given.warm_start, 64) or 'without a hash'}. What "
+            f"It builds on the model {printable(given.model, 64) or 'without a hash'}. What "
             f"the coordinator says that model promises: {says}. If it was trained on rows of this "
             "party, that cost comes on top of this plan's."
         )
-    if given.rows_hint:
+    if given.public_rows:
         lines.append(
-            f"It takes the number of rows of all parties together for public: {given.rows_hint:,}. "
-            "No noisy count is bought."
+            f"It takes the number of rows of all parties together for public: "
+            f"{given.public_rows:,}. No noisy count is bought."
         )
     return lines
 

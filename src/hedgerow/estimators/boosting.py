@@ -22,10 +22,10 @@ from hedgerow.model.statement import Disclosure
 from hedgerow.model.trust import usual_trust
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.privacy.settings import Privacy, Settings, spare_for
+from hedgerow.privacy.settings import DEFAULTS, Privacy, spare_for
 
 _PRIVACY = {f.name for f in fields(Privacy)} - {"epsilon", "delta", "trust"}
-_SETTINGS = {f.name for f in fields(Settings)}
+_SETTINGS = set(DEFAULTS)
 
 
 class _PrivateBoosting(Estimator):

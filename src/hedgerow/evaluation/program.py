@@ -16,7 +16,7 @@ from hedgerow.evaluation.result import Evaluation, Findings
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.accounting.budget import DeclaredQuery
 from hedgerow.privacy.accounting.plan import EVALUATION, Plan, make_plan
-from hedgerow.privacy.settings import Privacy, Settings
+from hedgerow.privacy.settings import EvaluationSettings, Privacy
 from hedgerow.queries import ClassOutcomes, ErrorCounts, ErrorSums, ScoreCounts
 from hedgerow.queries.noise import check_unit
 
@@ -56,7 +56,7 @@ def evaluation_plan(model: Ensemble, privacy: Privacy, run: str | None = None) -
         )
     schema = model.schema
     check_unit(privacy.trusted, schema)
-    settings = Settings(warm_start=model.hash, warm_start_says=model.statement.promise())
+    settings = EvaluationSettings(warm_start=model.hash, warm_start_says=model.statement.promise())
     declared, unit = declared_queries(schema), schema.unit.text
     return make_plan(schema.hash, EVALUATION, settings, privacy, declared, 0, run, unit)
 

@@ -19,23 +19,8 @@ from hedgerow.privacy.accounting.budget import DeclaredQuery
 from hedgerow.privacy.accounting.gaussian_budget import AdaptiveQueries
 from hedgerow.privacy.accounting.path_budget import PathQueries
 from hedgerow.privacy.accounting.plan import Plan, make_plan
-from hedgerow.privacy.settings import Privacy, Settings, with_values
+from hedgerow.privacy.settings import DEFAULTS, FAMILIES, BoostingSettings, Privacy, Settings
 from hedgerow.queries.noise import check_unit
-
-_ALL = frozenset(Settings.__dataclass_fields__)
-_AUTO = frozenset({"rows_hint", "monotone", "warm_start", "warm_start_says"})
-_TREE_ALONE = frozenset({"min_samples_leaf", "leaf_share", "bounds_share", "save_budget"})
-_TREE = _TREE_ALONE | {"max_depth", "n_bins", "category_split"}
-_XGBOOST_ALONE = frozenset(
-    {"sketch_share", "level_growth", "sample_rate", "sample_by", "utility", "selector"}
-    | {"leaf_rule", "gradient_bound", "gradient_rule", "loss"}
-)
-_XGBOOST = _XGBOOST_ALONE | {
-    "n_trees", "max_depth", "n_bins", "learning_rate", "reg_lambda", "leaf_clip", "leaf_share",
-    "min_samples_leaf",
-}  # fmt: skip
-_BOOSTING = _ALL - _AUTO - _TREE_ALONE - _XGBOOST_ALONE
-
 
 # The published methods as published: no shrinkage, no floor, no base rate, equal noise a question.
 _PAPER = {
@@ -63,7 +48,7 @@ class Grower(Protocol):
 
 @dataclass(frozen=True)
 class Method:
-    """A named way of growing: one line for people, defaults, and which settings mean something.
+    """A named way of growing: one line for people, defaults, and which settings stay as they are.
 
     `queries` counts questions as Table 1 of Maddock et al. does: for candidates, splits and
     weights, with T trees, m columns (k in a tree), depth d and s rounds of refined candidates.
@@ -75,7 +60,7 @@ class Method:
     queries: tuple[str, str, str] = ("0", "0", "T")
     trust: str | None = None  # the only trust the method makes sense under
     accountings: tuple[str, ...] = ("exact", "renyi")  # how its cost can be counted
-    uses: frozenset[str] = _BOOSTING
+    fixed: tuple[str, ...] = ()  # settings of its family that it does not let anybody change
     grower: Grower = boosting
 
     @property
@@ -86,17 +71,27 @@ class Method:
     def settings(self, chosen: Mapping[str, Any]) -> Settings:
         """The method's defaults with the user's choices; None means the method's own choice."""
         given = {name: value for name, value in chosen.items() if value is not None}
-        unused = [name for name in given if name in _ALL and name not in self.uses]
-        if unused:
-            raise SettingsError(
-                f"method {self.name!r} does not use {unused[0]!r}; leave it out. "
-                f"It uses: {', '.join(sorted(self.uses))}"
-            )
-        if "batch_size" in given:
-            given.setdefault("batch_fraction", 0.0)
-        if "n_trees" in given:
-            given.setdefault("cycles", 0)
-        return with_values(with_values(Settings(), self.defaults), given)
+        for name in given:
+            if name not in self.uses:
+                known = ", ".join(sorted(self.uses))
+                if name not in DEFAULTS:
+                    raise SettingsError(
+                        f"unknown setting {name!r}; known to method {self.name!r}: {known}"
+                    )
+                raise SettingsError(
+                    f"method {self.name!r} does not use {name!r}; leave it out. It uses: {known}"
+                )
+        return self.family.chosen(self.defaults, given)
+
+    @property
+    def family(self) -> type[Settings]:
+        """The dataclass of its settings."""
+        return FAMILIES[self.name]
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """Names of the settings that may be chosen."""
+        return frozenset(self.family.names()) - set(self.fixed)
 
     @property
     def rounds(self) -> str:
@@ -106,11 +101,11 @@ class Method:
         """
         if self.grower is auto:
             return f"at most {auto.MOST_ROUNDS}"
-        own = self.settings({})
         if self.grower is private_tree:
             return "3 d + 2"
         if self.grower is dp_xgboost:
             return "T d + 2 T"
+        own = BoostingSettings.of(self.settings({}))
         trees = "T m" if own.cycles else "T"
         if own.split != "totally-random":
             single = own.features_per_tree == 1
@@ -133,10 +128,6 @@ class Method:
         return replace(model, record={**model.record, "asked": gate.asked})
 
 
-def _uses(*left_out: str) -> frozenset[str]:
-    return _BOOSTING - set(left_out)
-
-
 _NO_GAIN = ("split_caution", "gain_penalty", "min_hessian", "reuse_histogram")
 _NO_IH = ("candidate_rounds",)
 METHODS: dict[str, Method] = {
@@ -146,7 +137,6 @@ METHODS: dict[str, Method] = {
             "auto",
             "main effects of all columns at once, then interactions; settings by a public rule",
             queries=("0", "0", "16"),
-            uses=_AUTO,
             grower=auto,
         ),
         Method(
@@ -157,68 +147,68 @@ METHODS: dict[str, Method] = {
             "dp-tr-newton",
             "totally random trees over public cuts, Newton leaves",
             _PAPER,
-            uses=_uses(*_NO_GAIN),
+            fixed=_NO_GAIN,
         ),
         Method(
             "dp-tr-newton-ih",
             "the same with cuts refined by Hessian histograms in the first rounds",
             {**_PAPER, **_IH},
             ("s m", "0", "T"),
-            uses=_uses(*_NO_GAIN),
+            fixed=_NO_GAIN,
         ),
         Method(
             "dp-tr-newton-ih-ebm",
             "the same with one column a tree, in turn",
             {**_PAPER, **_IH, **_EBM},
             ("s m", "0", "T"),
-            uses=_uses(*_NO_GAIN),
+            fixed=_NO_GAIN,
         ),
         Method(
             "dp-tr-batch-newton-ih-ebm",
             "the same with a quarter of the trees a round (batch_fraction = 1: one round)",
             {**_PAPER, **_IH, **_EBM, "batch_fraction": 0.25},
             ("s m", "0", "T"),
-            uses=_uses(*_NO_GAIN),
+            fixed=_NO_GAIN,
         ),
         Method(
             "dp-ebm",
             "explainable boosting: one column a tree, gradient leaves, a tree a column and cycle",
             {**_PAPER, **_EBM, "update": "gradient", "cycles": 100},
             ("0", "0", "T m"),
-            uses=_uses(*_NO_GAIN, *_NO_IH),
+            fixed=(*_NO_GAIN, *_NO_IH),
         ),
         Method(
             "dp-ebm-newton",
             "explainable boosting with Newton leaves and T trees in all",
             {**_PAPER, **_EBM},
-            uses=_uses(*_NO_GAIN, *_NO_IH),
+            fixed=(*_NO_GAIN, *_NO_IH),
         ),
         Method(
             "dp-gbm",
             "gradient boosting on noisy histograms of every column",
             {**_HISTOGRAM, "update": "gradient"},
             ("0", "T m d", "0"),
-            uses=_uses("batch_size", "batch_fraction"),
+            fixed=("batch_size", "batch_fraction"),
         ),
         Method(
             "feverless",
             "Newton boosting on noisy histograms of every column",
             _HISTOGRAM,
             ("0", "T m d", "0"),
-            uses=_uses("batch_size", "batch_fraction"),
+            fixed=("batch_size", "batch_fraction"),
         ),
         Method(
             "dp-rf",
             "random forest: leaves are class shares, all trees in one round",
             {**_PAPER, "update": "averaging", "batch_fraction": 1.0},
-            uses=_uses(*_NO_GAIN, *_NO_IH, "shrinkage", "learning_rate", "leaf_clip"),
+            fixed=(*_NO_GAIN, *_NO_IH, "shrinkage", "learning_rate", "leaf_clip"),
         ),
         Method(
             "ldp",
             "totally random trees, Newton leaves, every row's own noise: nobody is trusted",
             _PAPER,
             trust="nobody",
-            uses=_uses(*_NO_GAIN, "batch_size", "batch_fraction"),
+            fixed=(*_NO_GAIN, "batch_size", "batch_fraction"),
         ),
         Method(
             "private-tree",
@@ -226,7 +216,6 @@ METHODS: dict[str, Method] = {
             {"max_depth": 5, "n_bins": 16, "category_split": "subset"},
             ("0", "3 d", "2"),
             accountings=("pure",),
-            uses=_TREE,
             grower=private_tree,
         ),
         Method(
@@ -246,7 +235,6 @@ METHODS: dict[str, Method] = {
             ("T m", "T d", "T"),
             trust="coordinator",
             accountings=("pure", "exact"),
-            uses=_XGBOOST,
             grower=dp_xgboost,
         ),
     )
@@ -265,8 +253,9 @@ def with_exact_cuts(
 ) -> dict[str, Any]:
     """The settings, with cuts read from `tables` if the candidates are those not private."""
     resolved = method_named(method).settings({**settings, "cuts": None})
-    if resolved.candidates != not_private.NAME:
+    if not resolved.reads_rows:
         return dict(settings)
+    resolved = BoostingSettings.of(resolved)
     cuts = not_private.exact_cuts(tables(), schema, resolved.n_bins)
     return {**settings, "cuts": [list(one) for one in cuts]}
 
@@ -296,10 +285,7 @@ def plan_for(
             "was asked."
         )
     _check_accounting(chosen, privacy)
-    resolved = chosen.settings(settings or {})
-    if resolved.cycles:
-        n_trees = resolved.cycles * len(schema.columns)
-        resolved = replace(resolved, n_trees=n_trees, cycles=0)
+    resolved = chosen.settings(settings or {}).for_columns(len(schema.columns))
     grower = chosen.grower
     declared = grower.declared_queries(schema, resolved)
     adaptive = grower.adaptive_queries(schema, resolved)

@@ -66,7 +66,7 @@ class OpenedRun:
 
     def _is_of_the_plan(self, ask: Ask, schema: Schema) -> bool:
         """Whether an evaluation asks about the model that its plan names: a person approved it."""
-        query, model = ask.query, self.plan.settings.warm_start
+        query, model = ask.query, self.plan.settings.model
         return query.ensemble.is_of(model, schema, query.averaged)
 
     def price(self, ask: Ask) -> Price:

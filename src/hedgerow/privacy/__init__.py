@@ -3,5 +3,5 @@
 accounting/  accountants and plans
 noise/       mechanisms (the one place that draws noise) and samplers
 ledger/      the append-only record of charges and releases
-settings.py  settings of methods, and the promise
+settings/    the promise, and settings of methods by family
 """

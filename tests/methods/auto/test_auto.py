@@ -51,7 +51,7 @@ from hedgerow.methods.auto.strategies import plain
 from hedgerow.methods.registry import plan_for
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Tree
-from hedgerow.privacy.settings import Privacy, Settings
+from hedgerow.privacy.settings import AutoSettings, Privacy
 from hedgerow.queries import n_bins_of
 from tests.conftest import MIXED, mixed_table
 
@@ -576,12 +576,12 @@ def test_directions_that_cannot_be_kept_are_refused() -> None:
     with pytest.raises(SettingsError, match="1 or -1"):
         plan(MIXED, {"age": 2})
     with pytest.raises(SettingsError, match="1 or -1"):
-        Settings(monotone="age")
+        AutoSettings(monotone="age")
     several = Schema.from_bounds({"age": (0, 1)}, classes=[0, 1, 2])
     with pytest.raises(SettingsError, match="multiclass"):
         plan(several, {"age": 1})
 
 
 def test_one_spelling_of_directions() -> None:
-    assert Settings(monotone={"b": 1, "a": -1}).monotone == '{"a": -1, "b": 1}'  # type: ignore[arg-type]
-    assert Settings(monotone='{"a":-1,"b":1}').directions == {"a": -1, "b": 1}
+    assert AutoSettings(monotone={"b": 1, "a": -1}).monotone == '{"a": -1, "b": 1}'  # type: ignore[arg-type]
+    assert AutoSettings(monotone='{"a":-1,"b":1}').directions == {"a": -1, "b": 1}

@@ -15,7 +15,7 @@ from hedgerow.methods.maddock.boosting import declared_queries
 from hedgerow.methods.maddock.candidates import CANDIDATES, refine
 from hedgerow.methods.maddock.candidates.quantiles import equal_mass
 from hedgerow.methods.maddock.splits.totally_random import columns_to_cut
-from hedgerow.privacy.settings import Privacy, Settings
+from hedgerow.privacy.settings import BoostingSettings, Privacy
 from hedgerow.queries import ColumnCounts, ColumnHessians
 from hedgerow.testing import seeded
 from tests.conftest import MIXED, train
@@ -163,7 +163,9 @@ def test_private_quantiles_find_a_heavy_tail_that_uniform_cuts_miss() -> None:
 
 @pytest.mark.parametrize("share", [0.2, 0.0])
 def test_counts_cost_their_share_or_as_much_a_column_as_a_tree(share: float) -> None:
-    choice = Settings(candidates="quantiles", candidate_share=share, n_trees=8, start_share=0.0)
+    choice = BoostingSettings(
+        candidates="quantiles", candidate_share=share, n_trees=8, start_share=0.0
+    )
     asked = declared_queries(MIXED, choice)
     counts = [declared for declared in asked if declared.kind == ColumnCounts.kind]
     assert [declared.kind for declared in asked].index(
@@ -181,7 +183,8 @@ def test_columns_with_few_edges_are_not_counted() -> None:
         (Ordinal("o", ("a", "b", "c")), Numeric("n", 0, 10, integer=True)), Label("y", (0, 1))
     )
     kinds = {
-        declared.kind for declared in declared_queries(schema, Settings(candidates="quantiles"))
+        declared.kind
+        for declared in declared_queries(schema, BoostingSettings(candidates="quantiles"))
     }
     assert ColumnCounts.kind not in kinds
 
@@ -189,7 +192,9 @@ def test_columns_with_few_edges_are_not_counted() -> None:
 @pytest.mark.parametrize("n_bins", [2, 5, 32])
 def test_no_question_about_cuts_outgrows_its_slot(n_bins: int) -> None:
     """A slot has room for n_bins numbers a column, which no refinement exceeds."""
-    choice = Settings(candidates="iterative-hessian", n_bins=n_bins, n_trees=7, candidate_rounds=3)
+    choice = BoostingSettings(
+        candidates="iterative-hessian", n_bins=n_bins, n_trees=7, candidate_rounds=3
+    )
     asked = [
         declared
         for declared in declared_queries(MIXED, choice)
@@ -204,10 +209,11 @@ def test_a_schema_that_cannot_be_cut_is_refused_before_anything_is_asked() -> No
     for name in CANDIDATES:
         assert columns_to_cut(flat, CANDIDATES[name](flat, 8)) == []
         with pytest.raises(PlanError, match="can be cut"):
-            declared_queries(flat, Settings(candidates=name))
+            declared_queries(flat, BoostingSettings(candidates=name))
     with pytest.raises(SettingsError, match="leave nothing"):
         declared_queries(
-            MIXED, Settings(candidates="iterative-hessian", candidate_share=0.9, start_share=0.2)
+            MIXED,
+            BoostingSettings(candidates="iterative-hessian", candidate_share=0.9, start_share=0.2),
         )
 
 
@@ -215,6 +221,6 @@ def test_without_numeric_columns_nothing_is_asked_about_cuts() -> None:
     schema = Schema((Categorical("c", ("a", "b")),), Label("y", (0, 1)))
     kinds = {
         declared.kind
-        for declared in declared_queries(schema, Settings(candidates="iterative-hessian"))
+        for declared in declared_queries(schema, BoostingSettings(candidates="iterative-hessian"))
     }
     assert ColumnHessians.kind not in kinds

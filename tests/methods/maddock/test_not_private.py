@@ -23,7 +23,7 @@ from hedgerow.methods.registry import method_named, plan_for, with_exact_cuts
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.privacy.settings import Privacy, Settings
+from hedgerow.privacy.settings import BoostingSettings, Privacy
 
 NAME = "quantiles-not-private"
 METHOD = "random-trees"
@@ -124,7 +124,7 @@ def test_a_plan_that_lost_its_cuts_asks_nothing() -> None:
 @pytest.mark.parametrize("cuts", ["1,2", [1, 2], [[1.5]], [[-1]], [["a"]], 7])
 def test_cuts_that_are_no_edges_are_refused(cuts: Any) -> None:
     with pytest.raises(SettingsError, match="list of edge numbers"):
-        Settings(candidates=NAME, cuts=cuts)
+        BoostingSettings(candidates=NAME, cuts=cuts)
 
 
 def test_private_candidates_read_nothing() -> None:

@@ -16,7 +16,7 @@ from hedgerow.methods.registry import METHODS, method_named, plan_for
 from hedgerow.privacy.accounting.budget import DeclaredQuery, Slot
 from hedgerow.privacy.accounting.gaussian import EXACT_LIMIT
 from hedgerow.privacy.accounting.plan import Plan, make_plan
-from hedgerow.privacy.settings import Privacy, Settings
+from hedgerow.privacy.settings import BoostingSettings, Privacy, Settings
 from tests.conftest import MIXED, promise
 
 PLAN = plan_for(
@@ -147,7 +147,7 @@ def test_a_slot_that_is_added_later_breaks_the_promise() -> None:
     "other",
     [
         {"run": "run-2"}, {"seed": 4}, {"method": "x"}, {"schema_hash": "x"},
-        {"settings": Settings(n_trees=6)},
+        {"settings": BoostingSettings(n_trees=6)},
         {"budget": replace(PLAN.budget, privacy=Privacy(1.0, 1e-5, "parties"))},
         {"budget": replace(PLAN.budget, slots=PLAN.slots[:-1])},
     ],

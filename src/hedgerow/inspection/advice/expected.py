@@ -18,7 +18,7 @@ from hedgerow.methods.auto.state import mu_of_a_row
 from hedgerow.methods.registry import plan_for
 from hedgerow.model.losses import loss_for
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.settings import Privacy
+from hedgerow.privacy.settings import BoostingSettings, Privacy
 from hedgerow.queries import LeafSums
 
 GROUP = 0.1  # of the rows
@@ -117,7 +117,7 @@ def _of_main_effects(facts: Facts, plan: Plan) -> Expected:
 
 def _of_trees(facts: Facts, plan: Plan) -> Expected:
     """Trees whose leaves are asked for: one leaf, and all trees of the plan together."""
-    settings, loss = plan.settings, loss_for(facts.schema.label)
+    settings, loss = BoostingSettings.of(plan.settings), loss_for(facts.schema.label)
     bound, batch = loss.bound(settings.update), settings.trees_per_round
     mu = max(slot.mu for slot in plan.slots if slot.kind == LeafSums.kind)
     mu /= facts.schema.unit.at_most * _growth(plan, facts.n_parties)

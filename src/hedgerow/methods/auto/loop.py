@@ -33,7 +33,7 @@ from hedgerow.model.tree import single_leaf
 from hedgerow.privacy.accounting.budget import DeclaredQuery
 from hedgerow.privacy.accounting.gaussian_budget import AdaptiveQueries
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.settings import AutoSettings, Settings, settings_table
 from hedgerow.queries import ColumnSums, LabelSums, LeafSums, ScoreCounts, n_bins_of
 
 Floats = NDArray[np.float64]
@@ -43,6 +43,7 @@ RETRY_SHARE = 0.15  # of mu^2: what a further attempt at a question may take
 
 def declared_queries(schema: Schema, settings: Settings) -> list[DeclaredQuery]:
     """The listed part of the plan: a noisy row count, unless the number of rows is public."""
+    settings = AutoSettings.of(settings)
     _check_directions(schema, settings)
     if settings.rows_hint:
         return []
@@ -63,14 +64,14 @@ def adaptive_queries(schema: Schema, settings: Settings) -> AdaptiveQueries:
     )
     coordinates += 9 * (outputs * MOST_TABLE_COORDINATES + 2)
     kinds = (ColumnSums.kind, LabelSums.kind, LeafSums.kind, ScoreCounts.kind)
-    share = 1.0 - (0.0 if settings.rows_hint else COUNT_SHARE)
-    slots = MOST_ROUNDS - (0 if settings.rows_hint else 1)
+    share = 1.0 - (0.0 if settings.public_rows else COUNT_SHARE)
+    slots = MOST_ROUNDS - (0 if settings.public_rows else 1)
     return AdaptiveQueries(share, RETRY_SHARE, coordinates, slots, kinds)
 
 
 def rule_of_plan(plan: Plan, schema: Schema) -> Rule | None:
     """The settings of a plan before it is run, if it says how many rows there are."""
-    n_rows = plan.settings.rows_hint
+    n_rows = plan.settings.public_rows
     if not n_rows:
         return None
     mu = mu_of_a_row(plan, schema, n_rows)
@@ -95,7 +96,7 @@ def grow(gate: Gate) -> Ensemble:
     return _ensemble(run)
 
 
-def _check_directions(schema: Schema, settings: Settings) -> None:
+def _check_directions(schema: Schema, settings: AutoSettings) -> None:
     """Refuse directions that a model could not keep."""
     for name in settings.directions:
         if name not in schema.names:
@@ -117,7 +118,7 @@ def _check_directions(schema: Schema, settings: Settings) -> None:
 
 def _count(run: Run) -> tuple[float, Sequence[float] | None]:
     """Rows, and the shares of the classes: noisy, unless the rows are public."""
-    hint, classes = run.gate.plan.settings.rows_hint, run.schema.label.classes
+    hint, classes = run.gate.plan.settings.public_rows, run.schema.label.classes
     if hint:
         return float(hint), None
     try:
@@ -164,8 +165,8 @@ def _learn_counts(run: Run) -> None:
     if classes:
         first = [run.counted] if run.counted is not None and release is not None else []
         rates = class_rates([*counted_by_columns(cells, noise), *first])
-    if classes and run.gate.plan.settings.rows_hint:  # no count has told the classes' shares yet
-        run.settle(float(run.gate.plan.settings.rows_hint), rates.tolist())
+    if classes and run.gate.plan.settings.public_rows:  # no count has told the classes' shares yet
+        run.settle(float(run.gate.plan.settings.public_rows), rates.tolist())
         rule = run.rule
     counts = [of.sum(axis=0) if classes else of[1] for of in cells]
     of_count = noise * math.sqrt(classes) if classes else noise / query.bound.second_scale
@@ -224,7 +225,7 @@ def _ensemble(run: Run) -> Ensemble:
         "method": plan.method,
         "run": plan.run,
         "plan": plan.hash,
-        "settings": plan.settings.to_dict(),
+        "settings": settings_table(plan.settings),
         "rounds": statement.releases,
         "strength": run.rule.strength,
     }

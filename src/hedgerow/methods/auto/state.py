@@ -68,7 +68,7 @@ class Run:
         self.mu = mu = mu_of_a_row(plan, self.schema, n_rows)
         free = self.direction.count(0)
         self.rule = rule_for(n_rows, len(self.columns), mu, self.task, rates, free)
-        self.gate.expect(self.rule.n_rounds - bool(plan.settings.rows_hint))
+        self.gate.expect(self.rule.n_rounds - bool(plan.settings.public_rows))
 
     def release(self, query: SumQuery, share: float, name: str) -> Release | None:
         """One question at a share of the budget; None if its slot was lost earlier."""

@@ -10,21 +10,22 @@ from hedgerow.data.schema import Schema
 from hedgerow.errors import PlanError, SlotSpent
 from hedgerow.methods.dp_xgboost.rule import RETRY_SHARE, Shares, loss_of, price_of, rounds_of
 from hedgerow.methods.dp_xgboost.trees import TreeOfChoices
-from hedgerow.methods.maddock.candidates import Cuts, first_cuts
+from hedgerow.methods.maddock.candidates import Cuts, uniform
 from hedgerow.methods.maddock.candidates.quantiles import equal_mass
 from hedgerow.methods.maddock.splits.totally_random import columns_to_cut
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree, single_leaf
 from hedgerow.privacy.accounting.budget import DeclaredQuery
 from hedgerow.privacy.accounting.path_budget import PathQueries
-from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.settings import DPXGBoostSettings, Settings
 from hedgerow.queries import ColumnCounts, LeafAverages, SplitChoices, n_bins_of, size_of
 from hedgerow.queries.gradients import Gradients
 
 
 def declared_queries(schema: Schema, settings: Settings) -> list[DeclaredQuery]:
     """The questions of every tree: a sketch, a choice a level, the leaves."""
-    if not columns_to_cut(schema, first_cuts(schema, settings)):
+    settings = DPXGBoostSettings.of(settings)
+    if not columns_to_cut(schema, uniform(schema, settings.n_bins)):
         raise PlanError("no column of the schema can be cut: widen a bound or list more categories")
     shares, grid = Shares.of(schema, settings), base_grid(schema)
     width = loss_of(schema, settings).bound("gradient").width
@@ -41,6 +42,7 @@ def declared_queries(schema: Schema, settings: Settings) -> list[DeclaredQuery]:
 
 
 def adaptive_queries(schema: Schema, settings: Settings) -> PathQueries:
+    settings = DPXGBoostSettings.of(settings)
     return PathQueries(RETRY_SHARE, rounds_of(Shares.of(schema, settings), settings))
 
 
@@ -50,7 +52,7 @@ def grow(gate: Gate) -> Ensemble:
     Scores start in the middle, which is public. A slot that was charged and lost ends its tree:
     the model has one tree fewer.
     """
-    schema, settings = gate.schema, gate.plan.settings
+    schema, settings = gate.schema, DPXGBoostSettings.of(gate.plan.settings)
     loss = loss_of(schema, settings)
     squared = loss.name == "squared"
     trees: list[Tree] = [single_leaf(np.full(1, 0.5))] if squared else []
@@ -70,7 +72,7 @@ def grow(gate: Gate) -> Ensemble:
 
 
 def _one_tree(gate: Gate, sketch: _Sketch, loss: str) -> Tree:
-    settings = gate.plan.settings
+    settings = DPXGBoostSettings.of(gate.plan.settings)
     cuts = sketch.asked()
     clip = settings.gradient_bound if settings.gradient_bound < 1 else np.inf
     drop = settings.gradient_rule == "filter"
@@ -89,9 +91,10 @@ class _Sketch:
     """
 
     def __init__(self, gate: Gate) -> None:
-        self._gate, settings = gate, gate.plan.settings
+        self._gate, settings = gate, DPXGBoostSettings.of(gate.plan.settings)
         self.shares = Shares.of(gate.schema, settings)
-        self._cuts: Cuts = first_cuts(gate.schema, settings)
+        self._cuts: Cuts = uniform(gate.schema, settings.n_bins)
+        self._n_bins = settings.n_bins
         self._query = ColumnCounts.for_cuts(gate.schema, settings.n_bins)
         self._sums, self._variance = np.zeros(0), 0.0
 
@@ -99,7 +102,7 @@ class _Sketch:
         """Cuts at equal mass of the mean of all sketches; public ones where nothing is asked."""
         if not self.shares.sketch:
             return self._cuts
-        gate, n_bins = self._gate, self._gate.plan.settings.n_bins
+        gate, n_bins = self._gate, self._n_bins
         price = price_of(gate.plan, gate.slot, self.shares.sketch) / len(self._query.columns)
         release = gate.release(ColumnCounts.for_cuts(gate.schema, n_bins, price))
         self._sums = self._sums + release.values if self._sums.size else release.values

@@ -9,7 +9,7 @@ from hedgerow.errors import SettingsError
 from hedgerow.model.losses import Loss, Squared, loss_for
 from hedgerow.privacy.accounting.path_budget import PathBudget
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.settings import DPXGBoostSettings
 from hedgerow.queries import ColumnCounts
 
 RETRY_SHARE = 0.1  # the most that a spare attempt may cost, as a part of the whole epsilon
@@ -27,7 +27,7 @@ class Shares:
     growth: float = 1.0  # a level's part beside that of the level above
 
     @staticmethod
-    def of(schema: Schema, settings: Settings) -> Shares:
+    def of(schema: Schema, settings: DPXGBoostSettings) -> Shares:
         sketch = settings.sketch_share if sketched(schema, settings) else 0.0
         leaf = settings.leaf_share or 1 / 3
         if sketch + leaf >= 1:
@@ -50,13 +50,13 @@ class Shares:
         return [*first, *self.levels, self.leaf]
 
 
-def sketched(schema: Schema, settings: Settings) -> bool:
+def sketched(schema: Schema, settings: DPXGBoostSettings) -> bool:
     """Whether where columns are cut is asked at all: some have more edges than cuts."""
     counted = ColumnCounts.for_cuts(schema, settings.n_bins).columns
     return settings.sketch_share > 0 and bool(counted)
 
 
-def rounds_of(shares: Shares, settings: Settings) -> tuple[tuple[int, float, float], ...]:
+def rounds_of(shares: Shares, settings: DPXGBoostSettings) -> tuple[tuple[int, float, float], ...]:
     """(slots, part, rate): a tree is a round; or every question is one, with rows of its own.
 
     Fresh rows for every question cost less: what a sampled question costs grows faster than its
@@ -76,7 +76,7 @@ def price_of(plan: Plan, slot: int, part: float) -> float:
     return round_.epsilon * (part if round_.slots > 1 else 1.0) * _MARGIN
 
 
-def loss_of(schema: Schema, settings: Settings) -> Loss:
+def loss_of(schema: Schema, settings: DPXGBoostSettings) -> Loss:
     """The loss whose gradients are asked about."""
     if settings.loss == "squared" and schema.label.task == "multiclass":
         raise SettingsError(

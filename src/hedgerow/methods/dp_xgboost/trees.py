@@ -16,6 +16,7 @@ from hedgerow.methods.maddock.growing_tree import GrowingTree
 from hedgerow.methods.maddock.leaves import covers, step_deviations, step_values
 from hedgerow.methods.maddock.splits.growth import Bools, cut_of, possible_bins
 from hedgerow.model.tree import Tree
+from hedgerow.privacy.settings import DPXGBoostSettings
 from hedgerow.queries import LeafAverages, SplitChoices, n_bins_of
 from hedgerow.queries.gradients import Gradients
 from hedgerow.queries.split_choices import offered_ways
@@ -50,7 +51,8 @@ class TreeOfChoices:
             self._cut(node, way)
 
     def _choices(self, nodes: Sequence[int], part: float) -> SplitChoices:
-        settings, structure = self.gate.plan.settings, self.tree.structure()
+        settings = DPXGBoostSettings.of(self.gate.plan.settings)
+        structure = self.tree.structure()
         return SplitChoices(
             structure,
             tuple(int(structure.leaf[node]) for node in nodes),
@@ -89,7 +91,8 @@ class TreeOfChoices:
 
     def finished(self) -> Tree:
         """With leaf values: the learning rate times -G / (n + lambda), held within the clip."""
-        settings, structure = self.gate.plan.settings, self.tree.structure()
+        settings = DPXGBoostSettings.of(self.gate.plan.settings)
+        structure = self.tree.structure()
         price = price_of(self.gate.plan, self.gate.slot, self.shares.leaf)
         least, reg_lambda = settings.min_samples_leaf, settings.reg_lambda
         query = LeafAverages(

@@ -36,7 +36,7 @@ from hedgerow.model.losses import Loss, RowBound, loss_for
 from hedgerow.model.tree import Structure, Tree, single_leaf
 from hedgerow.privacy.accounting.budget import DeclaredQuery
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.settings import BoostingSettings, Settings
 from hedgerow.queries import (
     ColumnCounts,
     ColumnHessians,
@@ -54,6 +54,7 @@ def declared_queries(schema: Schema, settings: Settings) -> list[DeclaredQuery]:
     A column of a question about cuts or splits costs as much as the leaves of one tree, and a
     batch as much as its trees one by one.
     """
+    settings = BoostingSettings.of(settings)
     if settings.features_per_tree > len(schema.columns):
         raise SettingsError(
             f"features_per_tree is {settings.features_per_tree}, but the schema has "
@@ -84,7 +85,7 @@ def adaptive_queries(schema: Schema, settings: Settings) -> None:
     """Nothing is priced during the run: every slot is listed."""
 
 
-def _cut_question(schema: Schema, settings: Settings) -> tuple[DeclaredQuery, int]:
+def _cut_question(schema: Schema, settings: BoostingSettings) -> tuple[DeclaredQuery, int]:
     """What is asked about cuts, a column weighing as much as a tree, and in how many rounds."""
     if settings.candidates == "quantiles":
         query = ColumnCounts.for_cuts(schema, settings.n_bins)
@@ -102,7 +103,7 @@ def _refining_before(batch: int, rounds: int, n_batches: int) -> int:
     return surplus + (batch < rounds)
 
 
-def _tree_queries(schema: Schema, settings: Settings, size: int) -> list[DeclaredQuery]:
+def _tree_queries(schema: Schema, settings: BoostingSettings, size: int) -> list[DeclaredQuery]:
     """The questions of one round of `size` trees; a question about k columns weighs k."""
     grid = base_grid(schema)
     width, depth = loss_for(schema.label).bound(settings.update).width, settings.max_depth
@@ -133,7 +134,7 @@ def grow(gate: Gate) -> Ensemble:
     charged and lost is skipped: the model has one batch fewer.
     """
     plan, schema = gate.plan, gate.schema
-    settings, loss = plan.settings, loss_for(schema.label)
+    settings, loss = BoostingSettings.of(plan.settings), loss_for(schema.label)
     averaged = settings.update == "averaging"
     cuts = first_cuts(schema, settings)
     trees: list[Tree] = []
@@ -159,7 +160,7 @@ def grow(gate: Gate) -> Ensemble:
     return Ensemble(tuple(trees), schema, gate.statement(), averaged, plan.record())
 
 
-def _batches(settings: Settings) -> list[range]:
+def _batches(settings: BoostingSettings) -> list[range]:
     size = settings.trees_per_round
     return [
         range(first, min(first + size, settings.n_trees))
@@ -171,7 +172,7 @@ def _start(gate: Gate, loss: Loss) -> list[Tree]:
     """A constant: the noisy base rate, or what public facts say if it is not bought or was lost."""
     query = LabelSums(len(gate.schema.label.classes))
     values = loss.start(np.zeros(query.blocks[0].size), floor=1.0)
-    if gate.plan.settings.start_share > 0:
+    if BoostingSettings.of(gate.plan.settings).start_share > 0:
         try:
             release = gate.release(query)
         except SlotSpent:
@@ -184,20 +185,20 @@ def _start(gate: Gate, loss: Loss) -> list[Tree]:
     return [single_leaf(values)] if np.any(values) else []
 
 
-def _asks_cuts(settings: Settings, schema: Schema) -> bool:
+def _asks_cuts(settings: BoostingSettings, schema: Schema) -> bool:
     """Whether cuts are refined by questions of their own; histogram trees know enough already."""
     if settings.candidates != "iterative-hessian" or settings.split == "histogram":
         return False
     return bool(refined_columns(schema))
 
 
-def _asks_counts(settings: Settings, schema: Schema) -> bool:
+def _asks_counts(settings: BoostingSettings, schema: Schema) -> bool:
     counted = ColumnCounts.for_cuts(schema, settings.n_bins).columns
     return settings.candidates == "quantiles" and bool(counted)
 
 
 def _columns(
-    schema: Schema, settings: Settings, cuts: Cuts, tree: int, rng: Generator
+    schema: Schema, settings: BoostingSettings, cuts: Cuts, tree: int, rng: Generator
 ) -> list[int]:
     usable = columns_to_cut(schema, cuts)
     per_tree, order = settings.features_per_tree, settings.feature_order
@@ -205,13 +206,13 @@ def _columns(
 
 
 def _structure(schema: Schema, plan: Plan, cuts: Cuts, tree: int) -> Structure:
-    settings = plan.settings
+    settings = BoostingSettings.of(plan.settings)
     rng = stream(plan.seed, "tree", tree)
     columns = _columns(schema, settings, cuts, tree, rng)
     return totally_random(schema, cuts, columns, settings.max_depth, settings.category_split, rng)
 
 
-def _random_trees(gate: Gate, settings: Settings, cuts: Cuts, batch: range) -> list[Tree]:
+def _random_trees(gate: Gate, settings: BoostingSettings, cuts: Cuts, batch: range) -> list[Tree]:
     """A batch adds the learning rate times the mean weight of its trees; none if it was lost."""
     structures = tuple(_structure(gate.schema, gate.plan, cuts, t) for t in batch)
     loss = loss_for(gate.schema.label)
@@ -229,7 +230,7 @@ def _random_trees(gate: Gate, settings: Settings, cuts: Cuts, batch: range) -> l
 
 
 def _learned_tree(
-    gate: Gate, settings: Settings, cuts: Cuts, number: int
+    gate: Gate, settings: BoostingSettings, cuts: Cuts, number: int
 ) -> tuple[list[Tree], Cuts]:
     """One tree with chosen splits, and the cuts for the next one; no tree if nothing gained."""
     schema, loss = gate.schema, loss_for(gate.schema.label)
@@ -255,7 +256,7 @@ def _learned_tree(
 
 
 def _cuts_from_root(
-    schema: Schema, settings: Settings, cuts: Cuts, columns: list[int], grown: LearnedTree
+    schema: Schema, settings: BoostingSettings, cuts: Cuts, columns: list[int], grown: LearnedTree
 ) -> Cuts:
     """A histogram tree's root already holds the Hessians that refine cuts: nothing is asked."""
     if settings.candidates != "iterative-hessian" or grown.root is None:
@@ -281,7 +282,7 @@ def _tree(
     sums: NDArray[np.float64],
     deviations: NDArray[np.float64],
     bound: RowBound,
-    settings: Settings,
+    settings: BoostingSettings,
     batch: int,
 ) -> Tree:
     """Leaf values from sums (number, leaf) and their noise deviations (leaf,)."""

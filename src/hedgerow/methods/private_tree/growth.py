@@ -22,6 +22,7 @@ from hedgerow.methods.private_tree.splits import best_cut, gain_rule
 from hedgerow.model.splitting import Histogram, reconciled
 from hedgerow.privacy.accounting.path_budget import PathBudget
 from hedgerow.privacy.accounting.pure import LEAST_PRICE
+from hedgerow.privacy.settings import PrivateTreeSettings
 from hedgerow.queries import n_bins_of
 
 WORTH = 0.2  # bounds are asked if their noise is below this part of the node's impurity
@@ -35,7 +36,7 @@ class Growth:
     """One tree under construction through a gate."""
 
     def __init__(self, gate: Gate) -> None:
-        settings, schema = gate.plan.settings, gate.schema
+        settings, schema = PrivateTreeSettings.of(gate.plan.settings), gate.schema
         self.schema, self.settings = schema, settings
         self.rule: Rule = rule_of(schema, settings)
         self.cuts = tree_cuts(schema, settings.n_bins)

@@ -21,7 +21,7 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree
 from hedgerow.privacy.accounting.budget import DeclaredQuery
 from hedgerow.privacy.accounting.path_budget import PathQueries
-from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.settings import PrivateTreeSettings, Settings
 from hedgerow.queries import ClassHistograms, ImpurityBounds, n_bins_of
 
 SHRINK = 1.0  # leaves lean toward their parent with the weight of so many deviations of noise
@@ -29,6 +29,7 @@ SHRINK = 1.0  # leaves lean toward their parent with the weight of so many devia
 
 def declared_queries(schema: Schema, settings: Settings) -> list[DeclaredQuery]:
     """One slot a question. What each costs is settled during the run, on the paths of the tree."""
+    settings = PrivateTreeSettings.of(settings)
     if schema.label.task == "regression":
         raise SettingsError(
             "the readable tree tells classes apart, and the label is a number; choose another "
@@ -57,7 +58,7 @@ def adaptive_queries(schema: Schema, settings: Settings) -> PathQueries:
     return PathQueries(RETRY_SHARE, ((slots, 1.0, 1.0),))  # one tree, of all rows
 
 
-def _widest(schema: Schema, settings: Settings) -> int:
+def _widest(schema: Schema, settings: PrivateTreeSettings) -> int:
     """Numbers of the columns that a node is asked about first, at most."""
     cuts, k = tree_cuts(schema, settings.n_bins), len(schema.label.classes)
     widths = [n_bins_of(g, c) for g, c in zip(base_grid(schema), cuts, strict=True)]
@@ -70,7 +71,8 @@ def grow(gate: Gate) -> Ensemble:
     A question that is not worth asking passes its slot over. One that was charged and lost ends its
     branch there, or leaves the leaves with what the histograms said of them.
     """
-    settings, growth = gate.plan.settings, Growth(gate)
+    growth = Growth(gate)
+    settings = growth.settings
     if settings.save_budget:
         growth.count_root()
     for depth in range(settings.max_depth):

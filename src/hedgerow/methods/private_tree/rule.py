@@ -8,7 +8,7 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Numeric, Schema
 from hedgerow.errors import PlanError
 from hedgerow.methods.maddock.candidates import Cuts, log, uniform
-from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.settings import PrivateTreeSettings
 
 COUNT_SHARE = 0.04  # of a path's epsilon: how many rows of each class there are at all
 LEAF_SHARE = 0.2
@@ -55,7 +55,7 @@ class Rule:
         return self.first_columns if rows * budget >= PLENTY else 1
 
 
-def rule_of(schema: Schema, settings: Settings) -> Rule:
+def rule_of(schema: Schema, settings: PrivateTreeSettings) -> Rule:
     """The shares that a plan's settings mean; 0 stands for the rule's own choice."""
     leaf = settings.leaf_share or LEAF_SHARE
     if not settings.save_budget:

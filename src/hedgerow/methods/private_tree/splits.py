@@ -15,12 +15,12 @@ from hedgerow.model.splitting import (
     category_cuts,
     ordered_cuts,
 )
-from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.settings import PrivateTreeSettings
 
 CAUTION = 1.0  # how much of the noise's own gain is taken off a cut's
 
 
-def gain_rule(n_classes: int, settings: Settings) -> GainRule:
+def gain_rule(n_classes: int, settings: PrivateTreeSettings) -> GainRule:
     """Gains are what a cut takes off the impurity, in the unit of `nodes.impurity`.
 
     Of each squared count the variance of its noise is taken off, and sides that may be empty, or

@@ -20,7 +20,7 @@ from hedgerow.packing import canonical_json, digest
 from hedgerow.privacy.accounting.budget import DeclaredQuery, PlanBudget, Slot
 from hedgerow.privacy.accounting.gaussian_budget import AdaptiveQueries
 from hedgerow.privacy.accounting.path_budget import PathQueries
-from hedgerow.privacy.settings import Privacy, Settings
+from hedgerow.privacy.settings import Privacy, Settings, settings_table
 
 FORMAT = 1
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
@@ -94,7 +94,7 @@ class Plan:
             "method": self.method,
             "run": self.run,
             "plan": self.hash,
-            "settings": self.settings.to_dict(),
+            "settings": settings_table(self.settings),
             "rounds": len(self.slots),
         }
 
@@ -112,7 +112,7 @@ class Plan:
             "method": self.method,
             "seed": self.seed,
             "privacy": self.privacy.to_dict(),
-            "settings": self.settings.to_dict(),
+            "settings": settings_table(self.settings),
             **self.budget.to_dict(),
         }
 

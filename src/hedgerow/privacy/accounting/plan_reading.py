@@ -17,7 +17,7 @@ from hedgerow.privacy.accounting.gaussian_budget import GaussianBudget
 from hedgerow.privacy.accounting.path_budget import PathBudget
 from hedgerow.privacy.accounting.plan import FORMAT, TOP, Plan
 from hedgerow.privacy.accounting.rounds import Branches
-from hedgerow.privacy.settings import Privacy, Settings, privacy_from, with_values
+from hedgerow.privacy.settings import Privacy, privacy_from, settings_from
 
 
 def _adaptive_from(entry: Mapping[str, Any]) -> AdaptiveSlots:
@@ -74,7 +74,7 @@ def plan_from(document: Mapping[str, Any]) -> Plan:
         run=str(document["run"]),
         schema_hash=str(document["schema"]),
         method=str(document["method"]),
-        settings=with_values(Settings(), document["settings"]),
+        settings=settings_from(str(document["method"]), document["settings"]),
         seed=document["seed"],
         budget=_budget_from(document, privacy_from(document["privacy"])),
         unit=str(document["unit"]),

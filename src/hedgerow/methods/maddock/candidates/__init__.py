@@ -14,12 +14,12 @@ from hedgerow.methods.maddock.candidates import not_private
 from hedgerow.methods.maddock.candidates.base import Cuts
 from hedgerow.methods.maddock.candidates.iterative_hessian import refine
 from hedgerow.methods.maddock.candidates.uniform import log, uniform
-from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.settings import BoostingSettings
 
 CANDIDATES = {"uniform": uniform, "log": log, "iterative-hessian": uniform, "quantiles": uniform}
 
 
-def first_cuts(schema: Schema, settings: Settings) -> Cuts:
+def first_cuts(schema: Schema, settings: BoostingSettings) -> Cuts:
     """The cuts that a run starts with."""
     if settings.candidates == not_private.NAME:
         return not_private.planned_cuts(schema, settings)

@@ -14,6 +14,7 @@ from hedgerow.data.schema import Numeric, Schema
 from hedgerow.errors import SlotSpent
 from hedgerow.methods.maddock.candidates.base import Cuts
 from hedgerow.model.losses import loss_for
+from hedgerow.privacy.settings import BoostingSettings
 from hedgerow.queries import ColumnHessians
 
 
@@ -37,7 +38,9 @@ def refined(gate: Gate, cuts: Cuts) -> Cuts:
     parts = np.split(release.values, np.cumsum([len(c) + 1 for c in asked])[:-1])
     fresh = list(cuts)
     for j, hessians in zip(columns, parts, strict=True):
-        fresh[j] = refine(grid[j], cuts[j], hessians, gate.plan.settings.n_bins)
+        fresh[j] = refine(
+            grid[j], cuts[j], hessians, BoostingSettings.of(gate.plan.settings).n_bins
+        )
     return fresh
 
 

@@ -17,7 +17,7 @@ from hedgerow.errors import SettingsError
 from hedgerow.methods.maddock.candidates.base import Cuts
 from hedgerow.methods.maddock.candidates.quantiles import equal_mass
 from hedgerow.methods.maddock.candidates.uniform import uniform
-from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.settings import BoostingSettings
 from hedgerow.queries import ColumnCounts
 
 NAME = "quantiles-not-private"
@@ -33,7 +33,7 @@ def exact_cuts(tables: Iterable[Rows], schema: Schema, n_bins: int) -> tuple[tup
     return tuple(cuts)
 
 
-def planned_cuts(schema: Schema, settings: Settings) -> Cuts:
+def planned_cuts(schema: Schema, settings: BoostingSettings) -> Cuts:
     """The cuts that a plan carries, if they fit the schema.
 
     Raises SettingsError where a plan has none: it was made without rows.

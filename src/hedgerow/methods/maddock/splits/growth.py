@@ -27,7 +27,7 @@ from hedgerow.model.splitting import (
     ordered_cuts,
     reconciled,
 )
-from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.settings import BoostingSettings
 from hedgerow.queries import n_bins_of
 
 Floats = NDArray[np.float64]
@@ -76,7 +76,12 @@ class Growth:
     """One tree under construction, and what it needs to ask."""
 
     def __init__(
-        self, gate: Gate, settings: Settings, cuts: Cuts, columns: tuple[int, ...], rng: Generator
+        self,
+        gate: Gate,
+        settings: BoostingSettings,
+        cuts: Cuts,
+        columns: tuple[int, ...],
+        rng: Generator,
     ) -> None:
         self.gate, self.schema, self.settings = gate, gate.schema, settings
         self.cuts, self.columns, self.rng = cuts, columns, rng

@@ -11,18 +11,18 @@ from hedgerow.methods.maddock.candidates import Cuts
 from hedgerow.methods.maddock.splits.growth import Growth, LearnedTree, Offer
 from hedgerow.methods.maddock.splits.histogram import histogram_offers
 from hedgerow.methods.maddock.splits.partially_random import OneColumn, random_offers
-from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.settings import BoostingSettings
 
 Ask = Callable[[list[int], bool], dict[int, list[Offer]]]
 
 
-def levels_of(settings: Settings, n_columns: int) -> int:
+def levels_of(settings: BoostingSettings, n_columns: int) -> int:
     """Questions a tree asks: one a level; one in all over a single column."""
     return 1 if n_columns == 1 else settings.max_depth
 
 
 def grow_tree(
-    gate: Gate, settings: Settings, cuts: Cuts, columns: Sequence[int], rng: Generator
+    gate: Gate, settings: BoostingSettings, cuts: Cuts, columns: Sequence[int], rng: Generator
 ) -> LearnedTree:
     """Grow one tree level by level; it asks at most `levels_of` questions and passes over the rest.
 
