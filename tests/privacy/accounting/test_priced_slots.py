@@ -123,6 +123,20 @@ def test_a_further_attempt_is_paid_by_a_spare_and_costs_no_more_than_it() -> Non
         reservation.charge(3, "q", price=Price(0.1 * rest.mu, 10))
 
 
+@pytest.mark.parametrize("part", [1.01, 1.5])
+def test_a_further_attempt_may_not_draw_on_what_other_slots_have_left(part: float) -> None:
+    """Only the spare was paid for it: what is left of the whole does not count."""
+    plan, ledger = plan_of(spare=1), Ledger.in_memory()
+    adaptive, reservation = adaptive_of(plan), Reservation(ledger, plan)
+    reservation.charge(1, "q", price=Price(0.1 * adaptive.mu, 10))
+    with pytest.raises(PlanError):
+        reservation.charge(1, "q", price=Price(part * adaptive.retry, 10))
+    values = {"mu": part * adaptive.retry, "request": "q", "numbers": 10}
+    ledger.append(COORDINATOR, "charge", plan.run, 1, 2, values)
+    with pytest.raises(LedgerError, match="more than is left"):
+        verify(ledger)
+
+
 @pytest.mark.parametrize("wrong", [{"mu": 0.9}, {"numbers": 999}])
 def test_a_ledger_that_drew_too_much_is_found(wrong: dict[str, Any]) -> None:
     plan, ledger = plan_of(), Ledger.in_memory()
