@@ -1,7 +1,9 @@
 """`--quick`: the tests to run while editing. A new file is among them unless LONG names it.
 
-conftest.py takes these hooks over. Left out is what starts processes and waits for them,
-repeats draws until a law shows, or trains many models to compare them. `make test` runs everything.
+conftest.py takes these hooks over. In are the tests that lie as the source does, the contracts and
+the golden files. Left out are the suites that look at everything together (attacks, comparisons
+with other implementations, crashes, laws of noise, mutations, sites), and single files that start
+processes and wait for them or read large tables. `make test` runs everything.
 """
 
 from __future__ import annotations
@@ -12,13 +14,20 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LONG = (
+    "tests/attacks",
+    "tests/cli/test_demo.py",
     "tests/crashes",
+    "tests/data/test_memory.py",
+    "tests/deployment/test_processes.py",
     "tests/e2e",
     "tests/engines/dask",
     "tests/engines/nvflare",
+    "tests/export/test_real_tables.py",
     "tests/mutations",
+    "tests/oracle",
     "tests/statistical",
     "tests/test_documents.py",
+    "tests/test_flaky.py",
 )
 
 
