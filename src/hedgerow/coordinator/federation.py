@@ -213,7 +213,7 @@ class Federation:
         if not asked:
             return
         probe = messages.plain("ready", {"run": plan.run})
-        replies = self._send(asked, probe, "ready", _PROBE_SECONDS)
+        replies = self._transport.send(dict.fromkeys(asked, probe), "ready", _PROBE_SECONDS)
         ready = {n: r.values for n, r in replies.items() if r.type == "ready"}
         presence.probed(ready, apart)
         if back := presence.returning(ready, slot, self.roster.least_set):
@@ -276,14 +276,15 @@ class Federation:
         """Parties that accept the plan, with the keys they announce. Nothing is reserved yet."""
         plan = self._opened()
         opening = opening_message(OPEN_RUN, {"plan": plan.to_dict()}, self.roster, plan)
-        replies = self._send(names, opening, OPENED)
+        replies = self._transport.send(dict.fromkeys(names, opening), OPENED, self.timeout_seconds)
         replies = {name: r for name, r in replies.items() if _word(r) != "failed"}
         self._raise_refusals(replies)
         return announced_in(replies)
 
     def _join(self, opened: dict[str, Announcement]) -> None:
         joining = joining_message(JOIN_RUN, self._opened().run, opened)
-        joined = self._send(tuple(sorted(opened)), joining, JOINED)
+        by_name = dict.fromkeys(sorted(opened), joining)
+        joined = self._transport.send(by_name, JOINED, self.timeout_seconds)
         joined = {name: r for name, r in joined.items() if _word(r) != "failed"}
         self._raise_refusals(joined)
         self._presence.joined(joined, opened)
@@ -295,10 +296,13 @@ class Federation:
         known = 0
         if ensemble.length:
             known = min((self._known.get(name, 0) for name in names), default=0)
-        replies = self._send(names, self._carrying(message, known, ensemble.length), "answer")
+        send, seconds = self._transport.send, self.timeout_seconds
+        carried = self._carrying(message, known, ensemble.length)
+        replies = send(dict.fromkeys(names, carried), "answer", seconds)
         behind = tuple(n for n, reply in replies.items() if reply.type == "need-trees")
         if behind:
-            again = self._send(behind, self._carrying(message, 0, ensemble.length), "answer")
+            carried = self._carrying(message, 0, ensemble.length)
+            again = send(dict.fromkeys(behind, carried), "answer", seconds)
             replies = {n: r for n, r in replies.items() if n not in behind} | again
         # A party that was restarted or fell over is as good as lost; it may come back later.
         replies = {n: r for n, r in replies.items() if _word(r) not in ("unknown-run", "failed")}
@@ -310,13 +314,6 @@ class Federation:
     def _carrying(self, message: Message, first: int, stop: int) -> Message:
         trees = tuple(self._trees[first:stop])
         return replace(message, trees_from=first, trees=trees)
-
-    def _send(
-        self, names: Sequence[str], message: Message, wanted: str, seconds: float | None = None
-    ) -> dict[str, ReceivedReply]:
-        """Send one signed message to some parties; keep replies that are theirs, and to this."""
-        seconds = seconds or self.timeout_seconds
-        return self._transport.send(dict.fromkeys(names, message), wanted, seconds)
 
     def _raise_refusals(self, replies: dict[str, ReceivedReply]) -> None:
         for name, reply in replies.items():

@@ -117,6 +117,9 @@ class Gate:
         index, slot = self._draw(query, mu, name)
         request = digest(query_bytes(query))
         stored = self._reservation.released(index, request)
+        if stored is None:
+            self._check(query, slot)
+            self._handshake()
         release = stored if stored is not None else self._ask(query, request, index, slot)
         self._sources.add(release.source)
         self._releases += 1
@@ -208,8 +211,19 @@ class Gate:
         self._cursor += 1
         return index, replace(slot, name=name or slot.name)
 
-    def _open(self) -> None:
-        # Opening asks nothing about rows: a plan that a party refuses costs no reservation here.
+    def _check(self, query: SumQuery, slot: Slot) -> None:
+        """Refuse what cannot be asked, before anything is charged."""
+        self._check_turn()
+        query.check(self.schema)
+        noise_for(query, slot.mu, self._plan, self.schema)
+
+    def _handshake(self) -> None:
+        """Open the run with every party, once and only if anything has to be asked.
+
+        It asks nothing about rows: a plan that a party refuses costs no reservation here.
+        """
+        if self._opened:
+            return
         with self._recording_refusals():
             self._federation.open(self._plan, self._reservation.reserve)
         self._opened = True
@@ -234,12 +248,7 @@ class Gate:
             )
 
     def _ask(self, query: SumQuery, request: str, index: int, slot: Slot) -> Release:
-        self._check_turn()
-        query.check(self.schema)
         mu, part = slot.mu, 1.0
-        noise_for(query, mu, self._plan, self.schema)  # refuses before anything is charged
-        if not self._opened:
-            self._open()
         while True:
             with self._recording_refusals():
                 self._federation.gather(index)

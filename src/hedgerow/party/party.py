@@ -290,14 +290,9 @@ class Party:
         return messages.plain(JOINED, {"run": run.plan.run})
 
     def _ask(self, message: Message) -> Replying:
+        """The stored answer to this very message, or a new one, charged before it is computed."""
         ask = message.ask
-        run = self._run(ask.run)
-        if not run.opening.announcements:  # opened and never joined: nothing is reserved yet
-            raise Refusal("unknown-run")
-        self._check(ask, run)
-        return (yield from self._stored_or_new(ask, run, message))
-
-    def _stored_or_new(self, ask: Ask, run: OpenedRun, message: Message) -> Replying:
+        run = self._checked_run(ask)
         charged = run.reservation.charged(ask.slot, ask.attempt)
         if charged and (stored := self._answered(ask, charged, message.hash)) is not None:
             return stored
@@ -332,15 +327,19 @@ class Party:
             raise Refusal("unknown-run")
         return self._runs[name]
 
-    def _check(self, ask: Ask, run: OpenedRun) -> None:
-        """Everything that must hold before a charge: plan, set, noise, recomputed here."""
+    def _checked_run(self, ask: Ask) -> OpenedRun:
+        """The run, if all holds that must before a charge: plan, set, noise, recomputed here."""
         assert self.roster is not None
+        run = self._run(ask.run)
+        if not run.opening.announcements:  # opened and never joined: nothing is reserved yet
+            raise Refusal("unknown-run")
         run.check(ask, self.name, self.roster, self.schema)
         self._limits.check_set(ask.parties, self.roster)
         self._keys.agree(ask.reply_to)  # a key that is no key is refused before any charge
         each = run.plan.privacy.trusted.local  # every row has noise of its own
         if each and not mechanisms.can_draw(max(ask.noise.sigmas), self._scores.n_rows):
             raise Refusal("bad-message")
+        return run
 
     def _answered(self, ask: Ask, charged: Line, request: str) -> Answer | None:
         """A context is answered by one message ever; asking again gives the same bytes, free."""
