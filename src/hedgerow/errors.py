@@ -1,4 +1,4 @@
-"""Every exception that hedgerow raises on purpose, with the exit code of the command line.
+"""Every exception and warning of hedgerow's own, with the exit code of the command line.
 
 A message says what happened, the numbers, whether anything was spent, and what to do.
 """
@@ -14,6 +14,7 @@ __all__ = [
     "LedgerError",
     "LedgerWriteFailed",
     "PlanError",
+    "PlanWarning",
     "Refused",
     "SchemaError",
     "SessionFailed",
@@ -44,6 +45,10 @@ class SettingsError(HedgerowError, ValueError):
 
 class PlanError(HedgerowError, ValueError):
     """A plan cannot be made, or a question does not fit the plan."""
+
+
+class PlanWarning(UserWarning):
+    """A plan is allowed and looks like a mistake, by public facts alone; no row was looked at."""
 
 
 class FormatError(HedgerowError, ValueError):

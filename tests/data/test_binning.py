@@ -21,6 +21,7 @@ from hedgerow.data.binning import (
     gather_codes,
 )
 from hedgerow.data.schema import Categorical, Column, Label, Numeric, Ordinal, Schema
+from hedgerow.errors import SchemaError
 
 BOUNDS = st.floats(-1e37, 1e37, allow_nan=False)
 
@@ -46,8 +47,15 @@ def test_edges_are_sound_for_any_bounds(one: float, two: float, integer: bool) -
     if one == two:
         return
     lower, upper = min(one, two), max(one, two)
-    grid = numeric(lower, upper, integer)
+    try:
+        grid = numeric(lower, upper, integer)
+    except SchemaError:  # 32-bit floats have no room for 128 cells between the bounds
+        floats = np.float32([lower, upper]).view(np.int32).astype(np.int64)
+        assert abs(lower) + abs(upper) < 1e-40 or np.ptp(floats) < 257
+        return
     edges = grid.edges
+    whole = np.floor(upper) - np.ceil(lower)
+    assert edges.size >= (min(whole, 63) if integer else 127)
     assert edges.dtype == np.float32
     assert np.all(np.diff(edges) > 0)
     assert np.all(edges > np.float32(lower))
@@ -65,7 +73,7 @@ def test_edges_are_sound_for_any_bounds(one: float, two: float, integer: bool) -
 @settings(deadline=None)
 @given(
     st.lists(st.floats(width=32), min_size=1),
-    st.sampled_from([(-1.0, 3.0), (0.0, 1e6), (-8.0, -0.5), (1e9, 1e9 + 500), (-1e-30, 1e30)]),
+    st.sampled_from([(-1.0, 3.0), (0.0, 1e6), (-8.0, -0.5), (1e9, 1e9 + 9000), (-1e-30, 1e30)]),
 )
 def test_left_of_an_edge_is_the_same_for_codes_and_float32_values(
     values: list[float], bounds: tuple[float, float]
@@ -121,9 +129,9 @@ def test_an_integer_column_has_one_cell_for_each_value() -> None:
 
 
 def test_bounds_that_collapse_in_float32_leave_a_single_cell() -> None:
-    grid = numeric(1e9, 1e9 + 10)
+    grid = numeric(0.2, 0.9, integer=True)
     assert grid.n_cells == 1
-    assert encode_numeric(np.array([1e9, 2e9, np.nan]), grid).tolist() == [0, 0, 1]
+    assert encode_numeric(np.array([0.3, 2e9, np.nan]), grid).tolist() == [0, 0, 1]
     assert grid.uniform_edges(8).size == grid.log_edges(8).size == 0
 
 

@@ -20,11 +20,16 @@ listed = st.lists(names, min_size=1, max_size=5, unique=True).map(tuple)
 bounds = st.tuples(numbers, numbers).map(sorted).filter(lambda b: b[0] < b[1])
 
 
+def _can_be_cut(bounds: Any) -> bool:
+    """Whether 32-bit floats have room for cells between them."""
+    return bool(bounds[1] - bounds[0] > max(1e-4 * max(map(abs, bounds)), 1e-30))
+
+
 @st.composite
 def columns(draw: st.DrawFn) -> Any:
     name, missing = draw(names), draw(st.booleans())
     if draw(st.booleans()):
-        low, high = draw(bounds)
+        low, high = draw(bounds.filter(_can_be_cut))
         return Numeric(name, low, high, draw(st.booleans()), missing)
     kind = draw(st.sampled_from([Ordinal, Categorical]))
     return kind(name, draw(listed), missing, draw(st.sampled_from(["category", "error"])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -39,9 +40,13 @@ class StartedParty:
         self.limits.write_text(TIGHT)
         self.meanwhile: Callable[[Ledger], None] = lambda ledger: None
 
-    def serve(self, limits: Path | None = None, new_ledger: bool = False) -> str:
+    def serve(
+        self, limits: Path | None = None, new_ledger: bool = False, terminal: bool = False
+    ) -> str:
         """Start, stop as soon as it answers; what it said."""
-        console = Console(record=True, width=2000, quiet=False, file=(self.folder / "o").open("w"))
+        console = Console(
+            record=True, width=2000, file=(self.folder / "o").open("w"), force_terminal=terminal
+        )
         table, schema = self.folder / "north.csv", self.folder / "schema.toml"
         start = Start.remembered(self.site).updated(table, schema, limits)
         ended: list[PartyProcess] = []
@@ -287,6 +292,19 @@ def test_the_board_tells_a_lost_ledger_from_a_full_disk(tmp_path: Path) -> None:
         (tmp_path / "l").unlink()
         party_console.event(Event("unwritten", "run"))
     assert "somebody removed or replaced the ledger file" in console.export_text()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_exact_counts_are_on_the_operators_own_screen_alone(
+    party: StartedParty, terminal: bool
+) -> None:
+    schema = party.folder / "schema.toml"
+    schema.write_text(re.sub("upper = [0-9.]+", "upper = 0.001", schema.read_text(), count=1))
+    told = party.serve(terminal=terminal)
+    assert ("values lie above the upper bound 0.001" in told) is terminal
+    assert ("hedgerow schema check" in told) is not terminal
+    with party.ledger() as ledger:
+        assert not any("0.001" in repr(line.values) for line in ledger.lines())
 
 
 def test_every_refusal_to_start_says_that_nothing_was_spent(party: StartedParty) -> None:

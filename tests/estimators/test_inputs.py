@@ -100,6 +100,7 @@ TRAINED: dict[str, tuple[tuple[Column, ...], Any]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:column 'one' lists one category")
 @pytest.mark.parametrize("name", TRAINED)
 @pytest.mark.parametrize("candidates", ["uniform", "iterative-hessian"])
 def test_unusual_tables_train_and_predict(name: str, candidates: str) -> None:

@@ -136,6 +136,15 @@ def make_plan(
     return plan_for(schema, privacy, method, values, seed)
 
 
+def tell_cautions(plan: Plan, schema: Schema) -> None:
+    """What looks like a mistake by public facts alone, on the screen."""
+    from hedgerow.cli.screen import tell
+    from hedgerow.privacy.cautions import cautions
+
+    for text in cautions(plan, schema):
+        tell(text, style="yellow")
+
+
 def with_pooled_cuts(
     schema: Schema, given: Mapping[str, Any], sources: Mapping[str, Path]
 ) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hedgerow.cli import curves, options
-from hedgerow.cli.given import given_values, make_plan
+from hedgerow.cli.given import given_values, make_plan, tell_cautions
 from hedgerow.cli.screen import print_json, results, show, size_text, table, tell
 from hedgerow.errors import SettingsError
 
@@ -60,6 +60,7 @@ def plan(
     public = Schema.read(schema)
     given = given_values(promise, settings)
     new_plan = make_plan(public, given, parties)
+    tell_cautions(new_plan, public)
     needed = sample.sample is not None or bool(picture)
     facts = _facts(new_plan, public, given, parties, rows, needed)
     expected = None if facts is None else _expected(facts, new_plan)

@@ -12,7 +12,8 @@ from hedgerow.cli.screen import print_json, results, table
 from hedgerow.cli.screen import show as say
 
 if TYPE_CHECKING:
-    from hedgerow.data.schema import Column
+    from hedgerow.data.checking import TableCheck
+    from hedgerow.data.schema import Column, Schema
 
 SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="Schema file (TOML).")]
 
@@ -21,19 +22,26 @@ def check(
     schema: SchemaArgument,
     data: Annotated[
         list[Path] | None,
-        typer.Option("--data", help="Also check that this table fits; repeatable."),
+        typer.Option("--data", help="Count what it does to this table; repeatable."),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Check a schema, and the tables that are to fit it. Sends nothing and spends nothing."""
+    """Check a schema, and what it does to tables: values clipped, unlisted, missing, constant.
+
+    The counts are exact, so they are for the eyes of the table's owner alone, before a fit. Sends
+    nothing and spends nothing.
+    """
     from hedgerow.data.schema import Schema
+    from hedgerow.data.tables import rows_of
 
     public = Schema.read(schema)
+    checked: list[TableCheck] = []
     fitting: list[dict[str, Any]] = []
     if data:
-        from hedgerow.data.tables import rows_of
+        from hedgerow.data.checking import check_table
 
-        fitting = [{"path": str(path), "rows": rows_of(path, public).n_rows} for path in data]
+        checked = [check_table(public, path, source=str(path)) for path in data]
+        fitting = [{"path": table.source, **table.to_dict()} for table in checked]
     facts = {
         "schema": str(schema),
         "name": public.name,
@@ -44,13 +52,19 @@ def check(
     }
     if json:
         print_json(facts)
-        return
+    else:
+        _say_checked(schema, public, checked)
+    for path in data or ():
+        rows_of(path, public)  # raises if the table could not be used
+
+
+def _say_checked(schema: Path, public: Schema, checked: list[TableCheck]) -> None:
     say(
         f"{schema} is a complete schema: {len(public.columns)} columns, {public.label.task} label "
         f"{public.label.name!r}, hash {public.hash[:16]}."
     )
-    for entry in fitting:
-        say(f"{entry['path']} fits: {entry['rows']:,} rows.")
+    for result in checked:
+        say(result.words())
 
 
 def show(schema: SchemaArgument, json: options.Json = False) -> None:

@@ -98,7 +98,7 @@ def _run(
 ) -> tuple[Ensemble, dict[str, Any]]:
     """Everything that can fail is tried before the first charge."""
     from hedgerow.cli.files import check_writable
-    from hedgerow.cli.given import settle_plan
+    from hedgerow.cli.given import settle_plan, tell_cautions
     from hedgerow.coordinator.gate import start_trees
     from hedgerow.data.schema import Schema
     from hedgerow.privacy.ledger.ledger import Ledger
@@ -111,6 +111,7 @@ def _run(
             _check_exists(beside, stored_in)
         given = parties.settled(public, given)
         agreed = settle_plan(public, given, len(parties.names), plan, beside)
+        tell_cautions(agreed, public)
         start_trees(start, agreed, public)  # refuses a model that the plan does not name
         parties.check(public)
         check_writable(out)

@@ -4,12 +4,14 @@ documents.py       TOML, JSON and tables in messages, read into the dataclasses 
 document_rules.py  what the annotations of such a dataclass allow, and what a mistake is told
 values.py          the one rule by which values match categories, classes and ids
 schema.py          columns, bounds, categories, label and unit, agreed before anything is asked
+schema_checks.py   what its parts must be, and what a mistake in them is told
 schema_toml.py     the same as TOML
 readers.py         any kind of table seen as columns; Parquet and CSV files
 tables.py          tables to rows checked against a schema
 columns.py         a column of any carrier as numbers, or as distinct values and where they are
 encoding.py        columns to codes, batch by batch; what does not fit is counted
 binning.py         the public base grid, and codes on it
+checking.py        what a schema does to a table, counted for its owner's eyes alone
 persons.py         unit person: at most k rows of each person
 datasets.py        made-up tables for the demonstration
 rng.py             model randomness, public and seeded; the only use of numpy.random

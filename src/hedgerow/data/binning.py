@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.data.schema import Categorical, Column, Numeric, Schema
+from hedgerow.data.schema_checks import MAX_NUMERIC_CELLS, UNIFORM_CELLS
 
 if TYPE_CHECKING:
     from hedgerow.kernels import CodeArrays
 
-UNIFORM_CELLS = 128
 OCTAVES = 17
 STEPS_PER_OCTAVE = 2
-MAX_NUMERIC_CELLS = 254
 
 
 @dataclass(frozen=True, eq=False)

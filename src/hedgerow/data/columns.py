@@ -29,7 +29,7 @@ class Numbers:
 
     def __init__(self, place: str) -> None:
         self._place = place
-        self._text, self._advice = 0, ""
+        self.n_text, self._advice = 0, ""  # rows with text that is no number
 
     def read(self, values: Any) -> NDArray[Any]:
         """A float or integer array, NaN where missing: (row,)."""
@@ -64,19 +64,21 @@ class Numbers:
             numbers = _cast_to_numbers(text)
         if numbers is not None:
             return numbers
-        wrong = text.filter(pc.invert(pc.match_substring_regex(text, _NUMBER))).drop_null()
-        self._text += len(wrong)
+        is_number = pc.match_substring_regex(text, _NUMBER)
+        wrong = text.filter(pc.invert(is_number)).drop_null()
+        self.n_text += len(wrong)
         if pc.any(pc.match_substring_regex(wrong, _COMMA)).as_py():
             self._advice = "some have a decimal comma: write decimal points, as in 3.14"
         elif not self._advice and pc.any(pc.match_substring_regex(wrong, _DATE)).as_py():
             self._advice = "some are dates: turn them into numbers, such as days"
-        return np.full(len(text), np.nan)
+        numbers = _cast_to_numbers(pc.if_else(is_number, text, None))
+        return np.full(len(text), np.nan) if numbers is None else numbers
 
     def check(self) -> None:
-        if self._text:
+        if self.n_text:
             advice = "correct them, or leave the field empty if it is missing"
             raise TableError(
-                f"{self._place} is numeric and {self._text} rows hold text that is no number; "
+                f"{self._place} is numeric and {self.n_text} rows hold text that is no number; "
                 f"{self._advice or advice}."
             )
 

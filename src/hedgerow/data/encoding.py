@@ -148,21 +148,23 @@ class Persons:
     dtype: type = np.uint64
 
     def __init__(self, column: str, source: str) -> None:
-        self._place, self._absent = f"{source}: unit column {column!r}", 0
+        self._place = f"{source}: unit column {column!r}"
+        self.n_absent = 0  # rows without an id
 
     def read(self, values: Any) -> NDArray[np.uint64]:
         unique, index = unique_of(values, self._place)
         texts = [id_of(value) for value in unique]
         no_id = np.array([not text for text in texts] + [True])  # (unique value + 1,)
-        self._absent += int(np.sum(no_id[index]))
+        self.n_absent += int(np.sum(no_id[index]))
         hashes = [hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts]
         table = np.array([int.from_bytes(h, "little") for h in hashes] + [0], dtype=np.uint64)
         return table[index]  # (row,)
 
     def check(self) -> None:
-        if self._absent:
+        if self.n_absent:
             raise TableError(
-                f"{self._place} is missing in {self._absent} rows; every row needs its person's id."
+                f"{self._place} is missing in {self.n_absent} rows; every row needs its person's "
+                "id."
             )
 
 

@@ -6,26 +6,28 @@ Nothing in a schema may be computed from private rows. Reading TOML lives in `sc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from os import PathLike
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from hedgerow.data.documents import Document, Key, Within, shown
-from hedgerow.data.values import Value, key_of, plain_value
+from hedgerow.data.documents import Key, shown
+from hedgerow.data.schema_checks import (
+    SCHEMA,
+    Bound,
+    check_categories,
+    check_order,
+    check_told_apart,
+    check_unique,
+    make_plain,
+)
+from hedgerow.data.values import Value
 from hedgerow.errors import SchemaError
 from hedgerow.packing import canonical_json, digest
 
-Bound = Annotated[float, Within(-1e37, 1e37)]
-MAX_CATEGORIES = 65_000
-SCHEMA = Document(
-    "schema",
-    SchemaError,
-    format=1,
-    absent=". It is a public fact that must be written down: take it from documentation, or agree "
-    "on it with the other parties.",
-)
+if TYPE_CHECKING:
+    from hedgerow.data.checking import TableCheck
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,10 @@ class Numeric:
 
     def __post_init__(self) -> None:
         place = f"column {shown(self.name)}"
-        _make_plain(self, "lower", "upper")
+        make_plain(self, "lower", "upper")
         SCHEMA.check(self, place)
-        _check_order(place, self.lower, self.upper)
+        check_order(place, self.lower, self.upper)
+        check_told_apart(place, self.lower, self.upper, self.integer)
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Ordinal:
     kind: ClassVar[str] = "ordinal"
 
     def __post_init__(self) -> None:
-        _check_categories(self)
+        check_categories(self)
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class Categorical:
     kind: ClassVar[str] = "categorical"
 
     def __post_init__(self) -> None:
-        _check_categories(self)
+        check_categories(self)
 
 
 Column = Numeric | Ordinal | Categorical
@@ -88,21 +91,21 @@ class Label:
 
     def __post_init__(self) -> None:
         place = f"label {shown(self.name)}"
-        _make_plain(self, "classes", "lower", "upper")
+        make_plain(self, "classes", "lower", "upper")
         SCHEMA.check(self, place)
         if self.classes:
             if self.lower is not None or self.upper is not None:
                 raise SchemaError(f"{place} has classes and bounds; keep one of the two")
             if len(self.classes) < 2:
                 raise SchemaError(f"{place} has {len(self.classes)} class; it needs at least two")
-            _check_unique(place, "class", self.classes)
+            check_unique(place, "class", self.classes)
         elif self.lower is None or self.upper is None:
             raise SchemaError(
                 f"{place} needs either classes = [...] or both lower and upper. "
                 "They are public facts and are never read from the rows."
             )
         else:
-            _check_order(place, self.lower, self.upper)
+            check_order(place, self.lower, self.upper)
 
     @property
     def task(self) -> Literal["binary", "multiclass", "regression"]:
@@ -213,6 +216,17 @@ class Schema:
 
         write_schema(self, path)
 
+    def check(self, table: Any, y: Any = None) -> TableCheck:
+        """Count what this schema does to a table, before a fit: for its owner's eyes alone.
+
+        Values clipped by bounds, values that lists lack, missing values and columns that never
+        vary are counted exactly, so neither a fit nor a model nor a report repeats them. Labels are
+        `y`, or else the table's label column. Whether the table can be used is `fits`.
+        """
+        from hedgerow.data.checking import check_table
+
+        return check_table(self, table, y)
+
     @staticmethod
     def from_bounds(
         bounds: Mapping[str, tuple[float, float]],
@@ -232,48 +246,3 @@ class Schema:
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
-
-
-def _make_plain(facts: Any, *names: str) -> None:
-    """Turn scalars of numpy into Python's own, and lists and arrays of them into tuples."""
-    for name in names:
-        value = getattr(facts, name)
-        if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
-            object.__setattr__(facts, name, tuple(plain_value(item) for item in value))
-        else:
-            object.__setattr__(facts, name, plain_value(value))
-
-
-def _check_order(place: str, lower: float, upper: float) -> None:
-    if not lower < upper:
-        raise SchemaError(f"{place} has lower = {lower} and upper = {upper}; swap or widen them")
-
-
-def _check_categories(column: Ordinal | Categorical) -> None:
-    place = f"column {shown(column.name)}"
-    _make_plain(column, "categories")
-    SCHEMA.check(column, place)
-    categories = column.categories
-    if not categories:
-        raise SchemaError(f"{place} has no categories; list them, they are never read from rows")
-    if len(categories) > MAX_CATEGORIES:
-        raise SchemaError(f"{place} has {len(categories)} categories; at most {MAX_CATEGORIES}")
-    _check_unique(place, "category", categories)
-
-
-def _check_unique(place: str, what: str, values: Iterable[Value]) -> None:
-    """Refuse a list in which one value of a row could match two entries, see `values`."""
-    seen: dict[str, Value] = {}
-    for value in values:
-        key = key_of(value)
-        if key is None:
-            raise SchemaError(
-                f"{place} has the {what} {value!r}; an empty field is a missing value, so leave it "
-                "out of the list"
-            )
-        if key in seen:
-            raise SchemaError(
-                f"{place} lists {shown(seen[key])} and {shown(value)}, which are the same {what} "
-                "twice, in whatever way a table writes it; keep one"
-            )
-        seen[key] = value

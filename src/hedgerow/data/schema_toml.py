@@ -9,16 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hedgerow.data.documents import named
-from hedgerow.data.schema import (
-    SCHEMA,
-    Bound,
-    Categorical,
-    Column,
-    Label,
-    Numeric,
-    Ordinal,
-    Schema,
-)
+from hedgerow.data.schema import Categorical, Column, Label, Numeric, Ordinal, Schema
+from hedgerow.data.schema_checks import SCHEMA, Bound
 from hedgerow.data.values import Value
 
 # A description's measured fields (data_min, missing ...) are not public and stay unread.

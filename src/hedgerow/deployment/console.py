@@ -35,6 +35,11 @@ class PartyConsole:
         self._last: Plan | None = None
         self._unwritten = False
 
+    @property
+    def is_terminal(self) -> bool:
+        """Whether somebody looks at it, rather than a file that keeps it."""
+        return self._console.is_terminal
+
     def say(self, text: str, style: str | None = None) -> None:
         """One line, with the time in UTC."""
         now = clock.utc_now().strftime("%H:%M:%S")

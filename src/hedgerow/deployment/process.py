@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from hedgerow.data.schema import Schema
 from hedgerow.deployment.approvals import PlanFolder
 from hedgerow.deployment.console import PartyConsole
 from hedgerow.deployment.ledger_head import note_ledger_head, open_ledger
@@ -93,6 +94,7 @@ class PartyProcess:
         child = self._make_engine(self.site) if self._make_engine else None
         held = f", {len(rows.columns)} of its columns" if rows.columns is not None else ""
         self._console.say(f"{self._start.data} fits the schema: {rows.n_rows:,} rows{held}.")
+        self._say_checked(schema)
         with ExitStack() as stack:
             ledger = stack.enter_context(open_ledger(self.site, self._new_ledger))
             check_limits(self.site, ledger, self._in_force)
@@ -119,6 +121,20 @@ class PartyProcess:
             stack.enter_context(Listener(self.site.party_socket, party.handle))
             self._serve(child, stack)
         self._console.say("stopped.")
+
+    def _say_checked(self, schema: Schema) -> None:
+        """What the schema does to the rows, on the operator's own screen.
+
+        Exact counts do not go into a file or a service's journal, which others may read.
+        """
+        if not self._console.is_terminal:
+            self._console.say(
+                "look once at what the schema does to the rows, with `hedgerow schema check "
+                f"{self._start.schema} --data {self._start.data}`."
+            )
+            return
+        for finding in self._start.check_table(schema).findings:
+            self._console.say(finding.text, "yellow")
 
     def _serve(self, child: Child | None, stack: ExitStack) -> None:
         if child is not None:

@@ -8,6 +8,7 @@ from typing import Literal
 
 import tomli_w
 
+from hedgerow.data.checking import TableCheck, check_table
 from hedgerow.data.documents import Document
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, rows_of, share_of
@@ -116,6 +117,10 @@ class Start:
         if self.some_columns:
             return schema, share_of(self.data, schema, self.id_column or None)
         return schema, rows_of(self.data, schema)
+
+    def check_table(self, schema: Schema) -> TableCheck:
+        """What the schema does to the rows; exact counts, for the operator's eyes alone."""
+        return check_table(schema, self.data, source=str(self.data), some=self.some_columns)
 
 
 def check_fallback(site: Site, source: str, text_hash: str, now: InForce) -> None:

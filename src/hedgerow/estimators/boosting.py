@@ -21,6 +21,7 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure
 from hedgerow.model.trust import usual_trust
 from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.cautions import warn_of
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import DEFAULTS, Privacy, spare_for
 
@@ -46,6 +47,10 @@ class _PrivateBoosting(Estimator):
 
         `y` may be left out when the table has the schema's label column. Dask frames are trained
         on where they lie: with the current Dask client, or on a cluster of this machine.
+
+        Look at `schema.check(X, y)` first. It counts what the schema's bounds and lists do to the
+        rows, for their owner's eyes alone; a fit must not, and trains on what a wrong schema
+        leaves of them without a word. What looks wrong by public facts alone is a `PlanWarning`.
         """
         if is_dask(X) or is_dask(y):
             return self._fit_on_cluster(X, y, parties)
@@ -92,6 +97,7 @@ class _PrivateBoosting(Estimator):
         observe: Callable[[Progress], None] | None = None,
         named: bool = True,
     ) -> Self:
+        warn_of(plan, federation.schema)
         gate = Gate(federation, plan, ledger, observe=observe, start=self._start)
         model = method_named(plan.method).grow(gate)
         if disclosures := self._disclosures():
