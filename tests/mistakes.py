@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow import __version__
 from hedgerow.errors import HedgerowError, SchemaError, SettingsError, TableError
 
 PROMISE = ("--epsilon", "2", "--delta", "1e-5")
@@ -134,8 +135,12 @@ MISTAKES = [
             ("is a folder", "name a file"), trained=True),
     Mistake("many trees drawn as one", ("tree", "m.hedge"),
             ("cannot be drawn as one readable tree", 'method "private-tree"'), trained=True),
+    Mistake("a ledger named as the model", ("statement", "m.hedge.ledger"),
+            ("m.hedge.ledger is not a hedgerow model", "looks like a ledger", "name a .hedge file"),
+            trained=True),
     Mistake("newer model", ("statement", "m.hedge"),
-            ("m.hedge has model format 9", "reads (2)", "install the hedgerow version"),
+            ("m.hedge has model format 9", "reads (2)", "install the hedgerow version",
+             f"later than {__version__}"),
             newer("m.hedge", b"HEDGEROW\x02", b"HEDGEROW\x09"), trained=True),
     Mistake("model of format 0", ("statement", "m.hedge"),
             ("m.hedge is cut short or damaged", "fetch it again"),

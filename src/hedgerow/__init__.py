@@ -61,6 +61,7 @@ _HOMES = {
     "VerticalBoostingRegressor": "hedgerow.estimators.vertical",
     "evaluate_privately": "hedgerow.estimators.evaluation",
     "explain": "hedgerow.inspection.explain",
+    "load": "hedgerow.estimators.loading",
     "local_federation": "hedgerow.engines.local",
     "plan_for": "hedgerow.methods.registry",
     "report_html": "hedgerow.inspection.report",
@@ -89,6 +90,7 @@ if TYPE_CHECKING:  # the same again for type checkers; tests compare the two
     from hedgerow.estimators.boosting import PrivateBoostingClassifier as PrivateBoostingClassifier
     from hedgerow.estimators.boosting import PrivateBoostingRegressor as PrivateBoostingRegressor
     from hedgerow.estimators.evaluation import evaluate_privately as evaluate_privately
+    from hedgerow.estimators.loading import load as load
     from hedgerow.estimators.simfl import (
         SimilarityBoostingClassifier as SimilarityBoostingClassifier,
     )

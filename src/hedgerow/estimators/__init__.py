@@ -5,6 +5,7 @@ tree.py        PrivateTreeClassifier, one readable tree
 simfl.py       SimilarityBoostingClassifier and -Regressor; no differential privacy
 vertical.py    VerticalBoostingClassifier and -Regressor; columns of several parties
 evaluation.py  evaluate_privately
+loading.py     load: a fitted estimator from a model file
 base.py        what all share: inputs, settings, the ledger, the fitted model
 inputs.py      scikit-learn's conventions for X and y; rows dealt to parties; the user's ledger
 """

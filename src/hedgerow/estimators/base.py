@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ class Estimator(Exports, BaseEstimator):
     random_state: int | None
     model_: Ensemble
     statement_: Statement
+    not_in_file_: tuple[str, ...]  # of an estimator that was loaded: parameters it has to guess
     _OWN: tuple[str, ...] = ("n_trees", "max_depth", "learning_rate")  # parameters and settings
 
     def _read(self, X: Any, y: Any) -> tuple[Schema, Rows]:
@@ -73,6 +75,8 @@ class Estimator(Exports, BaseEstimator):
     def _keep(self, model: Ensemble, named: bool) -> None:
         self.model_, self.statement_ = model, model.statement
         self.n_features_in_ = len(model.schema.columns)
+        if hasattr(self, "not_in_file_"):  # it was loaded, and now has a fit of its own
+            del self.not_in_file_
         if named:
             self.feature_names_in_ = np.array(model.schema.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -91,6 +95,13 @@ class Estimator(Exports, BaseEstimator):
         """Shapes with error bands where there is noise, importances, contributions of rows."""
         check_is_fitted(self)
         return explain(self.model_)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model with its statement as a `.hedge` file; `hedgerow.load` reads it.
+
+        The file holds released values and public facts; `joblib.dump` keeps the parameters too.
+        """
+        self._fitted_model().save(path)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

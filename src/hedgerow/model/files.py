@@ -9,6 +9,7 @@ import hashlib
 import os
 import struct
 from collections.abc import Mapping
+from importlib.metadata import version as version_of
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -35,12 +36,13 @@ def sealed(values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> byt
 def unsealed(data: bytes, source: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Values and arrays; FormatError on anything that is not a whole, unchanged file."""
     if len(data) < _HEAD.size + 32 or data[:8] != MAGIC:
-        raise FormatError(f"{source} is not a hedgerow model; name a .hedge file")
+        raise FormatError(f"{source} is not a hedgerow model{_kind_of(data)}; name a .hedge file")
     _, version, length = _HEAD.unpack_from(data)
     if version > FORMAT:
         raise FormatError(
             f"{source} has model format {version}, newer than this hedgerow reads ({FORMAT}); "
-            f"install the hedgerow version that writes model format {version}"
+            f"install the hedgerow version that writes model format {version}: one later than "
+            f"{version_of('hedgerow')}"
         )
     if 1 <= version < FORMAT:
         raise FormatError(
@@ -52,6 +54,19 @@ def unsealed(data: bytes, source: str) -> tuple[dict[str, Any], dict[str, NDArra
     if hashlib.sha256(data[:-32]).digest() != data[-32:]:
         raise FormatError(f"{source} was changed after it was written; fetch it again")
     return unpack(data[_HEAD.size : -32])
+
+
+_OTHERS = {
+    b"\x80": "it looks like a pickle, which joblib.load reads if you trust its author",
+    b"SQLite format 3": "it looks like a ledger",
+    b"{": "it looks like JSON, such as an evaluation or an export",
+}
+
+
+def _kind_of(data: bytes) -> str:
+    """What a file seems to be instead, for whoever named the wrong one; "" if that is unknown."""
+    kinds = [kind for start, kind in _OTHERS.items() if data.startswith(start)]
+    return f" ({kinds[0]})" if kinds else ""
 
 
 def write(data: bytes, path: str | PathLike[str]) -> None:
