@@ -14,7 +14,7 @@ from hedgerow.errors import LedgerError, PlanError
 from hedgerow.methods.maddock.candidates import CANDIDATES
 from hedgerow.methods.registry import METHODS, method_named, plan_for
 from hedgerow.model.losses import TREE_UPDATES
-from hedgerow.privacy.accounting.gaussian import epsilon_of
+from hedgerow.model.tradeoff import epsilon_of
 from hedgerow.privacy.accounting.path_budget import PathBudget
 from hedgerow.privacy.accounting.paths import path_costs
 from hedgerow.privacy.accounting.plan import Plan

@@ -291,7 +291,8 @@ def _show(model: Ensemble, facts: dict[str, Any]) -> None:
         shown.add_row("releases taken from the ledger", str(facts["releases_replayed"]))
     if facts["slots_lost"]:
         shown.add_row("slots charged and lost in a crash", str(facts["slots_lost"]))
-    shown.add_row("sent by a party", size_text(facts["bytes_from_parties"] / n_parties))
-    shown.add_row("received by a party", size_text(facts["bytes_to_parties"] / n_parties))
+    if not model.statement.single_owner:
+        shown.add_row("sent by a party", size_text(facts["bytes_from_parties"] / n_parties))
+        shown.add_row("received by a party", size_text(facts["bytes_to_parties"] / n_parties))
     results().print(shown)
     tell(f"Model written to {facts['model']}.")

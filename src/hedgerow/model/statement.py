@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
 from hedgerow.data.documents import Document, OneOf, Within, named, shown
+from hedgerow.model.tradeoff import EXACT_LIMIT, epsilon_of, gaussian_guess, plain_guess
 from hedgerow.model.trust import TRUSTS, trust_named
 
 FORMAT = 1
@@ -15,6 +17,9 @@ PRIVATE = ("epsilon-delta", "pure")
 STATEMENT = Document("statement", format=FORMAT)
 _Spent = Annotated[float, Within(low=0)]
 _Count = Annotated[int, Within(low=0)]
+# A statement does not say how many values were released; no plan releases more: 2**20 questions of
+# 2**22 values. At the grid of mu <= EXACT_LIMIT all of them add 1.4e-11 to the chance of a guess.
+_MOST_VALUES = 2**42
 _SIMULATED = "Trust is simulated here: one owner's processes saw everything"
 
 
@@ -26,6 +31,15 @@ class Disclosure:
     about: str
     what: str
     measured_by: str = "not measured"
+
+
+def guess_words(chance: float) -> str:
+    """How often a guess at even odds is right, as the end of a sentence about whoever guesses.
+
+    >>> guess_words(0.5471), guess_words(0.99999)
+    ('at best 54.7 % of the time', 'nearly always')
+    """
+    return f"at best {100 * chance:.1f} % of the time" if chance < 0.9995 else "nearly always"
 
 
 @dataclass(frozen=True)
@@ -64,7 +78,7 @@ class Statement:
                 f"Do not publish it as a private {of}."
             )
             return "\n".join([text, *(self._shown(d) for d in self.disclosures)])
-        parts = [self._promise(of), self._assumptions(), self._limits()]
+        parts = [self._promise(of), self._guesses(of), self._assumptions(), self._limits()]
         if self.builds_on:
             parts.append(self._measured() if of == "evaluation" else self._beginning())
         if self.edits:
@@ -79,6 +93,87 @@ class Statement:
         numbers = self._numbers()
         counted = f"counted for {self.scope}, over {self.releases} releases ({self.accounting})"
         return trust_named(self.trust).promise(self, of, numbers, counted)
+
+    @property
+    def single_owner(self) -> bool:
+        """Whether one owner trained on one table, so that there are no parties to speak of."""
+        return self.simulated and len(self.parties) == 1
+
+    @property
+    def shown_neighbours(self) -> str:
+        """What neighbouring tables differ by, in words."""
+        whole = self.neighbours
+        return whole.removesuffix(" in each party") if self.single_owner else whole
+
+    def best_guess(self, replaced: bool = False) -> float:
+        """How often whoever takes neighbouring tables to be equally likely can be right.
+
+        Parameters
+        ----------
+        replaced
+            Whether the tables differ by one unit that was replaced (a changed label or value), not
+            by one that was added or removed. Under trust in nobody both are the same.
+
+        Returns
+        -------
+        float
+            1 / 2 if nothing can be learnt, 1 if there is no promise.
+
+        Examples
+        --------
+        >>> said = Statement("pure", epsilon=1.0, delta=0.0, trust="coordinator", accounting="pure")
+        >>> round(said.best_guess(), 3), round(said.best_guess(replaced=True), 3)
+        (0.731, 0.881)
+        """
+        if self.guarantee not in PRIVATE:
+            return 1.0
+        doubled = replaced and trust_named(self.trust).distance == 1
+        epsilon = self.replaced_epsilon if doubled else self.epsilon
+        plain = plain_guess(epsilon, self.delta)
+        if not self.mu:
+            return plain
+        # Two steps between neighbours, remove and add, are one of twice the mu.
+        mu, gaussian = self.mu * (2 if doubled else 1), self.accounting != "pure"
+        values = _MOST_VALUES if gaussian else 0
+        narrow = gaussian and self.mu > EXACT_LIMIT
+        return min(plain, gaussian_guess(mu, values, narrow))
+
+    @property
+    def replaced_epsilon(self) -> float:
+        """Epsilon at the same delta where one unit is replaced; infinite without a promise."""
+        if self.guarantee not in PRIVATE:
+            return math.inf
+        if trust_named(self.trust).distance > 1:
+            return self.epsilon
+        if self.delta == 0:
+            return 2 * self.epsilon
+        if not self.mu:
+            return math.inf
+        if self.accounting == "pure":  # of composed questions that have no Gaussian noise
+            return epsilon_of(2 * self.mu, self.delta, 0)
+        return epsilon_of(2 * self.mu, self.delta, _MOST_VALUES, self.accounting)
+
+    def _guesses(self, of: str) -> str:
+        after = "this evaluation" if of == "evaluation" else "this fit"
+        right = guess_words(self.best_guess())
+        if trust_named(self.trust).distance > 1:
+            return (
+                "The best guess: whoever knows all other rows and takes even odds on which of two "
+                f"possible {self.unit}s it was is right {right} after {after}."
+            )
+        text = (
+            f"The best guess: whoever knows all other {self.unit}s and takes even odds on whether "
+            f"one {self.unit} was there is right {right} after {after}."
+        )
+        if self.replaced_epsilon == math.inf:
+            return text
+        numbers = f"epsilon = {self.replaced_epsilon:.3g}"
+        if self.delta:
+            numbers += " at the same delta"
+        return (
+            f"{text} For one {self.unit} replaced (a changed label or value) it is {numbers}, and "
+            f"{guess_words(self.best_guess(replaced=True))}."
+        )
 
     def _label_promise(self) -> str:
         return (
@@ -140,15 +235,15 @@ class Statement:
         if self.sampled:
             text += "; which rows were sampled for each tree stays secret, and ChaCha20 is sound"
         text += trust_named(self.trust).assumptions(self)
-        if self.simulated:
+        if self.simulated and not self.single_owner:
             text += f". {_SIMULATED}"
         return text + "."
 
     def _limits(self) -> str:
-        return (
-            "Not covered: timing, poisoned rows, the same person in several parties, "
-            "other fits on these rows."
-        )
+        twice = "the same person in several parties"
+        if self.single_owner:
+            twice = "a person with several " + ("rows" if self.unit == "row" else "ids")
+        return f"Not covered: timing, poisoned rows, {twice}, other fits on these rows."
 
     def to_dict(self) -> dict[str, Any]:
         plain = asdict(self)

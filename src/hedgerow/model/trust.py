@@ -63,10 +63,12 @@ class InCoordinator(Trust):
     seen = "the coordinator sees this party's exact sums"
 
     def promise(self, says: Statement, of: str, numbers: str, counted: str) -> str:
+        who = "The coordinator is trusted: it sees exact sums and adds the noise."
+        if says.single_owner:
+            who = "Noise is added to every sum of the table before anything is made of it."
         return (
             f"Whoever sees this {of} learns about one {says.unit} no more than {numbers} "
-            f"allows ({says.neighbours}), {counted}. The coordinator is trusted: it sees exact "
-            "sums and adds the noise."
+            f"allows ({says.shown_neighbours}), {counted}. {who}"
         )
 
 
@@ -134,6 +136,12 @@ class InNobody(Trust):
         return self.distance * math.sqrt(max(n_rows, 1.0))
 
     def promise(self, says: Statement, of: str, numbers: str, counted: str) -> str:
+        if says.single_owner:
+            return (
+                f"Whoever sees every noisy sum of the table learns about one {says.unit} of it no "
+                f"more than {numbers} allows ({says.shown_neighbours}), {counted}. The noise of "
+                "all rows is added before anything leaves the table. The row count is visible."
+            )
         return (
             f"Whoever sees every message of a party learns about one {says.unit} of it no more "
             f"than {numbers} allows ({says.neighbours}), {counted}. Nobody is trusted beyond "

@@ -12,16 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow.errors import PlanError
-from hedgerow.privacy.accounting.gaussian import (
+from hedgerow.model.tradeoff import (
     EXACT_LIMIT,
     FLOOR,
     delta_of,
     epsilon_of,
-    mu_of,
     renyi_epsilon,
-    sigma_floor,
     tau_of,
 )
+from hedgerow.privacy.accounting.gaussian import mu_of, sigma_floor
 
 CASES = [(0.1, 1e-6), (0.25, 1e-5), (0.5, 1e-6), (1.0, 1e-5), (2.0, 1e-8), (3.5, 1e-5)]
 epsilons = st.floats(0.01, 1e4)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from hedgerow.errors import FormatError, HedgerowError, PlanError, SettingsError
 from hedgerow.methods.registry import METHODS, method_named, plan_for
+from hedgerow.model.tradeoff import EXACT_LIMIT
 from hedgerow.privacy.accounting.budget import DeclaredQuery, Slot
-from hedgerow.privacy.accounting.gaussian import EXACT_LIMIT
 from hedgerow.privacy.accounting.plan import Plan, make_plan
 from hedgerow.privacy.settings import BoostingSettings, Privacy, Settings
 from tests.conftest import MIXED, promise

@@ -12,9 +12,9 @@ from scipy.stats import norm
 
 from hedgerow.errors import BudgetExceeded, FormatError, LedgerError, PlanError, SettingsError
 from hedgerow.methods.registry import plan_for
+from hedgerow.model.tradeoff import delta_of, epsilon_of
 from hedgerow.model.tree import single_leaf
 from hedgerow.privacy.accounting.accountant import Price
-from hedgerow.privacy.accounting.gaussian import delta_of, epsilon_of
 from hedgerow.privacy.accounting.gaussian_budget import GaussianBudget
 from hedgerow.privacy.accounting.path_budget import PathBudget
 from hedgerow.privacy.accounting.paths import Paths, Priced, path_costs

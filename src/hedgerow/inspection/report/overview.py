@@ -54,17 +54,21 @@ class Training:
 def overview_of(explanation: Explanation, facts: ReportFacts) -> Overview:
     statement = explanation.model.statement
     parties = counted(facts.parties, "party", "parties")
+    rows = "of one table" if statement.single_owner else f"over the rows of {parties}"
     source = "released values" if statement.guarantee in PRIVATE else "the model alone"
     method = f" with the method {facts.method}" if facts.method else ""
     lead = (
-        f"{_task(explanation)}, trained{method} on the schema {facts.schema!r} over the rows of "
-        f"{parties}. Everything on this page follows from {source}; no row was read to make it."
+        f"{_task(explanation)}, trained{method} on the schema {facts.schema!r}, {rows}. "
+        f"Everything on this page follows from {source}; no row was read to make it."
     )
-    trust = ", ".join(word for word in (_TRUST.get(statement.trust, ""), parties) if word)
+    whom = ", ".join(word for word in (_TRUST.get(statement.trust, ""), parties) if word)
+    trust = Tile("trust", statement.trust, whom)
+    if statement.single_owner:
+        trust = Tile("trust", "one owner", "noise is added to every sum of one table")
     n_columns = counted(len(explanation.model.schema.columns), "column", "columns")
     tiles = (
         *_guarantee_tiles(statement),
-        Tile("trust", statement.trust, trust),
+        trust,
         Tile("releases", f"{facts.releases:,}", f"{facts.n_values:,} noisy values"),
         Tile("trees", f"{facts.trees:,}", n_columns),
     )
@@ -96,7 +100,7 @@ def _guarantee_tiles(statement: Statement) -> tuple[Tile, Tile]:
     delta = "pure, delta = 0" if pure else f"at delta = {statement.delta:g}"
     return (
         Tile("epsilon", epsilon, delta),
-        Tile("protected", statement.unit, statement.neighbours),
+        Tile("protected", statement.unit, statement.shown_neighbours),
     )
 
 

@@ -151,7 +151,7 @@ def _note(model: Ensemble) -> str:
         return "NOT PRIVATE. " + says.reason
     most = float(model.record["tree"]["dearest_path"])
     return (
-        f"Pure epsilon = {says.epsilon:g} ({says.neighbours}); the dearest path from the root to a "
-        f"leaf spent {most:.3g}, repeated questions not counted. Numbers of rows "
+        f"Pure epsilon = {says.epsilon:g} ({says.shown_neighbours}); the dearest path from the "
+        f"root to a leaf spent {most:.3g}, repeated questions not counted. Numbers of rows "
         "carry noise: 90 % intervals from its known size."
     )

@@ -6,7 +6,7 @@ budget.py           what slots may cost together: the interface of every kind of
 accountant.py       what a run has charged so far, and what may still be charged
 gaussian_budget.py  slots with a mu, listed or priced during the run, and their filter
 path_budget.py      slots priced on the paths of trees, and their filter
-gaussian.py         exact Gaussian composition; Renyi for comparison; calibration
+gaussian.py         calibration: the largest mu for an epsilon and a delta
 pure.py             pure epsilon: what it books as, sampling, composition
 rounds.py           rounds of pure queries, each about one tree
 paths.py            pure epsilon on the paths of a tree: what nodes pay, the filter's proof

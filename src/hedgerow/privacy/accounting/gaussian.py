@@ -1,87 +1,14 @@
-"""What noise costs: exact Gaussian composition, Renyi for comparison, and calibration.
+"""Calibration of Gaussian noise: the largest mu for a budget, and how fine the grid must be.
 
-A Gaussian slot has a parameter mu = sensitivity / sigma. Slots compose, also when later questions
-depend on earlier releases, to mu = sqrt(sum of mu_t^2) (Dong, Roth and Su 2022), and
-
-    delta(epsilon) = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2).
-
-The noise that is drawn is the discrete Gaussian. Per coordinate, its Kullback-Leibler divergence
-from the rounded continuous Gaussian is 1/(576 sigma^4) to leading order (sigma in grid steps), so
-over all coordinates the total variation distance is at most tau = sqrt(n / (1152 sigma^4)) by the
-chain rule and Pinsker, and delta grows by (1 + e^epsilon) tau. `mechanisms` never draws with
-sigma below 2**FLOOR steps where this bound is used. Noise shares of the parties are narrower, but a
-sum of discrete Gaussians of hundreds of steps or more differs from one of the summed variance by a
-factor within 1 +- 10 exp(-pi^2 s^2), s the share's deviation (Kairouz, Liu and Steinke 2021), which
-is far below anything counted here. The discrete Gaussian also satisfies the
-concentrated bound rho = mu^2/2 exactly (Canonne, Kamath and Steinke 2020), without tau; that is
-the "renyi" accounting, and the better of the two bounds where e^epsilon makes tau useless.
+What a mu costs, and why, is in `hedgerow.model.tradeoff`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from functools import lru_cache
 
 from hedgerow.errors import PlanError
-
-FLOOR = 26  # log2 of the least sigma in grid steps for which `exact` adds tau
-EXACT_LIMIT = 4.0  # beyond this mu noise may be too narrow for FLOOR; Renyi counts from there on
-
-
-def delta_of(epsilon: float, mu: float) -> float:
-    """delta(epsilon) of a mu-Gaussian mechanism, in closed form."""
-    from scipy.special import log_ndtr
-
-    if mu <= 0:
-        return 0.0
-    first = float(log_ndtr(-epsilon / mu + mu / 2))
-    second = epsilon + float(log_ndtr(-epsilon / mu - mu / 2))
-    return max(0.0, -math.exp(first) * math.expm1(min(0.0, second - first)))
-
-
-def tau_of(coordinates: int) -> float:
-    """Distance between discrete and rounded continuous noise over all released coordinates."""
-    return math.sqrt(coordinates / 1152) / 2.0 ** (2 * FLOOR)
-
-
-def renyi_epsilon(mu: float, delta: float) -> float:
-    """epsilon(delta) from the Renyi curve alpha mu^2 / 2 (best conversion over real alpha)."""
-    if mu <= 0:
-        return 0.0
-    rho = mu * mu / 2
-
-    def bound(log_alpha_less_one: float) -> float:
-        alpha = 1 + math.exp(log_alpha_less_one)
-        tail = (-math.log(delta) - math.log(alpha)) / (alpha - 1)
-        return max(0.0, rho * alpha + tail + math.log1p(-1 / alpha))
-
-    return bound(_argmin(bound, -30.0, 30.0))
-
-
-@lru_cache(maxsize=256)  # planning, reserving and every party ask for the same
-def epsilon_of(mu: float, delta: float, coordinates: int, accounting: str = "exact") -> float:
-    """The epsilon spent by Gaussian slots of total mu that released so many coordinates."""
-    renyi = renyi_epsilon(mu, delta)
-    if accounting == "renyi" or mu <= 0 or mu > EXACT_LIMIT:
-        return renyi
-    tau = tau_of(coordinates)
-
-    def spent(epsilon: float) -> float:
-        return delta_of(epsilon, mu) + (1 + _exp(epsilon)) * tau
-
-    # delta_of falls and the tau term rises with epsilon: the smallest epsilon that fits lies in
-    # the stretch where the sum still falls, left of its minimum.
-    low, high = 0.0, _argmin(spent, 0.0, renyi)
-    if spent(high) > delta:
-        return renyi
-    for _ in range(100):
-        middle = (low + high) / 2
-        if spent(middle) <= delta:
-            high = middle
-        else:
-            low = middle
-    return high
+from hedgerow.model.tradeoff import EXACT_LIMIT, FLOOR, exact_delta, renyi_epsilon
 
 
 @lru_cache(maxsize=256)
@@ -115,30 +42,7 @@ def sigma_floor(mu: float) -> int:
 
 
 def _fits(mu: float, epsilon: float, delta: float, coordinates: int, accounting: str) -> bool:
-    if accounting == "exact" and mu <= EXACT_LIMIT:
-        total = delta_of(epsilon, mu) + (1 + _exp(epsilon)) * tau_of(coordinates)
-        if total <= delta:
-            return True
+    exact = accounting == "exact" and mu <= EXACT_LIMIT
+    if exact and exact_delta(epsilon, mu, coordinates) <= delta:
+        return True
     return renyi_epsilon(mu, delta) <= epsilon
-
-
-def _exp(value: float) -> float:
-    return math.exp(value) if value < 700 else math.inf
-
-
-def _argmin(function: Callable[[float], float], low: float, high: float) -> float:
-    """Golden-section search for where a unimodal function is smallest."""
-    ratio = (math.sqrt(5) - 1) / 2
-    a, b = low, high
-    c, d = b - ratio * (b - a), a + ratio * (b - a)
-    fc, fd = function(c), function(d)
-    for _ in range(120):
-        if fc <= fd:
-            b, d, fd = d, c, fc
-            c = b - ratio * (b - a)
-            fc = function(c)
-        else:
-            a, c, fc = c, d, fd
-            d = a + ratio * (b - a)
-            fd = function(d)
-    return c if fc <= fd else d

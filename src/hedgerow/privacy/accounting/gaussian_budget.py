@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from hedgerow.errors import PlanError
+from hedgerow.model.tradeoff import epsilon_of
 from hedgerow.privacy.accounting.accountant import Accountant, Price
 from hedgerow.privacy.accounting.budget import (
     LEAST_MU,
@@ -23,7 +24,7 @@ from hedgerow.privacy.accounting.budget import (
     Question,
     Slot,
 )
-from hedgerow.privacy.accounting.gaussian import epsilon_of, mu_of
+from hedgerow.privacy.accounting.gaussian import mu_of
 from hedgerow.privacy.ledger.line import Line
 from hedgerow.privacy.settings import Privacy
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from hedgerow import clock
 from hedgerow.errors import BudgetExceeded, LedgerError, PlanError
-from hedgerow.privacy.accounting.gaussian import epsilon_of, mu_of
+from hedgerow.model.tradeoff import epsilon_of
+from hedgerow.privacy.accounting.gaussian import mu_of
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger
 from hedgerow.privacy.ledger.line import Line
