@@ -24,7 +24,8 @@ from hedgerow.data.schema import Categorical, Label, Numeric, Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.engines.local import local_federation
 from hedgerow.party.limits import Limits
-from hedgerow.privacy.ledger.ledger import Budget, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.spending import Budget
 from tests.mistakes import FITS, GOOD, MISTAKES, PROMISE, TABLES, TRAIN, Fit, Mistake, X, Y
 
 SCHEMA = Schema(
@@ -117,20 +118,23 @@ def test_swapped_columns_just_work(shell: Shell) -> None:
     assert shell.train()[0] == 0
 
 
-def test_a_ledger_in_use_by_another_process(shell: Shell) -> None:
+def test_a_ledger_held_by_a_process_that_was_stopped(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hedgerow.privacy.ledger.store.WAIT_SECONDS", 0.1)
     hold = (
         "import sys; from hedgerow import Ledger; held = Ledger.open('all.ledger'); "
-        "print(flush=True); sys.stdin.read()"
+        "block = held.transaction(); block.__enter__(); print(flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", hold]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
-        other.stdout.readline()  # it holds the ledger now
+        other.stdout.readline()  # it is half-way through a transaction now
         code, message = shell.train("--ledger", "all.ledger")
         other.communicate()
-    assert code == 2
-    assert "all.ledger is in use by another process; wait for it or stop it" in message
-    assert "Nothing was spent" in message
+    assert code == 5
+    assert "another process has held the ledger for too long" in message
+    assert "Nothing" in message
     assert charges(shell.folder) == 0
     assert shell.train("--ledger", "all.ledger")[0] == 0
 

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"  # the one place: the wheel, `hedgerow --version` and the site read it here
 # Names load with their first use, so `import hedgerow` and `hedgerow --help` start at once.
 _HOMES = {
-    "Budget": "hedgerow.privacy.ledger.ledger",
+    "Budget": "hedgerow.privacy.ledger.spending",
     "Categorical": "hedgerow.data.schema",
     "Disclosure": "hedgerow.model.statement",
     "Ensemble": "hedgerow.model.ensemble",
@@ -111,8 +111,8 @@ if TYPE_CHECKING:  # the same again for type checkers; tests compare the two
     from hedgerow.model.statement import Statement as Statement
     from hedgerow.party.limits import Limits as Limits
     from hedgerow.privacy.accounting.plan import Plan as Plan
-    from hedgerow.privacy.ledger.ledger import Budget as Budget
     from hedgerow.privacy.ledger.ledger import Ledger as Ledger
+    from hedgerow.privacy.ledger.spending import Budget as Budget
     from hedgerow.privacy.ledger.spending import Spending as Spending
     from hedgerow.privacy.ledger.spending import set_budget as set_budget
     from hedgerow.privacy.ledger.spending import spending as spending

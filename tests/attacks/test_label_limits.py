@@ -13,8 +13,8 @@ from hedgerow.deployment.roles import role_factories
 from hedgerow.engines.local import local_federation
 from hedgerow.methods.fedxgboost.run import agreement_for
 from hedgerow.party.limits import Limits
-from hedgerow.privacy.ledger.ledger import Budget, Ledger
-from hedgerow.privacy.ledger.spending import label_spending
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.spending import Budget, label_spending
 from hedgerow.protocol.roles import Agreement
 from tests.methods.fedxgboost.tables import schema_of, settings, shares, whole
 

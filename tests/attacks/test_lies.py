@@ -14,7 +14,7 @@ from hedgerow.methods.registry import plan_for
 from hedgerow.packing import pack, unpack
 from hedgerow.party.limits import Limits
 from hedgerow.party.party import Party
-from hedgerow.privacy.ledger.ledger import Budget
+from hedgerow.privacy.ledger.spending import Budget
 from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol import messages
 from hedgerow.protocol.identity import Announcement, Identity, Roster

@@ -19,8 +19,9 @@ from hedgerow.privacy.accounting.path_budget import PathBudget
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.accounting.pure import MOST_KINDS, _excess, _losses_of, _merged, composed
 from hedgerow.privacy.accounting.rounds import Branches, Round
-from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
+from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.noise.poisson_sampling import stored_key
 from hedgerow.privacy.settings import Privacy, PrivateTreeSettings

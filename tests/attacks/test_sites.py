@@ -25,9 +25,10 @@ from hedgerow.methods.registry import plan_for
 from hedgerow.party.limits import Limits
 from hedgerow.party.party import Party
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.ledger.ledger import Budget, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.line import Line
 from hedgerow.privacy.ledger.refusals import MOST
+from hedgerow.privacy.ledger.spending import Budget
 from hedgerow.privacy.settings import AutoSettings
 from hedgerow.protocol import messages
 from hedgerow.protocol.identity import Announcement, Identity, Roster, fingerprint

@@ -9,7 +9,7 @@ from hedgerow.coordinator.gate import Gate
 from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.privacy.accounting.path_budget import PathBudget
 from hedgerow.privacy.accounting.paths import path_costs, priced_of
-from hedgerow.privacy.ledger.ledger import COORDINATOR
+from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy
 from tests.attacks.rig import SCHEMA

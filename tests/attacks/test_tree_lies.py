@@ -14,7 +14,7 @@ from hedgerow.methods.registry import plan_for
 from hedgerow.party.limits import Limits
 from hedgerow.party.party import Party
 from hedgerow.privacy.accounting.paths import path_costs
-from hedgerow.privacy.ledger.ledger import Budget
+from hedgerow.privacy.ledger.spending import Budget
 from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol.messages import Message
 from hedgerow.queries import ClassHistograms, ImpurityBounds, LabelSums, SumQuery

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hedgerow.cli.files import held
 from hedgerow.cli.parties import party_sources
 from hedgerow.data.tables import read_table
 from hedgerow.errors import (
@@ -132,9 +133,12 @@ def test_a_budget_stops_the_run_that_exceeds_it(train: Call, folder: Path) -> No
     refused(train(*SMALL, "--out", "d.hedge", "--budget-delta", 0.1), SettingsError, "--budget-eps")
 
 
-def test_a_ledger_in_use_is_refused(train: Call, folder: Path) -> None:
-    with Ledger.open(folder / "m.hedge.ledger"):
-        refused(train(*SMALL), LedgerError, "in use by another process")
+def test_a_run_that_another_process_drives_is_refused(train: Call, folder: Path) -> None:
+    assert train(*SMALL).exit_code == 0
+    with held(folder / "m.hedge.plan.toml", "run"):
+        refused(train(*SMALL), PlanError, "another process is at work on run")
+    with Ledger.open(folder / "m.hedge.ledger"):  # which does not keep anybody from it
+        assert train(*SMALL).exit_code == 0
 
 
 def test_party_names() -> None:

@@ -14,13 +14,15 @@ from typer.testing import CliRunner, Result
 from hedgerow.cli.party import party_app
 from hedgerow.deployment.approvals import LONGEST_PLAN, MOST_PENDING, PlanFolder, plan_in_words
 from hedgerow.deployment.console import PartyConsole
+from hedgerow.deployment.hold import holding
 from hedgerow.deployment.status import StatusService, ask_status, log_of
 from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Listener
 from hedgerow.errors import HedgerowError, LedgerError, SettingsError
 from hedgerow.party.limits import Event, Limits
 from hedgerow.party.party import Party
-from hedgerow.privacy.ledger.ledger import Budget, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.spending import Budget
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.protocol import messages
 from hedgerow.protocol.messages import Message
@@ -216,8 +218,11 @@ def test_the_process_of_a_running_party_is_asked_first(site: Site) -> None:
         assert ask_status(site, "pending", Limits()) == []
         with pytest.raises(HedgerowError, match="status, log and pending"):
             ask_status(site, "rows", Limits())
-    with pytest.raises(LedgerError, match="in use by another process"):
-        ask_status(site, "status", Limits())  # it holds its ledger and does not listen
+    # One that does not listen does not keep others from reading its ledger.
+    assert ask_status(site, "status", Limits())["state"] == "not running"
+    with holding(site, "hedgerow party start"):
+        assert ask_status(site, "status", Limits())["state"] == "running, and not answering yet"
+        assert ask_status(site, "log", Limits()) == log_of(rig.ledgers["a"], "a")
     rig.ledgers["a"].close()
 
 

@@ -24,9 +24,9 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Statement
 from hedgerow.model.tree import single_leaf
 from hedgerow.party.limits import Limits
-from hedgerow.privacy.ledger.ledger import Budget, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
-from hedgerow.privacy.ledger.spending import month_spending, spending
+from hedgerow.privacy.ledger.spending import Budget, month_spending, spending
 from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol.identity import Identity, Roster, fingerprint
 from hedgerow.protocol.messages import Refusal

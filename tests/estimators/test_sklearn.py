@@ -18,8 +18,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, PrivateTreeClassifier
 from hedgerow.errors import BudgetExceeded, TableError
-from hedgerow.privacy.ledger.ledger import Budget, Ledger
-from hedgerow.privacy.ledger.spending import set_budget, spending
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.spending import Budget, set_budget, spending
 from tests.slow import ALL
 
 Numbers = tuple[NDArray[np.float64], NDArray[np.int64]]

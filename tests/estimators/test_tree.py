@@ -23,8 +23,9 @@ from hedgerow.inspection.tree_view.conditions import Side, merged, number
 from hedgerow.inspection.tree_view.plot import READABLE, layout_of
 from hedgerow.methods.private_tree.nodes import Measured, settle
 from hedgerow.privacy.accounting.paths import path_costs
-from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Release
+from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.queries import SumQuery, query_bytes, size_of
 from hedgerow.queries.noise import Noise

@@ -22,9 +22,9 @@ from hedgerow.evaluation.program import LEAST_PROBABILITY
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree, single_leaf
 from hedgerow.party.limits import Limits
-from hedgerow.privacy.ledger.ledger import Budget, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
-from hedgerow.privacy.ledger.spending import spending
+from hedgerow.privacy.ledger.spending import Budget, spending
 from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off
 from tests.conftest import federation_of

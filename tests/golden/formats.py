@@ -32,8 +32,8 @@ FORMATS: dict[str, tuple[Callable[[], Files], str]] = {
     "messages": (messages, "VERSION in protocol/messages.py"),
     "transcripts": (transcripts, "VERSION in protocol/messages.py"),
     "queries": (queries, "VERSION in protocol/messages.py"),
-    "ledgers": (ledgers, "FORMAT in privacy/ledger/ledger.py"),
-    "spending": (spending, "FORMAT in privacy/ledger/ledger.py"),
+    "ledgers": (ledgers, "FORMAT in privacy/ledger/migrations.py"),
+    "spending": (spending, "FORMAT in privacy/ledger/migrations.py"),
     "exports": (exports, "none of ours: say in CHANGELOG what changes for readers"),
     "labels": (all_labels, "the number at the end of the label"),
 }

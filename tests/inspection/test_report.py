@@ -30,8 +30,7 @@ from hedgerow.inspection.report import facts_of, report_html
 from hedgerow.inspection.report.effect_cards import effects_of_model
 from hedgerow.inspection.report.quality import calibration_picture
 from hedgerow.model.statement import Statement
-from hedgerow.privacy.ledger.ledger import Budget
-from hedgerow.privacy.ledger.spending import set_budget
+from hedgerow.privacy.ledger.spending import Budget, set_budget
 from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table, train

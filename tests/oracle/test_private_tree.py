@@ -17,8 +17,9 @@ from hedgerow.data.tables import Rows, rows_of
 from hedgerow.methods.private_tree.rule import tree_cuts
 from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
+from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries.cuts import bin_of_codes

@@ -18,7 +18,8 @@ from hedgerow.errors import FormatError, SessionFailed
 from hedgerow.model.statement import Disclosure
 from hedgerow.packing import pack, unpack
 from hedgerow.party.limits import Limits
-from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.protocol.messages import Message
 from hedgerow.protocol.roles import Agreement, Role, Step, check_recipients

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from hedgerow.errors import HedgerowError
+from hedgerow.errors import HedgerowError, PlanError
 
 
 def check_writable(path: Path) -> None:
@@ -40,3 +43,20 @@ def write_text(path: Path, text: str) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise HedgerowError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+@contextmanager
+def held(path: Path, what: str) -> Iterator[None]:
+    """While the block lasts this process alone has the file; PlanError if another has it."""
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            taken = os.path.samestat(os.fstat(file.fileno()), path.stat())
+        except (BlockingIOError, FileNotFoundError):
+            taken = False
+        if not taken:  # locked, or replaced by one that was quicker
+            raise PlanError(
+                f"another process is at work on {what} of {path}. Nothing was asked and nothing "
+                "was spent. Wait for it, then run the same command again."
+            )
+        yield

@@ -21,7 +21,8 @@ LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="A .ledger file
 
 def show(ledger: LedgerFile, json: options.Json = False) -> None:
     """Show every run and owner: reserved epsilon, slots charged and released, budget left."""
-    from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+    from hedgerow.privacy.ledger.ledger import Ledger
+    from hedgerow.privacy.ledger.store import COORDINATOR
 
     with Ledger.open(ledger, create=False) as opened:
         lines = opened.lines(kind="reserve")
@@ -86,7 +87,7 @@ def verify(ledger: LedgerFile, json: options.Json = False) -> None:
 
 def _run(line: Line, ledger: Ledger) -> dict[str, Any]:
     from hedgerow.privacy.accounting.plan import Plan
-    from hedgerow.privacy.ledger.ledger import COORDINATOR
+    from hedgerow.privacy.ledger.store import COORDINATOR
 
     values = line.values
     plan = Plan.from_dict(values["plan"], f"line {line.seq}")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hedgerow.protocol.roles import RoleFactory, Shelf
 
 ENGINES = ("local", "nvflare", "dask")
+_COMMAND = "hedgerow train"  # of those that drive a run, the usual one
 _CONNECT_SECONDS = 8.0  # for sites that are just being started
 
 
@@ -176,11 +177,13 @@ class OtherSites(_NothingStarted):
     @contextmanager
     def federation(self, schema: Schema, plan: Plan, ledger: Ledger) -> Iterator[Federation]:
         from hedgerow.coordinator.federation import Federation
+        from hedgerow.deployment.hold import holding
         from hedgerow.deployment.runs import recorded
         from hedgerow.engines.nvflare.engine import NvflareEngine
 
         reply, gone = self._patience.reply_seconds, self._patience.gone_seconds
         with (
+            holding(self._site, _COMMAND),
             recorded(self._site, plan),
             NvflareEngine(self._site, self._roster.names, _CONNECT_SECONDS + gone) as engine,
         ):
@@ -193,11 +196,15 @@ class OtherSites(_NothingStarted):
     ) -> Iterator[Federation]:
         """The parties, for a session; their roles are theirs."""
         from hedgerow.coordinator.federation import Federation
+        from hedgerow.deployment.hold import holding
         from hedgerow.engines.nvflare.engine import NvflareEngine
 
         reply, gone = self._patience.reply_seconds, self._patience.gone_seconds
         site, roster = self._site, self._roster
-        with NvflareEngine(site, roster.names, _CONNECT_SECONDS + gone) as engine:
+        with (
+            holding(site, _COMMAND),
+            NvflareEngine(site, roster.names, _CONNECT_SECONDS + gone) as engine,
+        ):
             yield Federation(engine, schema, roster, site.identity(), reply, gone, site.trial)
 
 

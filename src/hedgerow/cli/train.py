@@ -152,19 +152,23 @@ def nothing_spent() -> Iterator[None]:
 
 @contextmanager
 def plan_file(beside: Path, plan: Plan, ledger: Ledger) -> Iterator[None]:
-    """The plan lies beside the model before it is reserved; one never reserved does not stay."""
-    from hedgerow.cli.files import write_text
+    """The plan lies beside the model before it is reserved; one never reserved does not stay.
+
+    While the block lasts no other process can drive the run: two would pay for each other's slots.
+    """
+    from hedgerow.cli.files import held, write_text
     from hedgerow.cli.plan import plan_text
 
     fresh = not beside.exists()
     if fresh:
         write_text(beside, plan_text(plan))
-    try:
-        yield
-    except HedgerowError:
-        if fresh and not ledger.lines(kind="reserve", run=plan.run):
-            beside.unlink(missing_ok=True)
-        raise
+    with held(beside, f"run {plan.run}"):
+        try:
+            yield
+        except HedgerowError:
+            if fresh and not ledger.lines(kind="reserve", run=plan.run):
+                beside.unlink(missing_ok=True)
+            raise
 
 
 def beside_of(out: Path, suffix: str) -> Path:
@@ -187,7 +191,7 @@ def check_parties(
     ledger: Ledger, plan: Plan, names: tuple[str, ...], beside: Path, resume: bool
 ) -> None:
     """A resumed run has the parties it was started with."""
-    from hedgerow.privacy.ledger.ledger import COORDINATOR
+    from hedgerow.privacy.ledger.store import COORDINATOR
 
     owners = {line.owner for line in ledger.lines(kind="reserve", run=plan.run)}
     if resume and not owners:
@@ -208,8 +212,8 @@ def record_budget(
     ledger: Ledger, budget: options.BudgetOptions, plan: Plan, parties: Iterable[str]
 ) -> None:
     """One ceiling for everybody who writes to this ledger."""
-    from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget
-    from hedgerow.privacy.ledger.spending import set_budget
+    from hedgerow.privacy.ledger.spending import Budget, set_budget
+    from hedgerow.privacy.ledger.store import COORDINATOR
     from hedgerow.privacy.settings import Privacy
 
     epsilon, delta = budget.budget_epsilon, budget.budget_delta

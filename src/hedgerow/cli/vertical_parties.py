@@ -154,7 +154,8 @@ def known_model(
     from hedgerow.errors import FormatError
     from hedgerow.methods.fedxgboost.model import Part, part_name
     from hedgerow.methods.fedxgboost.settings import VerticalSettings
-    from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+    from hedgerow.privacy.ledger.ledger import Ledger
+    from hedgerow.privacy.ledger.store import COORDINATOR
     from hedgerow.protocol.identity import check_names
 
     if isinstance(parties, SharesHere):

@@ -20,8 +20,10 @@ from hedgerow.model.tree import Tree
 from hedgerow.packing import digest
 from hedgerow.privacy.accounting.budget import Slot
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Release, Reservation
+from hedgerow.privacy.ledger.spending import Budget
+from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.queries import EnsembleRef, SplitChoices, SumQuery, query_bytes, size_of
 from hedgerow.queries.noise import Noise, noise_for, price_of

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from hedgerow.coordinator.federation import Federation, RefusedBy
 from hedgerow.errors import BudgetExceeded, SessionFailed
 from hedgerow.packing import unpack
-from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.spending import budget_of, label_spending
+from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.protocol.handshake import (
     JOIN_SESSION,
     JOINED,

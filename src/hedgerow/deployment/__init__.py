@@ -1,6 +1,7 @@
 """Running a site of a federation: what its operator starts, sees and decides.
 
 process.py       the party's long-lived process, with rows, key and ledger
+hold.py          one process at a time works for a site
 start.py         what a party was started with, remembered in its site folder
 status.py        what a party was asked, what it cost, what is left, what waits
 console.py       what the process shows on its terminal

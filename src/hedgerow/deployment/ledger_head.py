@@ -61,7 +61,7 @@ def open_ledger(site: Site, renew: bool = False) -> Ledger:
         raise LedgerError(f"the ledger {site.ledger_path} is missing, {_advice(site)}")
     if absent and renew and not used:
         raise _not_needed("this party was never started")
-    ledger = _open(site)
+    ledger = Ledger.open(site.ledger_path)
     try:
         count = ledger.last()[0]
         lost = not ledger.contains(noted.lines, noted.hash) if noted else used and not count
@@ -105,15 +105,3 @@ def _not_needed(why: str) -> SettingsError:
     return SettingsError(
         f"--new-ledger is for a ledger that was lost, and {why}. {_SPENT} Leave it out."
     )
-
-
-def _open(site: Site) -> Ledger:
-    try:
-        return Ledger.open(site.ledger_path)
-    except LedgerError as error:
-        if "another process" in str(error):
-            raise LedgerError(
-                f"the ledger of {site.name} is in use by another process, most likely another "
-                f"`hedgerow party start {site.path}`. Stop that one first. {_SPENT}"
-            ) from error
-        raise

@@ -16,7 +16,7 @@ from hedgerow.methods.registry import METHODS
 from hedgerow.packing import digest
 from hedgerow.party.limits import Limits
 from hedgerow.privacy.accounting.plan import EVALUATION
-from hedgerow.privacy.ledger.ledger import Budget
+from hedgerow.privacy.ledger.spending import Budget
 from hedgerow.protocol.identity import PARTY_NAME
 from hedgerow.queries import QUERIES
 

@@ -17,6 +17,7 @@ from typing import Protocol
 from hedgerow.data.schema import Schema
 from hedgerow.deployment.approvals import PlanFolder
 from hedgerow.deployment.console import PartyConsole
+from hedgerow.deployment.hold import holding
 from hedgerow.deployment.ledger_head import note_ledger_head, open_ledger
 from hedgerow.deployment.roles import role_factories
 from hedgerow.deployment.start import Start, check_limits, record_limits
@@ -96,6 +97,7 @@ class PartyProcess:
         self._console.say(f"{self._start.data} fits the schema: {rows.n_rows:,} rows{held}.")
         self._say_checked(schema)
         with ExitStack() as stack:
+            stack.enter_context(holding(self.site, f"hedgerow party start {self.site.path}"))
             ledger = stack.enter_context(open_ledger(self.site, self._new_ledger))
             check_limits(self.site, ledger, self._in_force)
             note_ledger_head(self.site, ledger)

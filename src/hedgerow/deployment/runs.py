@@ -15,6 +15,7 @@ import tomli_w
 
 from hedgerow import clock
 from hedgerow.data.documents import Document, OneOf
+from hedgerow.deployment.hold import is_held
 from hedgerow.engines.site import Site, write_file
 from hedgerow.errors import FormatError, HedgerowError, Refused
 from hedgerow.privacy.accounting.plan import Plan
@@ -61,26 +62,12 @@ def list_runs(site: Site) -> list[RunRecord]:
     nobody uses the engine of this site."""
     found = (_read(file) for file in (site.folder / "runs").glob("*.toml"))
     records = sorted((r for r in found if r is not None), key=lambda r: (r.started, r.run))
-    if _in_use(site):
+    if is_held(site):
         return records
     died = "its process ended without a word; run the same command again to go on"
     return [
         replace(r, state="stopped", reason=died) if r.state == "running" else r for r in records
     ]
-
-
-def _in_use(site: Site) -> bool:
-    """Whether some process holds the ledger, as every run does."""
-    from hedgerow.errors import LedgerError
-    from hedgerow.privacy.ledger.ledger import Ledger
-
-    if not site.ledger_path.exists():
-        return False
-    try:
-        Ledger.open(site.ledger_path).close()
-    except LedgerError:
-        return True
-    return False
 
 
 def _file(site: Site, run: str) -> Path:

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from hedgerow.deployment.approvals import PlanFolder, plan_in_words
+from hedgerow.deployment.hold import is_held
 from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Unreachable, call
 from hedgerow.errors import HedgerowError, PlanError
 from hedgerow.party.limits import Limits
-from hedgerow.privacy.ledger.ledger import Budget, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.line import Line
-from hedgerow.privacy.ledger.spending import Ceiling
+from hedgerow.privacy.ledger.spending import Budget, Ceiling
 from hedgerow.protocol.identity import fingerprint
 
 TIMEOUT_SECONDS = 60.0  # the party may be busy with a question
@@ -92,8 +93,9 @@ def ask_status(site: Site, question: str, limits: Limits) -> Any:
         found = json.loads(reply)
     except Unreachable:
         if site.ledger_path.exists():
+            state = "running, and not answering yet" if is_held(site) else "not running"
             with Ledger.open(site.ledger_path, create=False) as ledger:
-                return StatusService(site, ledger, limits).answer(question)
+                return StatusService(site, ledger, limits, lambda: state).answer(question)
         return StatusService(site, Ledger.in_memory(), limits).answer(
             question
         )  # never started: all empty

@@ -44,11 +44,13 @@ class PackedEngine:
         return {name: Reply(reply.message.to_bytes()) for name, reply in replies.items()}
 
     def _replies(self, messages: Mapping[str, bytes | Message]) -> dict[str, PartyReply]:
-        # Parties that share one ledger file commit once a round, before any reply is seen.
+        # Parties that share one ledger file commit together: their charges before any of them
+        # computes, their answers before any reply is seen.
         # A round holds all of its parties at once, always taken in the same order.
         order = sorted(messages)
-        with nullcontext() if self._ledger is None else self._ledger.transaction():
-            replies = collect_replies([self.parties[name].hear(messages[name]) for name in order])
+        together = nullcontext if self._ledger is None else self._ledger.together
+        parties = [self.parties[name].hear(messages[name]) for name in order]
+        replies = collect_replies(parties, together)
         by_name = dict(zip(order, replies, strict=True))
         return {name: by_name[name] for name in messages}
 

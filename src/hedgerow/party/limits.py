@@ -11,7 +11,7 @@ from typing import Protocol
 
 from hedgerow.privacy.accounting.accountant import FIXED, Price
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.ledger.ledger import Budget
+from hedgerow.privacy.ledger.spending import Budget
 from hedgerow.protocol.identity import Roster, fingerprint
 from hedgerow.protocol.messages import Refusal
 

@@ -102,7 +102,7 @@ class Party:
         self._keys = MaskKeys()
         self._sampling_secret = sampling_secret or self.identity.secret
         about = (name, schema.hash, self.identity, self._keys, self._ledger)
-        self._handshake = PartyHandshake(*about)
+        self._handshake = PartyHandshake(*about, lasts=identity is not None)
         self._runs: dict[str, OpenedRun] = {}
         kept = shelf if shelf is not None else MemoryShelf()
         mine = (self._ledger, self._keys, roles or {}, self._limits, kept)

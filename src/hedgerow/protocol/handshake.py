@@ -74,16 +74,26 @@ class PartyHandshake:
     """A party's side: its announcements, and which of the others' it may use.
 
     Every start of a party is on its ledger, and so is the newest key of every other party: an older
-    one is never taken again.
+    one is never taken again. A party that does not `last` has a signing key of its own process, and
+    so have all others of its roster: it remembers by itself. Parties of the same names that use
+    its ledger at the same time, for other fits, are none of its business.
     """
 
     def __init__(
-        self, name: str, schema: str, identity: Identity, keys: MaskKeys, ledger: Ledger
+        self,
+        name: str,
+        schema: str,
+        identity: Identity,
+        keys: MaskKeys,
+        ledger: Ledger,
+        lasts: bool = True,
     ) -> None:
         self._name, self._schema, self._identity = name, schema, identity
-        self._keys, self._ledger = keys, ledger
-        self.boot = len(ledger.lines(name, "boot")) + 1
-        ledger.append(name, "boot", values={"boot": self.boot})
+        self._keys, self._ledger, self._lasts = keys, ledger, lasts
+        self._known: dict[str, tuple[int, str]] = {}  # boots and keys, seen by this process
+        with ledger.transaction():  # no other process may count the same
+            self.boot = len(ledger.lines(name, "boot")) + 1
+            ledger.append(name, "boot", values={"boot": self.boot})
 
     def check_roster(self, values: Mapping[str, Any], roster: Roster) -> None:
         """Refuse an opening of a coordinator that has pinned another roster."""
@@ -127,6 +137,7 @@ class PartyHandshake:
             if name != self._name:
                 self._keys.agree(announced.key)
         for announced in fresh.values():
+            self._known[announced.name] = (announced.boot, announced.key)
             lines = self._ledger.lines(self._name, "peer", announced.name)
             if not lines or lines[-1].values["boot"] < announced.boot:
                 values = {"boot": announced.boot, "key": announced.key}
@@ -136,13 +147,18 @@ class PartyHandshake:
         hashes = (subject, self._schema, roster.hash)
         return Announcement(self._name, self.boot, opening.number, self._keys.public, *hashes)
 
+    def _newest(self, name: str) -> tuple[int, str] | None:
+        """The boot counter and key that a party was last seen with."""
+        if not self._lasts:
+            return self._known.get(name)
+        for line in self._ledger.lines(self._name, "peer", name)[-1:]:
+            return line.values["boot"], line.values["key"]
+        return None
+
     def _is_old(self, announced: Announcement) -> bool:
         """A boot counter may not fall, and one counter belongs to one key."""
-        for line in self._ledger.lines(self._name, "peer", announced.name)[-1:]:
-            boot, key = line.values["boot"], line.values["key"]
-            if announced.boot < boot or (announced.boot == boot and announced.key != key):
-                return True
-        return False
+        boot, key = self._newest(announced.name) or (0, "")
+        return announced.boot < boot or (announced.boot == boot and announced.key != key)
 
 
 def _about(announced: Announcement) -> tuple[str, str, str]:

@@ -6,6 +6,7 @@ Sealing, signing and packing wait until somebody wants the bytes: inside one pro
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Protocol
@@ -132,19 +133,27 @@ Steps = Generator[Work, Any, PartyReply]
 Replying = Generator[Work, Any, Message | Answer | StepReply]
 
 
-def collect_replies(parties: Sequence[Steps]) -> list[PartyReply]:
-    """The replies of all parties; each step of theirs is done by all of them before the next."""
+def collect_replies(
+    parties: Sequence[Steps],
+    together: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> list[PartyReply]:
+    """The replies of all parties; each step of theirs is done by all of them before the next.
+
+    What they do besides computing over rows they do inside of `together`: where they share a
+    ledger, one transaction a step. Nobody else waits for a ledger while rows are gone over.
+    """
     replies: dict[int, PartyReply] = {}
     came: dict[int, _Outcome] = dict.fromkeys(range(len(parties)), (None, None))
     try:
         while came:
             wanted: dict[int, Work] = {}
-            for i, (value, error) in came.items():
-                try:
-                    steps = parties[i]
-                    wanted[i] = steps.send(value) if error is None else steps.throw(error)
-                except StopIteration as done:
-                    replies[i] = done.value
+            with together():
+                for i, (value, error) in came.items():
+                    try:
+                        steps = parties[i]
+                        wanted[i] = steps.send(value) if error is None else steps.throw(error)
+                    except StopIteration as done:
+                        replies[i] = done.value
             # The first alone: others find what it has made ready of the question they share.
             works = list(wanted.values())
             outcomes = [*map(_outcome, works[:1]), *over_items(_outcome, works[1:])]

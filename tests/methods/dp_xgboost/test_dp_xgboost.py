@@ -22,7 +22,8 @@ from hedgerow.party.running_scores import RunningScores
 from hedgerow.privacy.accounting.path_budget import PathBudget
 from hedgerow.privacy.accounting.paths import Priced, priced_of
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.noise.poisson_sampling import PoissonSampler
 from hedgerow.privacy.settings import Privacy

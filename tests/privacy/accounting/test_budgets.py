@@ -13,8 +13,9 @@ from hedgerow.privacy.accounting.gaussian_budget import GaussianBudget
 from hedgerow.privacy.accounting.path_budget import PathBudget
 from hedgerow.privacy.accounting.paths import Priced
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
+from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries.noise import CALIBRATIONS
 from tests.conftest import MIXED

@@ -16,8 +16,9 @@ from hedgerow.privacy.accounting.accountant import Price
 from hedgerow.privacy.accounting.budget import AdaptiveSlots, DeclaredQuery
 from hedgerow.privacy.accounting.gaussian_budget import AdaptiveQueries
 from hedgerow.privacy.accounting.plan import Plan, make_plan
-from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
+from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.protocol.messages import Message

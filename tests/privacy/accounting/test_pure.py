@@ -21,9 +21,10 @@ from hedgerow.privacy.accounting.paths import Paths, Priced, path_costs
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.accounting.pure import pure_mu
 from hedgerow.privacy.accounting.rounds import Branches, Round
-from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
-from hedgerow.privacy.ledger.spending import Spending, month_spending, spending
+from hedgerow.privacy.ledger.spending import Budget, Spending, month_spending, spending
+from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import ClassHistograms

@@ -1,4 +1,4 @@
-"""The ledger: append-only, hash-chained, one opener, and honest about what it finds."""
+"""The ledger: append-only, hash-chained, and honest about what it finds."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import copy
 import os
 import sqlite3
 import stat
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -30,10 +28,11 @@ from hedgerow.errors import (
 )
 from hedgerow.methods.registry import plan_for
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.refusals import MOST, Refusals
 from hedgerow.privacy.ledger.reservation import Release, Reservation
-from hedgerow.privacy.ledger.spending import budget_of, set_budget, spending
+from hedgerow.privacy.ledger.spending import Budget, budget_of, set_budget, spending
+from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import LabelSums
 from tests.conftest import MIXED, mixed_rows, mixed_table
@@ -111,16 +110,6 @@ def test_the_chain_shows_what_was_changed(path: Path, statement: str) -> None:
     tampered(path, statement)
     with pytest.raises(LedgerError, match="changed, removed or"):
         Ledger.open(path)
-
-
-def test_a_second_opener_is_told_that_the_ledger_is_in_use(path: Path) -> None:
-    code = f"from hedgerow.privacy.ledger.ledger import Ledger; Ledger.open({str(path)!r})"
-    with Ledger.open(path):
-        with pytest.raises(LedgerError, match="in use"):
-            Ledger.open(path)
-        other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "in use by another process" in other.stderr
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 def test_files_that_are_no_ledger_say_so(tmp_path: Path) -> None:

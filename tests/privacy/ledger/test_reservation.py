@@ -13,9 +13,9 @@ from hedgerow.errors import BudgetExceeded, LedgerError, PlanError, Refused, Slo
 from hedgerow.methods.registry import plan_for
 from hedgerow.party.limits import Limits
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.ledger.ledger import Budget, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
-from hedgerow.privacy.ledger.spending import spending
+from hedgerow.privacy.ledger.spending import Budget, spending
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import LabelSums
 from tests.conftest import MIXED, mixed_rows, mixed_table

@@ -13,8 +13,9 @@ from hedgerow.evaluation.result import Evaluation
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.accounting.gaussian import mu_of
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.ledger.ledger import COORDINATOR, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.spending import budget_of, spending
+from hedgerow.privacy.ledger.store import COORDINATOR
 
 _NAMES = {"batch of": "leaves", "level": "splits", "tables": "interaction tables"}
 

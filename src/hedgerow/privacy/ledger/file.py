@@ -63,9 +63,24 @@ def mark_of(file: Path) -> tuple[int, int] | None:
 
 
 def not_written(error: Exception) -> LedgerWriteFailed:
+    if "locked" in str(error):
+        return LedgerWriteFailed(
+            "another process has held the ledger for too long, most likely one that was stopped "
+            "while it wrote. Nothing more was asked or released. End that process, then run the "
+            "same command again."
+        )
     return LedgerWriteFailed(
         f"the ledger could not be written ({error}). Nothing more was asked or released. "
         "Free some disk space or repair the file, then run the same command again."
+    )
+
+
+def older_copy(file: Path, line: int) -> LedgerWriteFailed:
+    return LedgerWriteFailed(
+        f"the ledger {file} no longer has line {line}, which this process has seen on disk: "
+        "somebody put an older copy or another ledger in its place. What was spent would be "
+        "forgotten, so nothing more was asked or released. Stop this process, put the newest "
+        "ledger back, then run the same command again."
     )
 
 
@@ -88,7 +103,7 @@ def not_ours(file: Path | None) -> LedgerWriteFailed:
     return LedgerWriteFailed(
         f"the ledger {file or 'in memory'} was opened by another process, of which this one is a "
         "fork. Two processes would each spend what is left, so nothing was asked or released here. "
-        "Open a ledger file in the process that uses it, one at a time."
+        "Give the ledger's path instead, or open its file in the process that uses it."
     )
 
 
@@ -98,7 +113,10 @@ def open_problem(file: Path, error: Exception) -> str:
     if file.is_dir():
         return f"{file} is a folder; name a ledger file in it. Nothing was spent."
     if "locked" in text:
-        return f"{file} is in use by another process; wait for it or stop it. Nothing was spent."
+        return (
+            f"another process has held {file} for too long, most likely one that was stopped while "
+            "it wrote. End it, then run the same command again. Nothing was spent."
+        )
     if "not a database" in text or "malformed" in text:
         advice = "Name a ledger file, or put the last good copy back."
         return f"{file} is not a hedgerow ledger, or it is damaged. Nothing was spent. {advice}"

@@ -18,9 +18,10 @@ from hedgerow.failpoints import fail_point
 from hedgerow.packing import pack
 from hedgerow.privacy.accounting.accountant import FIXED, Accountant, Price
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.line import Line
-from hedgerow.privacy.ledger.spending import Ceiling, budget_of, check_unit, unit_of
+from hedgerow.privacy.ledger.spending import Budget, Ceiling, budget_of, check_unit, unit_of
+from hedgerow.privacy.ledger.store import COORDINATOR
 
 
 @dataclass(frozen=True, eq=False)

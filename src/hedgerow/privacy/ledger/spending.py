@@ -16,10 +16,18 @@ from hedgerow.errors import BudgetExceeded, LedgerError, PlanError
 from hedgerow.model.tradeoff import epsilon_of
 from hedgerow.privacy.accounting.gaussian import mu_of
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.ledger.ledger import COORDINATOR, Budget, Ledger
 from hedgerow.privacy.ledger.line import Line
+from hedgerow.privacy.ledger.store import COORDINATOR, LineStore
 
 MONTH = timedelta(days=31)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A ceiling over everything a ledger ever records for one owner."""
+
+    epsilon: float
+    delta: float
 
 
 @dataclass(frozen=True)
@@ -83,10 +91,10 @@ class Ceiling:
     budget: Budget
     monthly: bool = False
 
-    def spent(self, ledger: Ledger, owner: str) -> Spending:
+    def spent(self, ledger: LineStore, owner: str) -> Spending:
         return month_spending(ledger, owner) if self.monthly else spending(ledger, owner)
 
-    def check(self, ledger: Ledger, plan: Plan, owner: str) -> None:
+    def check(self, ledger: LineStore, plan: Plan, owner: str) -> None:
         """Raise BudgetExceeded if the plan does not fit beside what is reserved already."""
         limit, spent = self.budget, self.spent(ledger, owner)
         before, after = spent.epsilon(limit.delta), spent.with_plan(plan).epsilon(limit.delta)
@@ -99,17 +107,17 @@ class Ceiling:
             )
 
 
-def spending(ledger: Ledger, owner: str = COORDINATOR) -> Spending:
+def spending(ledger: LineStore, owner: str = COORDINATOR) -> Spending:
     """Everything an owner has reserved: ceilings, not refunds."""
     return _added(ledger.lines(owner, "reserve"))
 
 
-def month_spending(ledger: Ledger, owner: str = COORDINATOR) -> Spending:
+def month_spending(ledger: LineStore, owner: str = COORDINATOR) -> Spending:
     """What an owner reserved in the last 31 days."""
     return _added(_of_month(ledger, owner, "reserve"))
 
 
-def label_spending(ledger: Ledger, owner: str, monthly: bool = False) -> float:
+def label_spending(ledger: LineStore, owner: str, monthly: bool = False) -> float:
     """Pure epsilons that an owner's labels have paid in agreements, which simply add up.
 
     They protect a label where one is replaced, so they are counted beside other runs, not with
@@ -126,7 +134,7 @@ def label_spending(ledger: Ledger, owner: str, monthly: bool = False) -> float:
     )
 
 
-def set_budget(ledger: Ledger, budget: Budget, owner: str = COORDINATOR) -> None:
+def set_budget(ledger: LineStore, budget: Budget, owner: str = COORDINATOR) -> None:
     """Record an owner's ceiling. It can be set once; a ledger does not forget."""
     known = budget_of(ledger, owner)
     if known is None:
@@ -139,7 +147,7 @@ def set_budget(ledger: Ledger, budget: Budget, owner: str = COORDINATOR) -> None
         )
 
 
-def budget_of(ledger: Ledger, owner: str = COORDINATOR) -> Budget | None:
+def budget_of(ledger: LineStore, owner: str = COORDINATOR) -> Budget | None:
     lines = ledger.lines(owner, "open")
     if not lines:
         return None
@@ -152,7 +160,7 @@ def unit_of(plan: Plan) -> str:
     return f"{plan.privacy.trusted.change} one {plan.unit}"
 
 
-def check_unit(ledger: Ledger, plan: Plan, owner: str) -> None:
+def check_unit(ledger: LineStore, plan: Plan, owner: str) -> None:
     """Epsilons of different units do not add up; refuse to pretend that they do."""
     for line in ledger.lines(owner, "reserve"):
         if line.values["unit"] != unit_of(plan):
@@ -183,7 +191,7 @@ def _pure_of(reserved: Mapping[str, Any]) -> float:
     return float(reserved.get("pure", math.inf))
 
 
-def _of_month(ledger: Ledger, owner: str, kind: str) -> list[Line]:
+def _of_month(ledger: LineStore, owner: str, kind: str) -> list[Line]:
     """An owner's lines of a kind of the last 31 days, by the times of the ledger (UTC).
 
     A time in the future counts, and a line is no older than one before it: a clock that was set

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from hedgerow.errors import LedgerError
 from hedgerow.privacy.accounting.accountant import Accountant
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.ledger.ledger import Budget, Ledger
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.line import Line
-from hedgerow.privacy.ledger.spending import Spending, budget_of, spending
+from hedgerow.privacy.ledger.spending import Budget, Spending, budget_of, spending
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,16 +88,20 @@ def _derived(secret: bytes, about: list[object]) -> bytes:
 
 def stored_key(path: Path) -> bytes:
     """The key in a file that only its owner can read; made when it is first needed."""
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
+    with suppress(FileNotFoundError):
         return _read_key(path)
-    with os.fdopen(handle, "wb") as file:
-        fresh = os.urandom(KEY_BYTES)
-        file.write(fresh)
-        file.flush()
-        os.fsync(file.fileno())
-    return fresh
+    # Written beside it first: another process finds a whole key or none.
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(os.urandom(KEY_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):  # the other process was quicker
+            os.link(beside, path)
+    finally:
+        os.unlink(beside)
+    return _read_key(path)
 
 
 def _read_key(path: Path) -> bytes:
