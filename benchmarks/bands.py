@@ -6,7 +6,8 @@ Each method is trained again and again, with fresh noise, on the same rows and w
 questions; and once with the noise switched off. Of every column's cells it is counted how often the
 noise-free shape lies within the 95 % band (means over cells, over rows' weights, and of the column
 that is worst). Methods that ask all of their leaves at once must reach 85 %; that of the default
-method is printed. Results go to results/bands.json beside this file.
+method is printed. Results go to results/bands.json beside this file, and what explanations say of
+them to coverage.json of `hedgerow.inspection.explain` (`--words` writes that alone).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import os
 import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,7 @@ from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off
 
 RESULTS = Path(__file__).parent / "results" / "bands.json"
+WORDS = Path(str(files("hedgerow.inspection.explain"))) / "coverage.json"
 GOAL = 0.85
 ONE_ROUND: dict[str, tuple[str, dict[str, Any]]] = {
     "dp-ebm-newton, one round": ("dp-ebm-newton", {"n_trees": 60, "batch_fraction": 1.0}),
@@ -49,6 +52,12 @@ SEVERAL: dict[str, tuple[str, dict[str, Any]]] = {
     "random-trees": ("random-trees", {}),
     "dp-ebm-newton": ("dp-ebm-newton", {"n_trees": 60}),
     "dp-tr-batch-newton-ih-ebm": ("dp-tr-batch-newton-ih-ebm", {"n_trees": 60}),
+    "dp-ebm": ("dp-ebm", {"n_trees": 60}),
+    "dp-tr-newton": ("dp-tr-newton", {"n_trees": 60}),
+    "dp-tr-newton-ih": ("dp-tr-newton-ih", {"n_trees": 60}),
+    "dp-tr-newton-ih-ebm": ("dp-tr-newton-ih-ebm", {"n_trees": 60}),
+    "dp-gbm": ("dp-gbm", {}),
+    "feverless": ("feverless", {}),
 }
 
 
@@ -131,13 +140,42 @@ def tables() -> dict[str, tuple[Rows, Schema]]:
     return found
 
 
+def words_of(coverage: list[dict[str, Any]]) -> dict[str, Any]:
+    """What explanations say of each method: the least and the most of all measurements."""
+    found: dict[str, Any] = {}
+    for method in dict.fromkeys(one["method"] for one in coverage):
+        own = [one for one in coverage if one["method"] == method]
+        found[method] = {
+            "cells": _ends(own, "by_cell"),
+            "rows": _ends(own, "by_weight"),
+            "worst_column": min(one["worst_column"] for one in own),
+            "epsilon": _ends(own, "epsilon"),
+            "tables": len({one["table"] for one in own}),
+        }
+    return dict(sorted(found.items()))
+
+
+def _ends(coverage: list[dict[str, Any]], name: str) -> list[float]:
+    values = [one[name] for one in coverage]
+    return [min(values), max(values)]
+
+
+def write_words(results: Path) -> None:
+    coverage = json.loads(results.read_text("utf-8"))["coverage"]
+    WORDS.write_text(json.dumps(words_of(coverage), indent=1) + "\n", "utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trainings", type=int, default=20)
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0, 4.0])
     parser.add_argument("--methods", nargs="+", default=[*ONE_ROUND, *SEVERAL])
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--words", action="store_true", help="from results that are there")
     given = parser.parse_args()
+    if given.words:
+        write_words(given.out)
+        return
     start, found = time.monotonic(), []
     before = json.loads(given.out.read_text("utf-8"))["coverage"] if given.out.exists() else []
     head = (
@@ -171,6 +209,8 @@ def main() -> None:
         "coverage": [asdict(one) for one in found],
     }
     given.out.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    if given.out == RESULTS:
+        write_words(RESULTS)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import pytest
 from hedgerow import Ensemble, PrivateBoostingClassifier
 from hedgerow.data.tables import encode_table, rows_of
 from hedgerow.errors import FormatError, SettingsError
+from hedgerow.inspection.drawing.words import number
 from hedgerow.inspection.explain import Explanation, edit, explain, rows
 from hedgerow.inspection.explain.cells import boxes_of, cells_of
 from hedgerow.inspection.explain.effects import effects_of
@@ -287,3 +288,38 @@ def test_pictures_of_multiclass_models_show_all_of_them() -> None:
     root = ElementTree.fromstring(found.plot(*found.pairs[0].columns).svg)
     named = [t.text or "" for t in root.iterfind(".//{*}text") if "upward" in (t.text or "")]
     assert [text.rpartition(", ")[2] for text in named] == list(found.outputs)
+
+
+def test_maps_of_one_explanation_share_a_scale_of_colours_with_their_noise_marked() -> None:
+    found = explain(model_of("random-trees"))
+    assert len(found.pairs) > 1
+    most = max(float(np.abs(pair.values).max()) for pair in found.pairs)
+    for pair in found.pairs:
+        svg = found.plot(*pair.columns).svg
+        assert f">+{number(most)}<" in svg
+        assert f"noise ±{number(pair.noise)} (one deviation)" in svg
+        marks = [float(mark.get("fill-opacity", "1")) for mark in cells_drawn(svg)]
+        reached = float(np.abs(pair.values).max()) / most
+        assert max(marks) <= 0.06 + 0.94 * reached + 0.006  # stretches are means of cells
+
+
+def test_a_map_whose_noise_is_not_known_says_so() -> None:
+    found = explain(model_of("random-trees"))
+    pair = replace(found.pairs[0], deviation=np.full_like(found.pairs[0].deviation, np.nan))
+    unknown = replace(found, pairs=(pair,))
+    assert "noise not known" in unknown.plot(*pair.columns).svg
+
+
+def cells_drawn(svg: str) -> list[ElementTree.Element]:
+    """The cells of a map: the boxes that say what they show."""
+    boxes = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}rect")
+    return [box for box in boxes if len(box)]
+
+
+def test_bands_that_nobody_measured_are_called_nominal() -> None:
+    model = model_of("random-trees")
+    record = {**model.record, "method": "another"}
+    told = " ".join(explain(replace(model, record=record)).notes)
+    assert "95 % bands by name" in told
+    assert "was not measured" in told
+    assert "% of cells" in " ".join(explain(model).notes)

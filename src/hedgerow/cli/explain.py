@@ -81,9 +81,7 @@ def _shape(found: Explanation, shape: Shape) -> None:
     for k, output in enumerate(found.outputs):
         title = f"{shape.column}{told}: effect on the {found.unit}"
         title += f" ({output})" if len(found.outputs) > 1 else ""
-        shown = table(
-            title, "cell", "weight", "effect", "95 % band", "", right=("weight", "effect")
-        )
+        shown = table(title, "cell", "weight", "effect", "band", "", right=("weight", "effect"))
         ends = [np.nanmin(shape.low[k, shape.shown]), np.nanmax(shape.high[k, shape.shown])]
         if not np.isfinite(ends).all():
             ends = [shape.values[k].min(), shape.values[k].max()]

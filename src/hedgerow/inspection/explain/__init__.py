@@ -3,6 +3,7 @@
 explanation.py  everything about a model in one object
 shapes.py       effects as people see them: a shape a column, a map a pair
 effects.py      a sum of trees as effects of columns and pairs, with their noise
+coverage.py     how often bands held noise-free effects, as measured for each method
 cells.py        the cells that a model tells apart
 reference.py    weights of cells, from releases where there are some
 rows.py         what every column adds to the score of a row

@@ -20,8 +20,9 @@ from hedgerow.data.values import text_of
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.inspection.drawing.canvas import ALONE, Picture
 from hedgerow.inspection.explain.cells import Boxes, Cells, boxes_of, cells_of, check_size
+from hedgerow.inspection.explain.coverage import Coverage, coverage_of
 from hedgerow.inspection.explain.effects import Effects, effects_of
-from hedgerow.inspection.explain.pair_map import pair_picture
+from hedgerow.inspection.explain.pair_map import pair_picture, reach_of_pairs
 from hedgerow.inspection.explain.reference import Reference, references
 from hedgerow.inspection.explain.rows import Contributions, add_tree
 from hedgerow.inspection.explain.shape_chart import shape_picture
@@ -107,8 +108,14 @@ class Explanation:
         """
         if second:
             pair = self.pair(column, second)
-            return pair_picture(pair, self.outputs, self.unit, range(len(self.outputs)), ALONE)
+            outputs, most = range(len(self.outputs)), reach_of_pairs(self.pairs)
+            return pair_picture(pair, self.outputs, self.unit, outputs, most, ALONE)
         return shape_picture(self.shape(column), self.outputs, self.unit, form=ALONE)
+
+    @property
+    def coverage(self) -> Coverage | None:
+        """How often bands of this method held noise-free effects; None if nobody measured it."""
+        return coverage_of(self.model.record)
 
     def _parts(self, codes: Sequence[Ints]) -> Floats:
         out = np.zeros((len(codes[0]), len(self.outputs), len(codes)))

@@ -39,10 +39,18 @@ def _bands(explanation: Explanation) -> str:
     known = [np.isfinite(shape.deviation[:, shape.shown]).all() for shape in explanation.shapes]
     if not any(known):
         return "The noise of the leaves is not known, so there are no bands."
+    measured = explanation.coverage
     text = (
-        "Bands cover 95 % of the added noise, point by point, from its known size. They cover "
-        "neither the sampling error of the rows nor the bias of shrinkage and clipping."
+        "Bands follow from the known size of the noise, point by point; they cover neither the "
+        "sampling error of the rows nor the bias of shrinkage and clipping. "
     )
+    if measured is None:
+        text += (
+            "They are 95 % bands by name: how often they hold the effect of training without noise "
+            "was not measured for this method."
+        )
+    else:
+        text += measured.sentence
     if explanation.model.record.get("method") == "auto":
         text += (
             " In later rounds the noise of one column reaches other columns too, by an amount that "

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from hedgerow.inspection.explain.cells import Cells
 
 Floats = NDArray[np.float64]
-BAND = 1.959964  # deviations that hold 95 % of normal noise
+BAND = 1.959964  # deviations that hold 95 % of normal noise; `coverage` has what was measured
 
 
 @dataclass(frozen=True, eq=False)
 class Shape:
     """The effect of one column, around its weighted mean, and the noise in it.
 
-    Values outside of a 95 % band of width `BAND` deviations are not what training without noise
-    would have given, as far as the noise is known; NaN deviations: it is not known.
+    Values outside of a band of `BAND` deviations are not what training without noise would have
+    given, as far as the noise is known; NaN deviations: it is not known.
     """
 
     cells: Cells

@@ -43,7 +43,7 @@ def budget_of_run(facts: ReportFacts, statement: Statement) -> RunBudget | None:
         "" if account is None else _account_lead(account),
         _run(facts),
         _run_lead(statement),
-        _traffic(facts),
+        _traffic(facts, statement.single_owner),
     )
 
 
@@ -89,7 +89,11 @@ def _run_lead(statement: Statement) -> str:
     return f"What this run spent on each query, as shares of its {unit}."
 
 
-def _traffic(facts: ReportFacts) -> tuple[Tile, ...]:
+def _traffic(facts: ReportFacts, alone: bool) -> tuple[Tile, ...]:
+    """Rounds and bytes; one owner with one table sends nothing to anybody."""
+    if alone:
+        values = f"{facts.n_values:,} noisy values" if facts.n_values else ""
+        return (Tile("rounds", f"{facts.releases:,}", values),)
     tiles = [Tile("rounds", f"{facts.releases:,}", "one message to every party each")]
     if facts.n_values:
         size = size_text(8 * facts.n_values)

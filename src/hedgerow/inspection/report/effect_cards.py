@@ -10,7 +10,7 @@ import numpy as np
 from hedgerow.inspection.drawing import Picture
 from hedgerow.inspection.drawing.words import number
 from hedgerow.inspection.explain import Explanation, Pair, Shape
-from hedgerow.inspection.explain.pair_map import pair_picture, strongest_output
+from hedgerow.inspection.explain.pair_map import pair_picture, reach_of_pairs, strongest_output
 from hedgerow.inspection.explain.shape_chart import caveat_of, reach_of, shape_picture
 from hedgerow.inspection.tree_view import TreeView, plot_boosted_tree, plot_tree
 
@@ -63,6 +63,7 @@ class ModelEffects:
     n_more_bars: int
     shapes: tuple[ShapeCard, ...]
     has_bands: bool
+    coverage: str  # of the bands, as measured; "" if nobody did
     has_counts: bool
     not_shown: str  # names of columns
     pairs: tuple[PairCard, ...]
@@ -92,6 +93,7 @@ def effects_of_model(explanation: Explanation) -> ModelEffects:
         max(0, len(bars) - MOST_BARS),
         tuple(_shape_card(shape, least, explanation) for shape in drawn),
         any(math.isfinite(shape.noise) for shape in drawn),
+        "" if explanation.coverage is None else explanation.coverage.in_words,
         any(shape.released for shape in drawn),
         _names([shape.column for shape in order if shape not in drawn]),
         tuple(_pair_card(pair, explanation) for pair in pairs[:MOST_PAIRS]),
@@ -160,7 +162,8 @@ def _pair_card(pair: Pair, explanation: Explanation) -> PairCard:
     largest = number(float(np.abs(pair.values[output]).max()))
     of_output = f"{explanation.outputs[output]}: " if len(explanation.outputs) > 1 else ""
     noise = f", noise {number(pair.noise)}" if math.isfinite(pair.noise) else ""
-    picture = pair_picture(pair, explanation.outputs, explanation.unit, [output])
+    most = reach_of_pairs(explanation.pairs)
+    picture = pair_picture(pair, explanation.outputs, explanation.unit, [output], most)
     name = f"{pair.columns[0]} × {pair.columns[1]}"
     return PairCard(name, f"{of_output}up to ±{largest}{noise}", picture)
 

@@ -54,12 +54,13 @@ class Training:
 def overview_of(explanation: Explanation, facts: ReportFacts) -> Overview:
     statement = explanation.model.statement
     parties = counted(facts.parties, "party", "parties")
-    rows = "of one table" if statement.single_owner else f"over the rows of {parties}"
+    rows = "one table" if statement.single_owner else f"the rows of {parties}"
     source = "released values" if statement.guarantee in PRIVATE else "the model alone"
     method = f" with the method {facts.method}" if facts.method else ""
     lead = (
-        f"{_task(explanation)}, trained{method} on the schema {facts.schema!r}, {rows}. "
-        f"Everything on this page follows from {source}; no row was read to make it."
+        f"{_task(explanation)}, trained{method} on {rows} with the schema "
+        f"{facts.schema!r}. Everything on this page follows from {source}; no row was read to "
+        "make it."
     )
     whom = ", ".join(word for word in (_TRUST.get(statement.trust, ""), parties) if word)
     trust = Tile("trust", statement.trust, whom)
