@@ -250,10 +250,13 @@ def test_files_that_cannot_be_read_say_why(tmp_path: Path) -> None:
         (tmp_path / "table.xlsx", "'.xlsx'"),
         (file("bad.parquet", b"PAR1 nothing"), "not readable as Parquet"),
         (file("empty.csv", b""), "is empty; write a header"),
-        (file("latin.csv", b"x,y\n\xe9,1\n"), "not readable as UTF-8 CSV; save it anew"),
-        (file("header.csv", b"\xe9,y\n1,1\n"), "not readable as UTF-8 CSV"),
-        (file("semicolon.csv", b"x;y\n3,5;1\n"), "commas between fields"),
-        (file("ragged.csv", b"x,y\n1,2\nMx7secret,3,1\n4,5,6\n"), "2 lines .* decimal points"),
+        (
+            file("latin.csv", b"x,y\n\xe9,1\n"),
+            "not readable as CSV in its encoding; say which",
+        ),
+        (file("header.csv", b"\xe9,y\n1,1\n"), "not readable as CSV"),
+        (file("semicolon.csv", b"x;y\n3,5;1\n"), "separated by semicolons"),
+        (file("ragged.csv", b"x,y\n1,2\nMx7secret,3,1\n4,5,6\n"), "2 lines .* quote fields"),
     ]
     for path, message in cases:
         with pytest.raises(TableError, match=message) as caught:
@@ -340,6 +343,6 @@ def test_a_table_that_states_another_number_of_rows_is_refused(
             yield Frame(size, None, lambda j, size=size: np.zeros(size), "t")
 
     stated = Stream(["x", "label"], 5 if sizes != [3, 1] else 3, batches, "t")
-    monkeypatch.setattr(tables, "stream_of", lambda data, source: stated)
+    monkeypatch.setattr(tables, "stream_of", lambda *_: stated)
     with pytest.raises(TableError, match="another length than it states"):
         rows_of("t", schema)

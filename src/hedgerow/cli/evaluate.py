@@ -66,6 +66,7 @@ def evaluate(
     *,
     model: options.ModelFile,
     data: options.DataFiles = None,
+    csv: options.CsvOptions,
     epsilon: Epsilon = None,
     delta: Delta = None,
     trust: options.TrustOptions,
@@ -83,14 +84,14 @@ def evaluate(
     if epsilon is None:
         private = {"out": out, "ledger": ledger, "site": engine.site, "delta": delta}
         _refuse_without_epsilon({**private, **vars(budget), "scheduler": engine.scheduler}, engine)
-        _exact(model, data, json)
+        _exact(model, data, csv, json)
         return
     from hedgerow.cli.private_evaluation import run_and_show
 
     with nothing_spent():
         parties = parties_of(engine, data)
         given = given_values(options.EpsilonOptions(epsilon, delta), trust)
-    run_and_show(model, parties, given, out, ledger, budget, json)
+    run_and_show(model, parties, given, out, ledger, budget, csv, json)
 
 
 def _refuse_without_epsilon(private: dict[str, Any], engine: options.EngineOptions) -> None:
@@ -109,11 +110,11 @@ def _refuse_without_epsilon(private: dict[str, Any], engine: options.EngineOptio
         )
 
 
-def _exact(model: Path, data: Sequence[str] | None, json: bool) -> None:
+def _exact(model: Path, data: Sequence[str] | None, csv: options.CsvOptions, json: bool) -> None:
     if not data:
         raise SettingsError("no table: give --data, once for each party")
     sources = list(party_sources(data).values())
-    measured = measure(model, sources)
+    measured = measure(model, sources, csv)
     if json:
         print_json({**measured, "private": False, "warning": WARNING})
         return
@@ -129,7 +130,9 @@ def _exact(model: Path, data: Sequence[str] | None, json: bool) -> None:
     show(WARNING, style="yellow")
 
 
-def measure(model: Path, data: Sequence[Path]) -> dict[str, Any]:
+def measure(
+    model: Path, data: Sequence[Path], csv: options.CsvOptions | None = None
+) -> dict[str, Any]:
     """Exact measures of a model on tables together: AUC for binary labels, errors for regression.
 
     Labels outside of their bounds count as the nearer bound, as they do in training.
@@ -138,8 +141,8 @@ def measure(model: Path, data: Sequence[Path]) -> dict[str, Any]:
 
     from hedgerow.model.ensemble import Ensemble
 
-    trained = Ensemble.load(model)
-    label, seen = trained.schema.label, [_seen(trained, path) for path in data]
+    trained, csv = Ensemble.load(model), csv or options.CsvOptions()
+    label, seen = trained.schema.label, [_seen(trained, path, csv) for path in data]
     target = np.concatenate([true for true, _ in seen])
     predicted = np.concatenate([made for _, made in seen])  # (row, class), or (row,) for regression
     if label.lower is not None and label.upper is not None:
@@ -152,23 +155,28 @@ def measure(model: Path, data: Sequence[Path]) -> dict[str, Any]:
     return {"rows": len(target), **_class_measures(target.astype(np.int64), predicted)}
 
 
-def _seen(trained: Ensemble, path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _seen(
+    trained: Ensemble, path: Path, csv: options.CsvOptions
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Labels and predictions of one table."""
-    from hedgerow.data.tables import read_table, target_of
+    from hedgerow.data.readers import stream_of
+    from hedgerow.data.tables import labels_of
     from hedgerow.errors import TableError
 
-    label, rows = trained.schema.label, read_table(path)
-    if rows.column_names.count(label.name) != 1:
-        n_label_columns = rows.column_names.count(label.name)
+    label = trained.schema.label
+    stream = stream_of(path, str(path), csv.applied(trained.schema.csv))
+    n_label_columns = list(stream.names or ()).count(label.name)
+    if n_label_columns != 1:
         raise TableError(
             f"{path} needs the label column {label.name!r} once to be measured on, and has it "
             f"{n_label_columns} times; add it, or use `hedgerow predict` for rows without labels."
         )
-    if rows.num_rows == 0:
+    labels = labels_of(stream, label)
+    if not labels.size:
         raise TableError(
             f"{path} has 0 rows, so there is nothing to measure; give a table with rows."
         )
-    return target_of(rows.column(label.name), label, str(path)), trained.predict(rows)
+    return labels, trained.predict(stream)
 
 
 def _class_measures(

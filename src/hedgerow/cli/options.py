@@ -10,11 +10,14 @@ import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from hedgerow.cli.screen import start_logging
+
+if TYPE_CHECKING:
+    from hedgerow.data.csv_format import CsvFormat
 
 PROMISE, METHOD, TABLES = "Privacy promise", "Method and settings", "Parties and data"
 ENGINE, SAMPLE, OUTPUT = "Engine", "Public sample", "Output"
@@ -65,6 +68,31 @@ Verbose = Annotated[
 Epsilon = Annotated[float | None, _setting(PROMISE, "--epsilon", "Privacy loss that is allowed.")]
 Delta = Annotated[float | None, _setting(PROMISE, "--delta", "Its slack; well below 1 / rows.")]
 Method = Annotated[str | None, _setting(METHOD, "--method", "See `hedgerow methods`.")]
+
+
+@dataclass(frozen=True)
+class CsvOptions:
+    """How CSV files are written, where it is not as the schema's [csv] says."""
+
+    separator: Annotated[
+        str | None,
+        _option(TABLES, "--separator", "Between fields of CSV files; or the word tab."),
+    ] = None
+    decimal: Annotated[
+        str | None, _option(TABLES, "--decimal", "Decimal sign of CSV files: . or ,")
+    ] = None
+    thousands: Annotated[
+        str | None, _option(TABLES, "--thousands", "Between thousands in CSV files, if anything.")
+    ] = None
+    encoding: Annotated[
+        str | None, _option(TABLES, "--encoding", "Of CSV files, such as cp1252 or utf-16.")
+    ] = None
+
+    def applied(self, base: CsvFormat) -> CsvFormat:
+        """The schema's format with what was given instead."""
+        from hedgerow.data.csv_format import changed
+
+        return changed(base, **vars(self))
 
 
 @dataclass(frozen=True)

@@ -23,14 +23,16 @@ if TYPE_CHECKING:
 
 
 def predict(
+    *,
     model: options.ModelFile,
     data: Annotated[Path, typer.Option("--data", help="The table, Parquet or CSV.")],
     out: Annotated[str, typer.Option("--out", help="CSV file for the predictions; - is stdout.")],
+    csv: options.CsvOptions,
     json: options.Json = False,
 ) -> None:
     """Write one probability per class and the likelier class for every row, in the same order."""
     from hedgerow.cli.files import check_writable, write_text
-    from hedgerow.data.tables import read_table
+    from hedgerow.data.readers import stream_of
     from hedgerow.model.ensemble import Ensemble
 
     if out == "-" and json:
@@ -38,7 +40,7 @@ def predict(
     if out != "-":
         check_writable(Path(out))
     trained = Ensemble.load(model)
-    probabilities = trained.predict(read_table(data))
+    probabilities = trained.predict(stream_of(data, str(data), csv.applied(trained.schema.csv)))
     text = predictions_csv(trained.schema, probabilities)
     if out == "-":
         sys.stdout.write(text)

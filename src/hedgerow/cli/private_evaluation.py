@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from hedgerow.cli.train import check_parties, facts_of, nothing_spent, plan_file
 from hedgerow.errors import PlanError
 
 if TYPE_CHECKING:
-    from hedgerow.cli.options import BudgetOptions
+    from hedgerow.cli.options import BudgetOptions, CsvOptions
     from hedgerow.cli.parties import Parties
     from hedgerow.evaluation import Evaluation, Measure
     from hedgerow.model.ensemble import Ensemble
@@ -29,6 +30,7 @@ def run_and_show(
     out: Path | None,
     ledger: Path | None,
     budget: BudgetOptions,
+    csv: CsvOptions,
     json: bool,
 ) -> None:
     """Evaluate, write the result, and print it."""
@@ -36,6 +38,8 @@ def run_and_show(
 
     with nothing_spent():
         trained = Ensemble.load(model)
+        written = csv.applied(trained.schema.csv)
+        trained = replace(trained, schema=replace(trained.schema, csv=written))
         out = out or model.with_name(model.name + ".evaluation.json")
         stored_in = ledger or parties.ledger_path(model.with_name(model.name + ".ledger"))
     with closing(parties):

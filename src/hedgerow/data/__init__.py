@@ -6,6 +6,7 @@ values.py          the one rule by which values match categories, classes and id
 schema.py          columns, bounds, categories, label and unit, agreed before anything is asked
 schema_checks.py   what its parts must be, and what a mistake in them is told
 schema_toml.py     the same as TOML
+csv_format.py      how CSV files are written: separator, decimal sign, thousands, encoding
 readers.py         any kind of table seen as columns; Parquet and CSV files
 tables.py          tables to rows checked against a schema
 columns.py         a column of any carrier as numbers, or as distinct values and where they are

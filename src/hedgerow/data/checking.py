@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hedgerow.data.binning import ColumnGrid, base_grid, encode_edges
 from hedgerow.data.columns import Numbers, positions_in
+from hedgerow.data.csv_format import PLAIN, CsvFormat
 from hedgerow.data.encoding import Persons
 from hedgerow.data.readers import Stream, one_column, stream_of
 from hedgerow.data.schema import Label, Numeric, Schema
@@ -77,17 +78,17 @@ def check_table(
     Labels are `target`, or else the table's label column, if it has one. With `some` columns of
     the schema may be absent.
     """
-    stream = stream_of(data, source)
+    stream = stream_of(data, source, schema.csv)
     present = stream.present([*schema.names, schema.label.name, schema.unit.column or ""])
     named = stream.names is not None
     tallies: dict[str, _Tally] = {
-        grid.column.name: _column_tally(grid, stream.source)
+        grid.column.name: _column_tally(grid, stream)
         for grid in base_grid(schema)
         if grid.column.name in present or not (some and named)
     }
     n_columns = len(tallies)
     if target is None and schema.label.name in present:
-        tallies[schema.label.name] = _label_tally(schema.label, stream.source)
+        tallies[schema.label.name] = _label_tally(schema.label, stream.source, stream.csv)
     if schema.unit.column and (schema.unit.column in present or not some):
         tallies[schema.unit.column] = _PersonTally(
             schema.unit.column, schema.unit.at_most, stream.source
@@ -95,7 +96,7 @@ def check_table(
     _read(stream, tallies, len(tallies) - n_columns)
     n_rows = max((tally.n_rows for tally in tallies.values()), default=0)
     if target is not None:
-        tallies[schema.label.name] = label = _label_tally(schema.label, stream.source)
+        tallies[schema.label.name] = label = _label_tally(schema.label, stream.source, PLAIN)
         label.read(one_column(target, stream.source))
     findings = [finding for tally in tallies.values() for finding in tally.findings()]
     return TableCheck(stream.source, n_rows, tuple(findings))
@@ -142,12 +143,12 @@ class _NumberTally(_Tally):
     """Counts of a column of numbers with bounds."""
 
     def __init__(
-        self, name: str, lower: float, upper: float, source: str, missing: bool,
-        grid: ColumnGrid | None = None,
+        self, name: str, lower: float, upper: float, source: str, written: CsvFormat,
+        missing: bool, grid: ColumnGrid | None = None,
     ) -> None:  # fmt: skip
         super().__init__(name)
         self._lower, self._upper, self._allowed, self._grid = lower, upper, missing, grid
-        self._numbers = Numbers(f"{source}: column {name!r}")
+        self._numbers = Numbers(f"{source}: column {name!r}", written)
         self._absent = self._below = self._above = 0
         self._least, self._most = np.inf, -np.inf
         self._cells: NDArray[np.bool_] = np.zeros(grid.n_codes if grid else 1, bool)  # (cell,)
@@ -194,16 +195,16 @@ class _ListTally(_Tally):
     """Counts of a column with a list of values."""
 
     def __init__(
-        self, name: str, listed: Sequence[Value], source: str, missing: bool, refused: bool,
-        noun: str,
+        self, name: str, listed: Sequence[Value], source: str, written: CsvFormat,
+        missing: bool, refused: bool, noun: str,
     ) -> None:  # fmt: skip
         super().__init__(name)
         self._listed, self._allowed, self._refused, self._noun = listed, missing, refused, noun
-        self._place = f"{source}: column {name!r}"
+        self._place, self._written = f"{source}: column {name!r}", written
         self._counts = np.zeros(len(listed) + 2, np.int64)  # missing, unlisted, then the list
 
     def read(self, values: Any) -> None:
-        positions, places = positions_in(values, self._listed, self._place)
+        positions, places = positions_in(values, self._listed, self._place, self._written)
         of_rows = places.take(positions) + 2  # MISSING is -2, UNKNOWN is -1
         self.n_rows += of_rows.size
         self._counts += np.bincount(of_rows, minlength=self._counts.size)
@@ -250,19 +251,19 @@ class _PersonTally(_Tally):
         return found
 
 
-def _column_tally(grid: ColumnGrid, source: str) -> _Tally:
-    column = grid.column
+def _column_tally(grid: ColumnGrid, stream: Stream) -> _Tally:
+    column, place = grid.column, (stream.source, stream.csv)
     if isinstance(column, Numeric):
         bounds = (column.lower, column.upper)
-        return _NumberTally(column.name, *bounds, source, column.missing, grid)
+        return _NumberTally(column.name, *bounds, *place, column.missing, grid)
     refused = column.other == "error"
-    return _ListTally(column.name, column.categories, source, column.missing, refused, "categories")
+    return _ListTally(column.name, column.categories, *place, column.missing, refused, "categories")
 
 
-def _label_tally(label: Label, source: str) -> _Tally:
+def _label_tally(label: Label, source: str, written: CsvFormat) -> _Tally:
     if label.lower is not None and label.upper is not None:
-        return _NumberTally(label.name, label.lower, label.upper, source, False)
-    return _ListTally(label.name, label.classes, source, False, True, "classes")
+        return _NumberTally(label.name, label.lower, label.upper, source, written, False)
+    return _ListTally(label.name, label.classes, source, written, False, True, "classes")
 
 
 def _share(part: int, whole: int) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.csv_format import PLAIN, WRONG_SIGN, CsvFormat
 from hedgerow.data.values import MISSING, MISSING_WORDS, Value, is_missing, positions_of, text_of
 from hedgerow.errors import TableError
 
@@ -27,8 +28,8 @@ _NUMBER = r"(?i)^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?|nan
 class Numbers:
     """Numbers of a column, whatever they came as; text that is no number is counted."""
 
-    def __init__(self, place: str) -> None:
-        self._place = place
+    def __init__(self, place: str, written: CsvFormat = PLAIN) -> None:
+        self._place, self._written = place, written
         self.n_text, self._advice = 0, ""  # rows with text that is no number
 
     def read(self, values: Any) -> NDArray[Any]:
@@ -58,6 +59,7 @@ class Numbers:
 
         text = pc.utf8_trim_whitespace(column)
         text = pc.if_else(pc.is_in(text, pa.array(sorted(MISSING_WORDS), text.type)), None, text)
+        text = self._written.numbers(text)
         numbers = _cast_to_numbers(text)
         if numbers is None:  # or it has the words true and false
             text = _truth_as_numbers(text)
@@ -67,8 +69,16 @@ class Numbers:
         is_number = pc.match_substring_regex(text, _NUMBER)
         wrong = text.filter(pc.invert(is_number)).drop_null()
         self.n_text += len(wrong)
-        if pc.any(pc.match_substring_regex(wrong, _COMMA)).as_py():
-            self._advice = "some have a decimal comma: write decimal points, as in 3.14"
+        if pc.any(pc.equal(wrong, WRONG_SIGN)).as_py():
+            self._advice = (
+                'some have a point, and [csv] in the schema says decimal = ",": add thousands = '
+                '".", or correct them'
+            )
+        elif pc.any(pc.match_substring_regex(wrong, _COMMA)).as_py():
+            self._advice = (
+                "some have a decimal comma: write decimal points, as in 3.14, or say decimal = "
+                '"," under [csv] in the schema'
+            )
         elif not self._advice and pc.any(pc.match_substring_regex(wrong, _DATE)).as_py():
             self._advice = "some are dates: turn them into numbers, such as days"
         numbers = _cast_to_numbers(pc.if_else(is_number, text, None))
@@ -84,7 +94,7 @@ class Numbers:
 
 
 def positions_in(
-    values: Any, listed: Sequence[Value], place: str
+    values: Any, listed: Sequence[Value], place: str, written: CsvFormat = PLAIN
 ) -> tuple[NDArray[np.int32], Places]:
     """Positions in the list of the distinct values, and which of them each row has.
 
@@ -98,6 +108,8 @@ def positions_in(
         table = np.zeros(span, np.int32)  # no row has what lies between them
         table[there] = positions_of((there + lowest).tolist(), listed)
         return table, places
+    if not written.has_points:
+        values = written.values(arrow_of(values, place))
     unique, index = unique_of(values, place)
     return np.append(positions_of(unique, listed), np.int32(MISSING)), Places(index)
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hedgerow.data.binning import ColumnGrid, encode_edges
 from hedgerow.data.columns import Numbers, arrow_of, positions_in, unique_of, without_dictionary
+from hedgerow.data.csv_format import PLAIN, CsvFormat
 from hedgerow.data.schema import Label, Numeric
 from hedgerow.data.values import MISSING, MISSING_WORDS, UNKNOWN, key_of
 from hedgerow.errors import TableError
@@ -24,9 +25,10 @@ _WHOLE = re.compile(r"^([+-]?[0-9]+)\.0+$")
 class ColumnCodes:
     """One column of the schema."""
 
-    def __init__(self, grid: ColumnGrid, source: str) -> None:
+    def __init__(self, grid: ColumnGrid, source: str, written: CsvFormat = PLAIN) -> None:
         self._grid, self._place = grid, f"{source}: column {grid.column.name!r}"
-        self._numbers = Numbers(self._place)
+        self._written = written
+        self._numbers = Numbers(self._place, written)
         self._unknown = self._absent = 0
 
     def read(self, values: Any) -> NDArray[Any]:
@@ -39,7 +41,7 @@ class ColumnCodes:
             if not column.missing:
                 self._absent += int(np.sum(codes == grid.missing_code))
             return codes
-        found, places = positions_in(values, column.categories, self._place)
+        found, places = positions_in(values, column.categories, self._place, self._written)
         self._unknown += places.count(found == UNKNOWN)
         self._absent += places.count(found == MISSING)
         other = grid.missing_code if grid.other_code is None else grid.other_code
@@ -70,16 +72,17 @@ class Targets:
 
     dtype: type = np.float64
 
-    def __init__(self, label: Label, source: str) -> None:
+    def __init__(self, label: Label, source: str, written: CsvFormat = PLAIN) -> None:
         self._label, self._place = label, f"{source}: label {label.name!r}"
-        self._numbers = Numbers(self._place)
+        self._written = written
+        self._numbers = Numbers(self._place, written)
         self._unknown = self._absent = 0
 
     def read(self, values: Any) -> NDArray[np.float64]:
         """Targets of a batch: (row,)."""
         label = self._label
         if label.classes:
-            found, places = positions_in(values, label.classes, self._place)
+            found, places = positions_in(values, label.classes, self._place, self._written)
             self._unknown += places.count(found == UNKNOWN)
             self._absent += places.count(found == MISSING)
             return places.take(found.astype(np.float64))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.csv_format import PLAIN, CsvFormat
 from hedgerow.errors import TableError
 
 _BATCH = 1 << 16  # rows of a Parquet file that are read at once
@@ -47,6 +48,7 @@ class Stream:
     source: str
     width: int = 0  # of a table without names
     at_once: int = 1 << 30  # columns
+    csv: CsvFormat = PLAIN  # how numbers are written where columns are text
 
     def present(self, names: Sequence[str]) -> set[str]:
         """Which of these columns there are; a table without names has none."""
@@ -75,17 +77,17 @@ class Stream:
         return [place[name] for name in names]
 
 
-def read_table(path: str | PathLike[str]) -> Any:
-    """Read a Parquet or CSV file into an Arrow table. CSV columns stay text until they are checked.
+def read_table(path: str | PathLike[str], written: CsvFormat = PLAIN) -> Any:
+    """Read a Parquet or CSV file into an Arrow table. CSV columns stay text as it is in the file.
 
-    CSV is UTF-8 with a header line, commas between fields and decimal points.
+    A CSV file has a header line; how it is written otherwise is `written`.
     """
     import pyarrow.parquet as pq
 
     file = _table_file(path)
     with readable(file):
         if file.suffix.lower() == ".csv":
-            with _open_csv(file) as (reader, check):
+            with _open_csv(file, written) as (reader, check):
                 table = reader.read_all()
             check()
             return table
@@ -93,13 +95,15 @@ def read_table(path: str | PathLike[str]) -> Any:
             return parquet.read()
 
 
-def stream_of(data: Any, source: str) -> Stream:
-    """Look at any kind of table as batches of rows."""
+def stream_of(data: Any, source: str, written: CsvFormat = PLAIN) -> Stream:
+    """Look at any kind of table as batches of rows; `written` says how CSV files are."""
     if isinstance(data, Stream):
         return data
     if isinstance(data, (str, PathLike)):
         file, source = _table_file(data), str(data) if source == "table" else source
-        return (_csv_stream if file.suffix.lower() == ".csv" else parquet_stream)(file, source)
+        if file.suffix.lower() == ".csv":
+            return _csv_stream(file, source, written)
+        return parquet_stream(file, source)
     frame = frame_of(data, source)
 
     def whole(places: Sequence[int]) -> Iterator[Frame]:
@@ -130,19 +134,19 @@ def parquet_stream(file: Any, source: str, groups: Sequence[int] | None = None) 
     return Stream(names, n_rows, batches, source, at_once=_COLUMNS)
 
 
-def _csv_stream(file: Path, source: str) -> Stream:
+def _csv_stream(file: Path, source: str, written: CsvFormat) -> Stream:
     mark = _mark_of(file)
-    with readable(file, mark), _open_csv(file) as (reader, _):
+    with readable(file, mark), _open_csv(file, written) as (reader, _):
         names = reader.schema.names
 
     def batches(places: Sequence[int]) -> Iterator[Frame]:
         wanted = [names[place] for place in places]
-        with readable(file, mark), _open_csv(file) as (reader, check):
+        with readable(file, mark), _open_csv(file, written) as (reader, check):
             for batch in reader:
                 yield _batch_frame(batch, wanted, source)
             check()
 
-    return Stream(names, None, batches, source)
+    return Stream(names, None, batches, source, csv=written)
 
 
 def _batch_frame(batch: Any, wanted: Sequence[str], source: str) -> Frame:
@@ -191,7 +195,10 @@ def _fault_of(file: Any) -> str:
         return "is empty; write a header and rows."
     if not str(file).lower().endswith(".csv"):
         return "is not readable as Parquet; write it again."
-    return "is not readable as UTF-8 CSV; save it anew in that encoding (spreadsheets: CSV UTF-8)."
+    return (
+        "is not readable as CSV in its encoding; say which it has (--encoding, or encoding under "
+        "[csv] in the schema: cp1252 is usual in western Europe), or save it as CSV UTF-8."
+    )
 
 
 def frame_of(data: Any, source: str) -> Frame:
@@ -295,15 +302,16 @@ def _unmasked(values: Any) -> NDArray[Any]:
 
 
 @contextmanager
-def _open_csv(file: Path) -> Iterator[tuple[Any, Callable[[], None]]]:
+def _open_csv(file: Path, written: CsvFormat) -> Iterator[tuple[Any, Callable[[], None]]]:
     """A reader of text columns, batch by batch, and a check for broken lines to call at the end."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    with file.open(encoding="utf-8-sig", newline="") as lines:
-        header = next(csv.reader(lines), [])
-    if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
-        raise TableError(f"{file} is separated by semicolons or tabs; write commas between fields.")
+    header = written.header_of(file)
+    if other := written.other_separator(header):
+        advice = "(--separator, or under [csv] in the schema), or save the file anew"
+        raise TableError(f"{file} seems to be separated by {other} {advice}.")
+    encoding = written.encoding_of(file)
     broken: list[int] = []
 
     def skip(row: Any) -> str:
@@ -312,15 +320,19 @@ def _open_csv(file: Path) -> Iterator[tuple[Any, Callable[[], None]]]:
 
     def check() -> None:
         if broken:
-            advice = "quote fields that contain a comma, and write decimal points"
+            advice = f"quote fields that contain {written.separator!r}, also numbers"
             raise TableError(
                 f"{file} has {len(broken)} lines unlike its header in length; {advice}."
             )
 
     with arrow_csv.open_csv(
         file,
-        read_options=arrow_csv.ReadOptions(block_size=_CSV_BLOCK),
-        parse_options=arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
+        read_options=arrow_csv.ReadOptions(
+            block_size=_CSV_BLOCK, encoding="utf8" if encoding == "utf-8" else encoding
+        ),
+        parse_options=arrow_csv.ParseOptions(
+            delimiter=written.separator, newlines_in_values=True, invalid_row_handler=skip
+        ),
         convert_options=arrow_csv.ConvertOptions(
             column_types={name: pa.string() for name in header}, strings_can_be_null=False
         ),

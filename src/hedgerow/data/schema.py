@@ -12,6 +12,7 @@ from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+from hedgerow.data.csv_format import PLAIN, CsvFormat
 from hedgerow.data.documents import Key, shown
 from hedgerow.data.schema_checks import (
     SCHEMA,
@@ -150,6 +151,8 @@ class Schema:
     label: Label
     unit: Unit = field(default_factory=Unit)
     name: str = "table"
+    # How the CSV files at hand are written: a site's own matter, so no part of the hash.
+    csv: CsvFormat = field(default=PLAIN, compare=False)
 
     def __post_init__(self) -> None:
         SCHEMA.check(self)
@@ -173,7 +176,9 @@ class Schema:
     @cached_property
     def hash(self) -> str:
         """SHA-256 of the canonical form: two parties with the same hash mean the same table."""
-        return digest("hedgerow schema 1", canonical_json(self.to_dict()))
+        facts = self.to_dict()
+        facts.pop("csv", None)
+        return digest("hedgerow schema 1", canonical_json(facts))
 
     def column(self, name: str) -> Column:
         for column in self.columns:
@@ -190,9 +195,11 @@ class Schema:
         unit = {k: v for k, v in asdict(self.unit).items() if v is not None}
         if self.unit.kind == "row":
             unit.pop("at_most")
+        written = self.csv.to_dict()
         return {
             "format": 1,
             "name": self.name,
+            **({"csv": written} if written else {}),
             "label": _plain(label),
             "unit": unit,
             "column": [_plain({"kind": c.kind, **asdict(c)}) for c in self.columns],

@@ -15,12 +15,16 @@ from numpy.typing import NDArray
 
 from hedgerow.data.binning import Codes, ColumnGrid, base_grid, empty_codes
 from hedgerow.data.columns import Numbers
+from hedgerow.data.csv_format import PLAIN, CsvFormat
 from hedgerow.data.encoding import ColumnCodes, Ids, Persons, Targets
 from hedgerow.data.readers import Stream, one_column, read_table, stream_of
 from hedgerow.data.schema import Label, Schema
 from hedgerow.errors import TableError
 
-__all__ = ["Rows", "encode_table", "numbers_of", "read_table", "rows_of", "share_of", "target_of"]
+__all__ = [
+    "Rows", "encode_table", "labels_of", "numbers_of", "read_table", "rows_of", "share_of",
+    "target_of",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +84,11 @@ def rows_of(
     >>> rows_of({"age": [30, 41], "label": ["yes", "no"]}, schema).target.tolist()
     [1.0, 0.0]
     """
-    stream = stream_of(data, source)
+    stream = stream_of(data, source, schema.csv)
     person = [schema.unit.column] if schema.unit.column else []
     label = [schema.label.name] if with_label and target is None else []
     further: list[Ids | Persons | Targets] = [Persons(name, stream.source) for name in person]
-    further += [Targets(schema.label, stream.source) for _ in label]
+    further += [Targets(schema.label, stream.source, stream.csv) for _ in label]
     names = [*schema.names, *person, *label]
     codes, others = _read(stream, names, base_grid(schema), further)
     if with_label and target is not None:
@@ -107,7 +111,7 @@ def share_of(
     >>> share.columns, share.ids, share.target.size
     ((1,), ('a7', 'b2'), 0)
     """
-    stream = stream_of(data, source)
+    stream = stream_of(data, source, schema.csv)
     there = stream.present([*schema.names, schema.label.name])
     columns_here = tuple(j for j, name in enumerate(schema.names) if name in there)
     if not columns_here and schema.label.name not in there:
@@ -122,7 +126,7 @@ def share_of(
         further.append(Ids(id_column, stream.source))
     names = [*(schema.names[j] for j in columns_here), *([id_column] if id_column else [])]
     if schema.label.name in there:
-        further.append(Targets(schema.label, stream.source))
+        further.append(Targets(schema.label, stream.source, stream.csv))
         names.append(schema.label.name)
     grid = base_grid(schema)
     codes, others = _read(stream, names, [grid[j] for j in columns_here], further)
@@ -131,10 +135,21 @@ def share_of(
     return Rows(codes, target, None, schema.hash, columns_here, ids)
 
 
-def encode_table(data: Any, schema_columns: Sequence[ColumnGrid], source: str = "table") -> Codes:
+def encode_table(
+    data: Any,
+    schema_columns: Sequence[ColumnGrid],
+    source: str = "table",
+    written: CsvFormat = PLAIN,
+) -> Codes:
     """Codes of the columns alone, as for a prediction; the same checks as in training."""
     names = [grid.column.name for grid in schema_columns]
-    return _read(stream_of(data, source), names, schema_columns, [])[0]
+    return _read(stream_of(data, source, written), names, schema_columns, [])[0]
+
+
+def labels_of(stream: Stream, label: Label) -> NDArray[np.float64]:
+    """The label column of a table alone, read as in training: (row,)."""
+    reader = Targets(label, stream.source, stream.csv)
+    return np.asarray(_read(stream, [label.name], [], [reader])[1][0])
 
 
 def target_of(values: Any, label: Label, source: str = "table") -> NDArray[np.float64]:
@@ -161,7 +176,7 @@ def _read(
 ) -> tuple[Codes, list[NDArray[Any]]]:
     """Codes of the columns, and what is read of the further ones, which stand behind them."""
     places = stream.find(names, n_named=len(further))
-    readers = [*(ColumnCodes(g, stream.source) for g in grid), *further]
+    readers = [*(ColumnCodes(g, stream.source, stream.csv) for g in grid), *further]
     parts = []  # a known number of rows is one part, otherwise every batch is
     if stream.n_rows is not None:
         parts.append(_buffer(grid, further, stream.n_rows))

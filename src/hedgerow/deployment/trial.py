@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import glob
 import json
 import signal
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow import clock
+from hedgerow.data.csv_format import CsvFormat
 from hedgerow.data.schema import Schema
 from hedgerow.deployment.roster import collect
 from hedgerow.engines.site import COORDINATOR, Site, read_card
@@ -96,10 +98,10 @@ class Trial:
             tables = {f"party-{i + 1}": file for i, file in enumerate(self._files)}
         else:
             tables = {}
-            whole = read_table(self._files[0])
+            whole = read_table(self._files[0], schema.csv)
             for i, part in enumerate(parts_of(whole, schema, self._parties)):
                 file = folder / f"part-{i + 1}{self._files[0].suffix.lower()}"
-                _write_table(part, file)
+                _write_table(part, file, schema.csv)
                 tables[f"party-{i + 1}"] = file
         for file in tables.values():
             rows_of(file, schema)
@@ -264,11 +266,13 @@ def parts_of(whole: Any, schema: Schema, n_parts: int) -> list[Any]:
     return [whole.take(np.flatnonzero(dealt % n_parts == i)) for i in range(n_parts)]
 
 
-def _write_table(part: Any, file: Path) -> None:
+def _write_table(part: Any, file: Path, written: CsvFormat) -> None:
     if file.suffix == ".csv":
-        from pyarrow.csv import write_csv
+        from pyarrow.csv import WriteOptions, write_csv
 
-        write_csv(part, file)
+        with file.open("wb") as opened:
+            opened.write(codecs.BOM_UTF8)  # whatever encoding the schema says
+            write_csv(part, opened, WriteOptions(delimiter=written.separator))
     else:
         from pyarrow.parquet import write_table
 

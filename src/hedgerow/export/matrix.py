@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hedgerow.data.binning import ColumnGrid, base_grid
 from hedgerow.data.columns import Numbers
 from hedgerow.data.encoding import ColumnCodes
-from hedgerow.data.readers import stream_of
+from hedgerow.data.readers import Stream, stream_of
 from hedgerow.data.schema import Numeric, Schema
 from hedgerow.export.metadata import model_of
 
@@ -27,9 +27,9 @@ def to_matrix(model: Any, data: Any) -> NDArray[np.float32]:
     [[30.0], [nan]]
     """
     schema = model if isinstance(model, Schema) else model_of(model).schema
-    stream = stream_of(data, "table to predict")
+    stream = stream_of(data, "table to predict", schema.csv)
     places = stream.find(schema.names)
-    readers = [_Column(grid, stream.source) for grid in base_grid(schema)]
+    readers = [_Column(grid, stream) for grid in base_grid(schema)]
     parts: list[list[NDArray[np.float32]]] = [[] for _ in places]
     for first in range(0, len(places), stream.at_once):
         group = places[first : first + stream.at_once]
@@ -45,15 +45,16 @@ def to_matrix(model: Any, data: Any) -> NDArray[np.float32]:
 class _Column:
     """One column of the matrix."""
 
-    def __init__(self, grid: ColumnGrid, source: str) -> None:
-        self._grid, self._source = grid, source
-        self._codes = ColumnCodes(grid, source)
+    def __init__(self, grid: ColumnGrid, stream: Stream) -> None:
+        self._grid, self._source, self._written = grid, stream.source, stream.csv
+        self._codes = ColumnCodes(grid, stream.source, stream.csv)
 
     def read(self, values: Any) -> NDArray[np.float32]:
         codes = self._codes.read(values)  # counts what does not fit
         if isinstance(self._grid.column, Numeric):
             with np.errstate(over="ignore"):  # beyond float32 is beyond every threshold
-                return np.asarray(Numbers(self._source).read(values)).astype(np.float32)
+                numbers = Numbers(self._source, self._written).read(values)
+                return np.asarray(numbers).astype(np.float32)
         out = codes.astype(np.float32)
         out[codes == self._grid.missing_code] = np.nan
         return out

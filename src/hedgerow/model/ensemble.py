@@ -56,7 +56,7 @@ class Ensemble:
     def decision_function(self, data: Any) -> NDArray[np.float64]:
         """Scores (row, output): float64 sums of float32 leaf values in tree order."""
         grid, routes, values = self._compiled
-        codes = encode_table(data, grid, "table to predict")
+        codes = encode_table(data, grid, "table to predict", self.schema.csv)
         scores = np.zeros((codes.n_rows, self.loss.n_outputs))
         routes.add_scores(codes, scores, values)
         return scores

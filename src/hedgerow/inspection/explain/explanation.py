@@ -95,7 +95,7 @@ class Explanation:
         and so is what is computed from them: it is not covered by the model's promise.
         """
         grid = tuple(cells.grid for cells in self._cells)
-        table = encode_table(data, grid, "table to explain")
+        table = encode_table(data, grid, "table to explain", self.model.schema.csv)
         codes = [table.column(j).astype(np.int64) for j in range(table.n_columns)]
         return Contributions(
             tuple(shape.column for shape in self.shapes), self.intercept, self._parts(codes)
