@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -239,7 +239,11 @@ MISTAKES = [
             ("schema.toml is not valid TOML", "line", SPENT),
             swap("schema.toml", "upper = 100", "upper = 100 years")),
     Mistake("unknown setting", on_train("--set", "bath_size=3"),
-            ("unknown setting 'bath_size'", "known:", "batch_size", SPENT)),
+            ("unknown setting 'bath_size' (did you mean 'batch_size'?)", "known:", SPENT)),
+    Mistake("setting called as in XGBoost", on_train("--set", "gamma=1"),
+            ("unknown setting 'gamma' (did you mean 'gain_penalty'?)", "known:", SPENT)),
+    Mistake("early stopping", on_train("--set", "early_stopping_rounds=5"),
+            ("unknown setting 'early_stopping_rounds'", "not covered by epsilon", SPENT)),
     Mistake("unknown method", on_train("--method", "xgboost"),
             ("no method called 'xgboost'", "known: auto", SPENT)),
     Mistake("epsilon 0", (*TRAIN, *TABLES, "--epsilon", "0", "--delta", "1e-5"),
@@ -328,6 +332,7 @@ class Fit:
     X: Any = None
     y: Any = None
     parties: Any = None
+    keywords: dict[str, Any] = field(default_factory=dict)  # further ones of fit
 
 
 X = np.linspace(0, 1, 60).reshape(-1, 2)
@@ -363,8 +368,30 @@ FITS = [
     Fit("fewer labels than rows", TableError, ("30 rows and 29 labels",), {}, y=Y[:-1]),
     Fit("reversed bounds", SchemaError, ("lower = 1", "upper = 0"), {"bounds": (1, 0)}),
     Fit("one column as a list", TableError, ("1-D array", "reshape"), {}, X=X[:, 0]),
-    Fit("unknown setting", SettingsError, ("unknown setting 'depth'", "max_depth"),
+    Fit("unknown setting", SettingsError, ("'depth' (did you mean 'max_depth'?)",),
             {"settings": {"depth": 3}}),
+    Fit("trees called as in scikit-learn", SettingsError,
+            ("Classifier has no parameter 'n_estimators' (did you mean 'n_trees'?)",),
+            {"n_estimators": 100}),
+    Fit("misspelt parameter", SettingsError, ("'learning_rat' (did you mean 'learning_rate'?)",),
+            {"learning_rat": 0.1}),
+    Fit("parameter that is nothing", SettingsError, ("no parameter 'colour'; it has schema, eps",),
+            {"colour": 1}),
+    Fit("setting as a parameter", SettingsError,
+            ("'reg_lambda'; it is a setting", 'settings={"reg_lambda": ...}'), {"reg_lambda": 1.0}),
+    Fit("XGBoost's setting as a parameter", SettingsError,
+            ("'gamma'", 'settings={"gain_penalty": ...}'), {"gamma": 1.0}),
+    Fit("early stopping", SettingsError,
+            ("no parameter 'early_stopping_rounds'", "the plan fixes the rounds",
+             "evaluate_privately"), {"early_stopping_rounds": 5}),
+    Fit("rows to stop by", SettingsError,
+            ("fit takes no 'eval_set'", "evaluate_privately", "Nothing was asked"), {},
+        keywords={"eval_set": [(X, Y)]}),
+    Fit("misspelt keyword of fit", SettingsError,
+            ("'partys' (did you mean 'parties'?)", "Nothing was asked"), {},
+        keywords={"partys": ["a"] * 30}),
+    Fit("number of trees for a method without", SettingsError,
+            ("method 'auto' does not use 'n_trees'", "leave it out"), {"method": "auto"}),
     Fit("a setting twice", SettingsError, ("'n_trees' is given twice",),
             {"settings": {"n_trees": 3}}),
     Fit("epsilon as text", SettingsError, ("epsilon is '1'", "above 0"), {"epsilon": "1"}),

@@ -199,9 +199,11 @@ def test_exit_code_5_can_be_resumed(shell: Shell) -> None:
 @pytest.mark.parametrize("fit", FITS, ids=lambda fit: fit.name)
 def test_a_mistake_with_the_estimator_costs_nothing(fit: Fit) -> None:
     ledger = Ledger.in_memory()
-    model = PrivateBoostingClassifier(**{**GOOD, **fit.settings}, ledger=ledger)
+    table, labels = X if fit.X is None else fit.X, Y if fit.y is None else fit.y
     with pytest.raises(fit.kind) as caught:
-        model.fit(X if fit.X is None else fit.X, Y if fit.y is None else fit.y, fit.parties)
+        PrivateBoostingClassifier(**{**GOOD, **fit.settings}, ledger=ledger).fit(
+            table, labels, fit.parties, **fit.keywords
+        )
     for piece in fit.pieces:
         assert piece in str(caught.value)
     assert not [line for line in ledger.lines() if line.kind in ("reserve", "charge")]

@@ -56,7 +56,7 @@ def test_one_party_trusts_the_coordinator(call: Call) -> None:
     ("words", "message"),
     [
         (("--epsilon", 1), "delta is not set"),
-        ((*PROMISE, "--set", "bath_size=3"), "unknown setting 'bath_size'; known: .*batch_size"),
+        ((*PROMISE, "--set", "bath_size=3"), r"'bath_size' \(did you mean 'batch_size'\?\)"),
         ((*PROMISE, "--set", "batch_size=many"), "must be a whole number"),
         ((*PROMISE, "--set", "batch_size"), "key=value"),
         ((*PROMISE, "--set", "epsilon=3"), "write --epsilon 3"),

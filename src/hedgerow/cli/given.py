@@ -10,6 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hedgerow.data.habits import did_you_mean
 from hedgerow.errors import PlanError, SettingsError
 from hedgerow.privacy.settings import DEFAULTS, Privacy, settings_table
 
@@ -68,7 +69,8 @@ def _further(text: str) -> tuple[str, Any]:
         raise SettingsError(f"{name!r} has its own option; write {_OWN_FLAG[name]} {value}")
     if name not in known:
         names = sorted(set(known) - set(_OWN_FLAG))
-        raise SettingsError(f"unknown setting {name!r}; known: {', '.join(names)}")
+        hint = did_you_mean(name, known)
+        raise SettingsError(f"unknown setting {name!r}{hint}; known: {', '.join(names)}")
     kind = type(known[name])
     if kind is bool:
         if value.lower() not in ("true", "false"):

@@ -2,6 +2,7 @@
 
 documents.py       TOML, JSON and tables in messages, read into the dataclasses that declare them
 document_rules.py  what the annotations of such a dataclass allow, and what a mistake is told
+habits.py          other libraries' names for what is here, and misspelt ones
 values.py          the one rule by which values match categories, classes and ids
 schema.py          columns, bounds, categories, label and unit, agreed before anything is asked
 schema_checks.py   what its parts must be, and what a mistake in them is told

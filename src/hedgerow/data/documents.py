@@ -12,7 +12,6 @@ import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -27,6 +26,7 @@ from hedgerow.data.document_rules import (
     declared,
     shown,
 )
+from hedgerow.data.habits import known_as
 from hedgerow.errors import FormatError, HedgerowError
 
 __all__ = ["Document", "Key", "Matching", "OneOf", "Within", "named", "shown"]
@@ -130,8 +130,8 @@ class Document:
     def unknown(self, key: Any, known: Collection[str], place: str = "") -> HedgerowError:
         """What to raise for a key that is not known; it names the nearest one that is."""
         short = isinstance(key, str) and len(key) < MOST_SHOWN
-        near = get_close_matches(key, known, 1) if short else ()
-        meant = f" (did you mean {near[0]!r}?)" if near else ""
+        near = known_as(key, known) if short else None
+        meant = f" (did you mean {near!r}?)" if near else ""
         where = f"{place} has the " if place else ""
         names = ", ".join(known)
         return self.wrong(f"{where}unknown {self.key} {shown(key)}{meant}; known: {names}")

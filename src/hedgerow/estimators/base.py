@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from os import PathLike
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from hedgerow.estimators.inputs import (
     ledger_given,
     schema_given,
 )
+from hedgerow.estimators.keywords import refuse_parameters
 from hedgerow.export.methods import Exports
 from hedgerow.inspection.explain import Explanation, explain
 from hedgerow.model.ensemble import Ensemble
@@ -43,6 +44,7 @@ class Estimator(Exports, BaseEstimator):
     statement_: Statement
     not_in_file_: tuple[str, ...]  # of an estimator that was loaded: parameters it has to guess
     _OWN: tuple[str, ...] = ("n_trees", "max_depth", "learning_rate")  # parameters and settings
+    _FURTHER: frozenset[str] = frozenset()  # names that `settings` may have
 
     def _read(self, X: Any, y: Any) -> tuple[Schema, Rows]:
         """The schema, and the rows as it reads them."""
@@ -103,6 +105,28 @@ class Estimator(Exports, BaseEstimator):
         """
         self._fitted_model().save(path)
 
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """How much each column moves the score, (column,), adding up to 1; noise moves it, too.
+
+        The mean sizes of effects that `explain().importances` lists; a pair's is shared by its two
+        columns. It follows from released values, so it costs nothing.
+        """
+        explanation = self.explain()
+        sizes = {shape.column: shape.importance for shape in explanation.shapes}
+        for pair in explanation.pairs:
+            for column in pair.columns:
+                sizes[column] += pair.importance / 2
+        values = np.array(list(sizes.values()))
+        total = values.sum()
+        return np.asarray(values / total if total > 0 else values)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, as grids of scikit-learn's searches do."""
+        refuse_parameters(type(self), params, self._get_param_names())
+        super().set_params(**params)
+        return self
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True  # a missing value goes where a split sends it
@@ -136,6 +160,11 @@ class Classifier(ClassifierMixin, Estimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities (row, class) in the order of `classes_`."""
         return self._fitted(X).predict(X)
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Logarithms of `predict_proba`; minus infinity where a probability is 0."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likeliest class of each row."""

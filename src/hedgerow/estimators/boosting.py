@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from hedgerow.coordinator.federation import Federation
 from hedgerow.coordinator.gate import Gate, Progress
+from hedgerow.data.habits import did_you_mean
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.data.values import Value
@@ -16,6 +17,7 @@ from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError
 from hedgerow.estimators.base import Classifier, Estimator, Regressor
 from hedgerow.estimators.inputs import is_dask, is_named, split_rows
+from hedgerow.estimators.keywords import explained, refuse_keywords
 from hedgerow.methods.registry import check_party_count, method_named, plan_for, with_exact_cuts
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure
@@ -25,8 +27,7 @@ from hedgerow.privacy.cautions import warn_of
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import DEFAULTS, Privacy, spare_for
 
-_PRIVACY = {f.name for f in fields(Privacy)} - {"epsilon", "delta", "trust"}
-_SETTINGS = set(DEFAULTS)
+_PRIVACY = frozenset(f.name for f in fields(Privacy)) - {"epsilon", "delta", "trust"}
 
 
 class _PrivateBoosting(Estimator):
@@ -41,8 +42,9 @@ class _PrivateBoosting(Estimator):
     warm_start_is_public: bool
     _start: Ensemble | None
     _OWN: tuple[str, ...] = ("n_trees", "max_depth", "learning_rate", "n_bins")
+    _FURTHER = _PRIVACY | set(DEFAULTS)
 
-    def fit(self, X: Any, y: Any = None, parties: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, parties: Any = None, **unknown: Any) -> Self:
         """Train on one table; `parties` gives each row's party and makes it a federation.
 
         `y` may be left out when the table has the schema's label column. Dask frames are trained
@@ -52,6 +54,7 @@ class _PrivateBoosting(Estimator):
         rows, for their owner's eyes alone; a fit must not, and trains on what a wrong schema
         leaves of them without a word. What looks wrong by public facts alone is a `PlanWarning`.
         """
+        refuse_keywords(unknown, ("X", "y", "parties"))
         if is_dask(X) or is_dask(y):
             return self._fit_on_cluster(X, y, parties)
         schema, rows = self._read(X, y)
@@ -119,9 +122,10 @@ class _PrivateBoosting(Estimator):
     def _method_settings(self) -> dict[str, Any]:
         """What is given of the method's settings; one that no method has is refused."""
         chosen = self._given(elsewhere=_PRIVACY)
-        if unknown := [name for name in chosen if name not in _SETTINGS]:
-            known = ", ".join(sorted(_SETTINGS | _PRIVACY))
-            raise SettingsError(f"unknown setting {unknown[0]!r}; known: {known}")
+        if unknown := [name for name in chosen if name not in DEFAULTS]:
+            known = sorted(self._FURTHER)
+            hint = did_you_mean(unknown[0], known)
+            raise SettingsError(f"unknown setting {unknown[0]!r}{hint}; known: {', '.join(known)}")
         return chosen
 
     def _beginning(self, further: Mapping[str, Any]) -> dict[str, Any]:
@@ -192,6 +196,7 @@ class PrivateBoostingClassifier(Classifier, _PrivateBoosting):
     True
     """
 
+    @explained
     def __init__(
         self,
         schema: Schema | str | None = None,
@@ -252,6 +257,7 @@ class PrivateBoostingRegressor(Regressor, _PrivateBoosting):
     True
     """
 
+    @explained
     def __init__(
         self,
         schema: Schema | str | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Self
 
 from hedgerow.coordinator.federation import Federation
@@ -16,6 +16,7 @@ from hedgerow.engines.local_session import local_session
 from hedgerow.errors import SettingsError
 from hedgerow.estimators.base import Classifier, Estimator, Regressor, scope_of
 from hedgerow.estimators.inputs import is_named, split_rows
+from hedgerow.estimators.keywords import explained, refuse_keywords
 from hedgerow.methods.simfl.memory import SimilarityMemory
 from hedgerow.methods.simfl.run import agreement_for, model_of, similarity_role
 from hedgerow.methods.simfl.settings import SimilaritySettings
@@ -26,18 +27,23 @@ from hedgerow.protocol.roles import Agreement
 class _SimilarityBoosting(Estimator):
     """What classifier and regressor share."""
 
+    _FURTHER = frozenset(f.name for f in fields(SimilaritySettings)) - {"seed"}
+
     def fit(
         self,
         X: Any,
         y: Any = None,
         parties: Any = None,
         memory: SimilarityMemory | None = None,
+        **unknown: Any,
     ) -> Self:
         """Train on one table; `parties` gives each row's party and makes it a federation.
 
         `y` may be left out when the table has the schema's label column. With a `memory` that has
         been given to an earlier fit, only rows that were added since are hashed and looked for.
+        Other keywords are refused with what to do instead.
         """
+        refuse_keywords(unknown, ("X", "y", "parties", "memory"))
         schema, rows = self._read(X, y)
         tables = {"all": rows} if parties is None else split_rows(rows, parties)
         settings, shelves = self._similarity(memory.seed if memory else None), None
@@ -121,6 +127,7 @@ class SimilarityBoostingClassifier(_SimilarityBoosting, Classifier):
     'none'
     """
 
+    @explained
     def __init__(
         self,
         schema: Schema | str | None = None,
@@ -160,6 +167,7 @@ class SimilarityBoostingRegressor(_SimilarityBoosting, Regressor):
     True
     """
 
+    @explained
     def __init__(
         self,
         schema: Schema | str | None = None,

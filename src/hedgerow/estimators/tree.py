@@ -9,12 +9,15 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.data.values import Value
 from hedgerow.estimators.boosting import PrivateBoostingClassifier
+from hedgerow.estimators.keywords import explained
 from hedgerow.inspection.drawing import Picture
 from hedgerow.inspection.tree_view import TreeView, export_rules, export_text, plot_tree
 from hedgerow.methods.registry import check_party_count, plan_for
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.privacy.settings import Privacy, spare_for
+from hedgerow.privacy.settings import Privacy, PrivateTreeSettings, spare_for
+
+_PROMISES = frozenset({"colluding", "minimum_parties", "spare"})
 
 
 class PrivateTreeClassifier(PrivateBoostingClassifier):
@@ -54,7 +57,9 @@ class PrivateTreeClassifier(PrivateBoostingClassifier):
     warm_start_is_public = False
     _REGRESSOR = "PrivateBoostingRegressor"
     _OWN = ("max_depth", "min_samples_leaf", "n_bins", "leaf_share", "bounds_share", "save_budget")
+    _FURTHER = _PROMISES | set(PrivateTreeSettings.names())
 
+    @explained
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -118,6 +123,3 @@ class PrivateTreeClassifier(PrivateBoostingClassifier):
         promise = Privacy(self.epsilon, 0.0, trust, accounting="pure", **values)
         check_party_count(promise, n_parties)
         return promise
-
-
-_PROMISES = ("colluding", "minimum_parties", "spare")

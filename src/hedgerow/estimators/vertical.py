@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +20,7 @@ from hedgerow.engines.local_session import local_session
 from hedgerow.errors import SettingsError
 from hedgerow.estimators.base import Classifier, Estimator, Regressor, scope_of
 from hedgerow.estimators.inputs import is_named
+from hedgerow.estimators.keywords import explained, refuse_keywords
 from hedgerow.methods.fedxgboost.bins import some_columns
 from hedgerow.methods.fedxgboost.model import Part, part_name
 from hedgerow.methods.fedxgboost.run import (
@@ -40,9 +41,15 @@ class _VerticalBoosting(Estimator):
 
     protection: str
     _OWN = ("protection", "n_trees", "max_depth", "learning_rate", "allow_unsafe")
+    _FURTHER = frozenset(f.name for f in fields(VerticalSettings)) - {"owners", "active", "merge"}
 
     def fit(
-        self, X: Any, y: Any = None, owners: Mapping[str, str] | None = None, active: str = "active"
+        self,
+        X: Any,
+        y: Any = None,
+        owners: Mapping[str, str] | None = None,
+        active: str = "active",
+        **unknown: Any,
     ) -> Self:
         """Train on one table whose columns belong to several parties, all in this process.
 
@@ -51,7 +58,9 @@ class _VerticalBoosting(Estimator):
         X, y : the table; `y` may be left out when it has the schema's label column
         owners : the party of each column; columns not named belong to the active party
         active : the party that holds the labels
+        unknown : other keywords, refused with what to do instead
         """
+        refuse_keywords(unknown, ("X", "y", "owners", "active"))
         schema, rows = self._read(X, y)
         settings = self._vertical(schema, owners, active, {"ids": "agreed"})
         agreement = agreement_for(schema, settings, secrets.token_hex(8))
@@ -191,6 +200,7 @@ class VerticalBoostingClassifier(_VerticalBoosting, Classifier):
     (['bank', 'shop'], 'none')
     """
 
+    @explained
     def __init__(
         self,
         schema: Schema | str | None = None,
@@ -233,6 +243,7 @@ class VerticalBoostingRegressor(_VerticalBoosting, Regressor):
     True
     """
 
+    @explained
     def __init__(
         self,
         schema: Schema | str | None = None,

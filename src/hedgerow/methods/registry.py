@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from hedgerow.coordinator.gate import Gate
+from hedgerow.data.habits import did_you_mean
 from hedgerow.data.rng import fresh_seed
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
@@ -76,7 +77,8 @@ class Method:
                 known = ", ".join(sorted(self.uses))
                 if name not in DEFAULTS:
                     raise SettingsError(
-                        f"unknown setting {name!r}; known to method {self.name!r}: {known}"
+                        f"unknown setting {name!r}{did_you_mean(name, self.uses)}; known to method "
+                        f"{self.name!r}: {known}"
                     )
                 raise SettingsError(
                     f"method {self.name!r} does not use {name!r}; leave it out. It uses: {known}"

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from hedgerow.data.habits import did_you_mean
 from hedgerow.errors import SettingsError
 from hedgerow.privacy.settings.base import Settings
 from hedgerow.privacy.settings.boosting import BoostingSettings
@@ -89,7 +90,9 @@ def settings_from(method: str, table: Mapping[str, Any]) -> Settings:
     """The settings of a plan of a method; unknown names are refused with the known ones."""
     for name in table:
         if name not in DEFAULTS:
-            raise SettingsError(f"unknown setting {name!r}; known: {', '.join(sorted(DEFAULTS))}")
+            known = ", ".join(sorted(DEFAULTS))
+            hint = did_you_mean(name, DEFAULTS)
+            raise SettingsError(f"unknown setting {name!r}{hint}; known: {known}")
     family = FAMILIES.get(method)
     if family is None:
         other = OtherSettings(table=tuple(table.items()))
