@@ -15,6 +15,7 @@ encoding.py        columns to codes, batch by batch; what does not fit is counte
 binning.py         the public base grid, and codes on it
 checking.py        what a schema does to a table, counted for its owner's eyes alone
 persons.py         unit person: at most k rows of each person
+cards.py           what terminals and notebooks show of an object: a line, a small table
 datasets.py        made-up tables for the demonstration
 rng.py             model randomness, public and seeded; the only use of numpy.random
 """

@@ -12,6 +12,7 @@ from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+from hedgerow.data.cards import Card, Shown, listed
 from hedgerow.data.csv_format import PLAIN, CsvFormat
 from hedgerow.data.documents import Key, shown
 from hedgerow.data.schema_checks import (
@@ -50,8 +51,8 @@ class Numeric:
         check_told_apart(place, self.lower, self.upper, self.integer)
 
 
-@dataclass(frozen=True)
-class Ordinal:
+@dataclass(frozen=True, repr=False)
+class Ordinal(Shown):
     """One of a public list of values whose order means something."""
 
     name: str
@@ -63,9 +64,12 @@ class Ordinal:
     def __post_init__(self) -> None:
         check_categories(self)
 
+    def _card(self) -> Card:
+        return _column_card(self)
 
-@dataclass(frozen=True)
-class Categorical:
+
+@dataclass(frozen=True, repr=False)
+class Categorical(Shown):
     """One of a public list of values without order."""
 
     name: str
@@ -77,12 +81,15 @@ class Categorical:
     def __post_init__(self) -> None:
         check_categories(self)
 
+    def _card(self) -> Card:
+        return _column_card(self)
+
 
 Column = Numeric | Ordinal | Categorical
 
 
-@dataclass(frozen=True)
-class Label:
+@dataclass(frozen=True, repr=False)
+class Label(Shown):
     """What is predicted: a class of a public list, or a number between public bounds."""
 
     name: str
@@ -114,6 +121,14 @@ class Label:
             return "regression"
         return "binary" if len(self.classes) == 2 else "multiclass"
 
+    @property
+    def values(self) -> str:
+        """What it can be, in a few words."""
+        return listed(self.classes) if self.classes else f"{self.lower:g} to {self.upper:g}"
+
+    def _card(self) -> Card:
+        return Card("Label", (("name", self.name), ("task", self.task), ("values", self.values)))
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -138,8 +153,8 @@ class Unit:
         return f"person with at most {self.at_most} rows"
 
 
-@dataclass(frozen=True)
-class Schema:
+@dataclass(frozen=True, repr=False)
+class Schema(Shown):
     """Columns in order, the label and the unit of privacy.
 
     >>> schema = Schema.from_bounds({"age": (0, 110), "dose": (0, 5)}, classes=[0, 1])
@@ -188,6 +203,16 @@ class Schema:
 
     def with_label(self, label: Label) -> Schema:
         return replace(self, label=label)
+
+    def _card(self) -> Card:
+        facts = (
+            ("name", self.name),
+            ("columns", len(self.columns)),
+            ("label", f"{self.label.name} ({self.label.task}: {self.label.values})"),
+            ("unit", self.unit.text),
+        )
+        rows = tuple((column.name, *_in_words(column)) for column in self.columns)
+        return Card("Schema", facts, ("column", "kind", "values", "missing", "others"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """A plain form that `from_dict` reads back; also the layout of the TOML file."""
@@ -249,6 +274,22 @@ class Schema:
             columns.append(Numeric(str(name), float(pair[0]), float(pair[1])))
         low, high = label_bounds if label_bounds is not None else (None, None)
         return Schema(tuple(columns), Label(label, tuple(classes or ()), low, high))
+
+
+def _column_card(column: Ordinal | Categorical) -> Card:
+    names = ("kind", "values", "missing", "others")
+    facts = zip(names, _in_words(column), strict=True)
+    return Card(type(column).__name__, (("name", column.name), *facts))
+
+
+def _in_words(column: Column) -> tuple[str, str, str, str]:
+    """A column's kind, its values, and what becomes of missing and of other ones."""
+    missing = "allowed" if column.missing else "refused"
+    if isinstance(column, Numeric):
+        values = f"{column.lower:g} to {column.upper:g}"
+        return column.kind, f"{values}, integers" if column.integer else values, missing, "clipped"
+    other = "a category of their own" if column.other == "category" else "refused"
+    return column.kind, listed(column.categories), missing, other
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

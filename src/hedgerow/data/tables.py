@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.data.binning import Codes, ColumnGrid, base_grid, empty_codes
+from hedgerow.data.cards import Card, Shown
 from hedgerow.data.columns import Numbers
 from hedgerow.data.csv_format import PLAIN, CsvFormat
 from hedgerow.data.encoding import ColumnCodes, Ids, Persons, Targets
@@ -27,8 +28,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
+@dataclass(frozen=True, eq=False, repr=False)
+class Rows(Shown):
     """Checked rows: codes on the base grid, the target, and who each row belongs to."""
 
     codes: Codes
@@ -41,6 +42,10 @@ class Rows:
     @property
     def n_rows(self) -> int:
         return self.codes.n_rows
+
+    def _card(self) -> Card:
+        # Their number is private as well, and a line of a terminal ends up in logs.
+        return Card("Rows", (("columns", self.codes.n_columns), ("schema", self.schema[:12])))
 
     def split(self, of: NDArray[Any], n_sets: int) -> list[Rows]:
         """The rows of each of several sets, of which `of` names that of every row.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from hedgerow.data.cards import html_of
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, numbers_of, rows_of, target_of
 from hedgerow.data.values import Value
@@ -126,6 +127,23 @@ class Estimator(Exports, BaseEstimator):
         refuse_parameters(type(self), params, self._get_param_names())
         super().set_params(**params)
         return self
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """Notebooks show a fitted model and its promise; before, scikit-learn's diagram."""
+        shown: dict[str, str] = super()._repr_mimebundle_(**options)
+        if "text/html" in shown and hasattr(self, "model_"):
+            shown["text/html"] = self._repr_html_inner()
+        return shown
+
+    def _repr_html_inner(self) -> str:
+        """What scikit-learn calls for the HTML of an estimator."""
+        if not hasattr(self, "model_"):
+            html: str = super()._repr_html_inner()
+            return html
+        notes: tuple[str, ...] = ()
+        if hasattr(self, "not_in_file_"):
+            notes = (f"Loaded from a file, which does not hold: {', '.join(self.not_in_file_)}.",)
+        return html_of(self.model_.card(type(self).__name__, notes))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

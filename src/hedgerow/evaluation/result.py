@@ -13,6 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from hedgerow.data.cards import Card, Shown
 from hedgerow.data.documents import Document, named
 from hedgerow.data.values import Value
 from hedgerow.errors import FormatError
@@ -64,6 +65,13 @@ class Measure:
             return None
         reach = WIDTH * self.error
         return max(self.lowest, self.value - reach), min(self.highest, self.value + reach)
+
+    def in_words(self) -> tuple[str, str]:
+        """The value and its 95 % interval, in few digits."""
+        if self.value is None:
+            return "unknown: the noise hides it", ""
+        interval = self.interval
+        return f"{self.value:.4g}", f"{interval[0]:.4g} to {interval[1]:.4g}" if interval else ""
 
     def to_dict(self) -> dict[str, Any]:
         low, high = self.interval or (None, None)
@@ -124,8 +132,8 @@ class Findings:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(Shown):
     """How good a model is on the parties' rows, under the guarantee of `statement`."""
 
     model: str  # hash
@@ -143,6 +151,21 @@ class Evaluation:
     def words(self) -> str:
         """The guarantee in plain sentences, and that training on the same rows comes on top."""
         return self.statement.words("evaluation")
+
+    def _card(self) -> Card:
+        measures = self.findings.measures
+        values = "; ".join(f"{m.name} {m.value:.4g}" for m in measures if m.value is not None)
+        facts = (
+            ("measures", values),
+            ("label", self.label),
+            ("task", self.task),
+            ("model", self.model[:12]),
+            *self.statement.facts(),
+        )
+        rows = tuple((TITLES.get(m.name, m.name), *m.in_words()) for m in measures)
+        head = ("measure", "value", "95 % interval")
+        notes = (*self.findings.notes, self.words())
+        return Card("Evaluation", facts, head, rows, notes, self.statement.alarm)
 
     def to_dict(self) -> dict[str, Any]:
         findings = self.findings

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.data.binning import ColumnGrid
+from hedgerow.data.cards import Card, Shown
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import encode_table
 from hedgerow.errors import FormatError
@@ -25,8 +26,8 @@ from hedgerow.model.statement import Statement
 from hedgerow.model.tree import Tree, check_trees
 
 
-@dataclass(frozen=True, eq=False)
-class Ensemble:
+@dataclass(frozen=True, eq=False, repr=False)
+class Ensemble(Shown):
     """A sum of trees over a schema, with its guarantee.
 
     With `averaged` the trees add up to probabilities (or to the scaled number) themselves, as in a
@@ -98,6 +99,21 @@ class Ensemble:
             raise FormatError(f"{source} is not readable: {error}") from error
         trees = with_known(unstack_trees(arrays), arrays)
         return Ensemble(trees, schema, statement, averaged, record)
+
+    def _card(self) -> Card:
+        return self.card("Model")
+
+    def card(self, title: str, notes: tuple[str, ...] = ()) -> Card:
+        """What a terminal and a notebook show of it, or of an estimator that holds it."""
+        label, statement = self.schema.label, self.statement
+        facts = (
+            ("predicts", f"{label.name} ({label.task}: {label.values})"),
+            ("columns", len(self.schema.columns)),
+            ("trees", len(self.trees)),
+            ("method", self.record.get("method", "")),
+            *statement.facts(),
+        )
+        return Card(title, facts, notes=(statement.words(), *notes), alarm=statement.alarm)
 
     def __eq__(self, other: object) -> bool:
         return (

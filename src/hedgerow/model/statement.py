@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
+from hedgerow.data.cards import Card, Shown, listed
 from hedgerow.data.documents import Document, OneOf, Within, named, shown
 from hedgerow.model.tradeoff import EXACT_LIMIT, epsilon_of, gaussian_guess, plain_guess
 from hedgerow.model.trust import TRUSTS, trust_named
@@ -42,8 +43,8 @@ def guess_words(chance: float) -> str:
     return f"at best {100 * chance:.1f} % of the time" if chance < 0.9995 else "nearly always"
 
 
-@dataclass(frozen=True)
-class Statement:
+@dataclass(frozen=True, repr=False)
+class Statement(Shown):
     """What a model promises about the rows it was trained on."""
 
     guarantee: Guarantee
@@ -244,6 +245,31 @@ class Statement:
         if self.single_owner:
             twice = "a person with several " + ("rows" if self.unit == "row" else "ids")
         return f"Not covered: timing, poisoned rows, {twice}, other fits on these rows."
+
+    @property
+    def alarm(self) -> str:
+        """What nobody may overlook; "" where there is a guarantee for rows."""
+        if self.guarantee == "label":
+            return "LABELS ONLY"
+        return "" if self.guarantee in PRIVATE else "NOT PRIVATE"
+
+    def facts(self) -> tuple[tuple[str, object], ...]:
+        """The guarantee by name and value, for a terminal's line and a notebook's table."""
+        private = self.guarantee in PRIVATE or self.guarantee == "label"
+        n_parties = len(self.parties)
+        return (
+            ("guarantee", self.guarantee),
+            ("epsilon", self.epsilon if private else ""),
+            ("delta", self.delta if self.guarantee == "epsilon-delta" else ""),
+            ("unit", self.unit if private else ""),
+            ("trust", self.trust if private else ""),
+            ("parties", f"{n_parties}: {listed(self.parties)}" if n_parties > 1 else ""),
+            ("releases", self.releases or ""),
+            ("counted for", self.scope if private else ""),
+        )
+
+    def _card(self) -> Card:
+        return Card("Statement", self.facts(), notes=(self.words(),), alarm=self.alarm)
 
     def to_dict(self) -> dict[str, Any]:
         plain = asdict(self)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.cards import Card, Shown
 from hedgerow.data.schema import Categorical, Column, Schema
 from hedgerow.errors import FormatError
 from hedgerow.packing import pack
@@ -40,8 +41,8 @@ def member_words(column: Column) -> int:
     return (len(column.categories) + 64) // 64 if isinstance(column, Categorical) else 0
 
 
-@dataclass(frozen=True, eq=False)
-class Structure:
+@dataclass(frozen=True, eq=False, repr=False)
+class Structure(Shown):
     """Nodes in order, root first, children after their parent.
 
     An ordered split sends ``x < threshold`` left (ordinals by position in their list); a category
@@ -56,6 +57,9 @@ class Structure:
     right: NDArray[np.int32]  # (node,)
     member_start: NDArray[np.int32]  # (node + 1,) node i owns members[start[i]:start[i + 1]]
     members: NDArray[np.uint64]  # (word,)
+
+    def _card(self) -> Card:
+        return Card("Structure", (("nodes", self.n_nodes), ("leaves", self.n_leaves)))
 
     @property
     def n_nodes(self) -> int:
@@ -130,8 +134,8 @@ class Structure:
             raise FormatError(f"a tree's {_OBJECTIONS[what]}")
 
 
-@dataclass(frozen=True, eq=False)
-class Tree:
+@dataclass(frozen=True, eq=False, repr=False)
+class Tree(Shown):
     """A structure with one value per leaf and output."""
 
     structure: Structure
@@ -143,6 +147,10 @@ class Tree:
     # Whether a release has noise of its own for every leaf; if not, leaves were made from each
     # other's sums, and deviations are those of values around their common level.
     independent: bool = True
+
+    def _card(self) -> Card:
+        n_leaves, n_outputs = self.values.shape
+        return Card("Tree", (("leaves", n_leaves), ("outputs", n_outputs)))
 
     def scaled(self, factor: float) -> Tree:
         """The tree with all values times a number."""

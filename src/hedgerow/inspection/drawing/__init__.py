@@ -1,7 +1,7 @@
 """Pictures as SVG, drawn by explanations, trees, advice and reports alike.
 
 style.py    colours for light and dark pages, and the style sheet of every picture
-words.py    numbers and names in few letters, without control characters
+words.py    numbers in few letters
 scales.py   where values lie on an axis, and the round numbers beside it
 canvas.py   lines, bands, boxes and texts, escaped by the XML writer; a finished `Picture`
 axes.py     two scales on a canvas: grid, ticks, steps, bands and dots

@@ -8,9 +8,9 @@ from pathlib import Path
 from textwrap import wrap
 from xml.etree.ElementTree import Element, SubElement, tostring
 
+from hedgerow.data.cards import printable, short
 from hedgerow.errors import SettingsError
 from hedgerow.inspection.drawing.style import series_class, series_style, sheet
-from hedgerow.inspection.drawing.words import printable, short
 
 NAMESPACE = "http://www.w3.org/2000/svg"
 LETTER = 6.3  # mean width of a letter of 12 pixels
@@ -28,10 +28,11 @@ class Format:
 
 
 CARD = Format(296.0, 196.0, 8.0)  # in a page whose caption says what it shows
+SMALL = Format(310.0, 250.0, 62.0, 8.0, headed=True)  # beside others
 ALONE = Format(640.0, 404.0, 80.0, 26.0, headed=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Picture:
     """A finished picture: notebooks show it, `save` writes it, `svg` is its text."""
 
@@ -53,6 +54,10 @@ class Picture:
         if Path(path).suffix.lower() != ".svg":
             raise SettingsError(f"{path} is no name of a picture; name a file that ends in .svg")
         Path(path).write_text(self.svg, "utf-8")
+
+    def __repr__(self) -> str:
+        title = short(printable(self.title), 60)
+        return f"<Picture: {title}, {self.width:.0f} x {self.height:.0f}>"
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -141,8 +146,9 @@ class Canvas:
 
     def heading(self, title: str, subtitle: str, series: Sequence[str] = ()) -> None:
         """What the picture shows, and the names of its series if there are several."""
-        self.text(16, 28, short(title, 68), kind="heading")
-        self.text(16, 47, short(subtitle, 100))
+        room = (self.width - 32) / LETTER
+        self.text(16, 28, short(title, int(0.7 * room)), kind="heading")  # in larger letters
+        self.text(16, 47, short(subtitle, int(room)))
         if len(series) > 1:
             self.legend(16, 67, [short(name, 24) for name in series])
 

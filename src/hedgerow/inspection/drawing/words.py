@@ -1,24 +1,6 @@
-"""Numbers and names in few letters, without control characters."""
+"""Numbers in few letters."""
 
 from __future__ import annotations
-
-
-def printable(value: object) -> str:
-    """The text of a value; control characters have no place in a page or a picture.
-
-    >>> printable("a" + chr(27) + "[2J")
-    'a?[2J'
-    """
-    return "".join(c if c.isprintable() or c == "\n" else "?" for c in str(value))
-
-
-def short(words: str, longest: int) -> str:
-    """A text cut to so many letters.
-
-    >>> short("marital_status", 8)
-    'marital…'
-    """
-    return words if len(words) <= longest else words[: longest - 1].rstrip() + "…"
 
 
 def number(value: float, digits: int = 3) -> str:

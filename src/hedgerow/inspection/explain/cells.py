@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.data.binning import ColumnGrid
+from hedgerow.data.cards import Card, Shown
 from hedgerow.data.schema import Categorical, Numeric, Ordinal, Schema
 from hedgerow.data.values import text_of
 from hedgerow.errors import SettingsError
@@ -24,8 +25,8 @@ Bools = NDArray[np.bool_]
 MISSING = "missing"
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
+@dataclass(frozen=True, eq=False, repr=False)
+class Cells(Shown):
     """The cells of one column, the last one that of missing values."""
 
     name: str
@@ -35,6 +36,9 @@ class Cells:
     lower: Floats  # (cell,) of numbers, NaN elsewhere
     upper: Floats
     public: Floats  # (cell,) weights that follow from the schema alone; 0 where no row can be
+
+    def _card(self) -> Card:
+        return Card("Cells", (("name", self.name), ("kind", self.kind), ("n", len(self.labels))))
 
     @property
     def possible(self) -> Bools:

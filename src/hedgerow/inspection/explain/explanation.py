@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.cards import Card, Shown, html_of
 from hedgerow.data.rng import stream
 from hedgerow.data.tables import encode_table
 from hedgerow.data.values import text_of
 from hedgerow.errors import FormatError, SettingsError
-from hedgerow.inspection.drawing.canvas import ALONE, Picture
+from hedgerow.inspection.drawing.canvas import ALONE, SMALL, Picture
+from hedgerow.inspection.drawing.words import number
 from hedgerow.inspection.explain.cells import Boxes, Cells, boxes_of, cells_of, check_size
 from hedgerow.inspection.explain.coverage import Coverage, coverage_of
 from hedgerow.inspection.explain.effects import Effects, effects_of
@@ -31,11 +33,12 @@ from hedgerow.model.ensemble import Ensemble
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+MOST_PICTURES = 3  # in a notebook
 SAMPLE = 1000  # made-up rows that tell how much three and more columns do together
 
 
-@dataclass(frozen=True, eq=False)
-class Explanation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation(Shown):
     """What a model does, column by column.
 
     Attributes
@@ -117,12 +120,31 @@ class Explanation:
         """How often bands of this method held noise-free effects; None if nobody measured it."""
         return coverage_of(self.model.record)
 
+    def _card(self) -> Card:
+        facts = (
+            ("explains", self.unit),
+            ("columns", len(self.shapes)),
+            ("pairs", len(self.pairs)),
+            ("largest", ", ".join(name for name, _, _ in self.importances[:3])),
+        )
+        head = ("column or pair", "importance", "its noise")
+        rows = tuple(
+            (name, number(importance), number(noise) if np.isfinite(noise) else "")
+            for name, importance, noise in self.importances
+        )
+        return Card("Explanation", facts, head, rows, tuple(self.notes))
+
+    def _repr_html_(self) -> str:
+        largest = sorted(self.shapes, key=lambda shape: -shape.importance)[:MOST_PICTURES]
+        pictures = [shape_picture(s, self.outputs, self.unit, form=SMALL).svg for s in largest]
+        return html_of(self._card(), pictures)
+
     def _parts(self, codes: Sequence[Ints]) -> Floats:
         out = np.zeros((len(codes[0]), len(self.outputs), len(codes)))
         weights = [shape.weights for shape in self.shapes]
-        for number, (tree, box) in enumerate(zip(self.model.trees, self._boxes, strict=True)):
+        for place, (tree, box) in enumerate(zip(self.model.trees, self._boxes, strict=True)):
             values = tree.values.astype(np.float64)
-            add_tree(out, codes, box, values, weights, number not in self._kept)
+            add_tree(out, codes, box, values, weights, place not in self._kept)
         return self.scale * out
 
     @cached_property

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.cards import short
 from hedgerow.inspection.drawing import Canvas, Picture, Region, Scale
 from hedgerow.inspection.drawing.canvas import CARD, LETTER, Format
-from hedgerow.inspection.drawing.words import compact, number, short
+from hedgerow.inspection.drawing.words import compact, number
 from hedgerow.inspection.explain.cells import Cells
 from hedgerow.inspection.explain.shapes import Pair
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.cards import Card, Shown, listed
 from hedgerow.inspection.explain.cells import Boxes
 
 Floats = NDArray[np.float64]
@@ -112,8 +113,8 @@ def _leaf_part(
     return np.asarray(((inside[a] - own[a][:, None]) * total).T @ values)
 
 
-@dataclass(frozen=True, eq=False)
-class Contributions:
+@dataclass(frozen=True, eq=False, repr=False)
+class Contributions(Shown):
     """Parts of the scores of some rows: `intercept` plus all columns is the score."""
 
     columns: tuple[str, ...]
@@ -124,3 +125,8 @@ class Contributions:
     def scores(self) -> Floats:
         """The model's scores, added up: (row, output)."""
         return np.asarray(self.intercept + self.values.sum(axis=2))
+
+    def _card(self) -> Card:
+        n_rows, n_outputs, _ = self.values.shape
+        facts = (("rows", n_rows), ("outputs", n_outputs), ("columns", listed(self.columns)))
+        return Card("Contributions", facts)

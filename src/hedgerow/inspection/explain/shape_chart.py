@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.cards import short
 from hedgerow.inspection.drawing import Axes, Canvas, Picture, Region, Scale
 from hedgerow.inspection.drawing.canvas import CARD, LETTER, Format
-from hedgerow.inspection.drawing.words import compact, short
+from hedgerow.inspection.drawing.words import compact
 from hedgerow.inspection.explain.shapes import Shape
 
 Floats = NDArray[np.float64]
@@ -155,7 +156,7 @@ def _list(shape: Shape, outputs: Sequence[str], unit: str, least: float, form: F
     """Values of a list one below the other, the heaviest if there are many, in their order."""
     shown, n_outputs = _listed(shape), len(shape.values)
     high = 20.0 if n_outputs == 1 else 10.0 + 7.0 * n_outputs  # of a value, with a line each
-    names = [short(shape.cells.labels[c], 36 if form.headed else 17) for c in shown]
+    names = [short(shape.cells.labels[c], 36 if form.width > 400 else 17) for c in shown]
     left = 18 + LETTER * max(len(name) for name in names)
     floor = form.above + 4 + high * len(shown)
     canvas = _canvas(shape, floor + 24 + form.below, outputs, unit, form)

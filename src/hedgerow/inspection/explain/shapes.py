@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.data.cards import Card, Shown
 from hedgerow.inspection.explain.cells import Cells
 
 Floats = NDArray[np.float64]
 BAND = 1.959964  # deviations that hold 95 % of normal noise; `coverage` has what was measured
 
 
-@dataclass(frozen=True, eq=False)
-class Shape:
+@dataclass(frozen=True, eq=False, repr=False)
+class Shape(Shown):
     """The effect of one column, around its weighted mean, and the noise in it.
 
     Values outside of a band of `BAND` deviations are not what training without noise would have
@@ -58,6 +59,23 @@ class Shape:
         """Cells that rows can be in."""
         return np.flatnonzero(self.cells.possible)
 
+    def _card(self) -> Card:
+        facts = (
+            ("column", self.column),
+            ("kind", self.cells.kind),
+            ("cells", len(self.shown)),
+            ("importance", self.importance),
+            ("noise", _known(self.noise)),
+        )
+        rows: tuple[tuple[object, ...], ...] = ()
+        if len(self.values) == 1:  # of several outputs the picture shows more
+            parts = (self.values, self.low, self.high)
+            rows = tuple(
+                (self.cells.labels[c], *(_known(float(part[0, c])) for part in parts))
+                for c in self.shown
+            )
+        return Card("Shape", facts, ("cell", "effect", "low", "high"), rows)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "column": self.column,
@@ -84,8 +102,8 @@ class Shape:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class Pair:
+@dataclass(frozen=True, eq=False, repr=False)
+class Pair(Shown):
     """What two columns do beyond their single effects."""
 
     first: Cells
@@ -109,6 +127,16 @@ class Pair:
         part = self.deviation[:, rows][:, :, columns]
         return float(np.mean(part @ self.weights[1][columns] @ self.weights[0][rows]))
 
+    def _card(self) -> Card:
+        sizes = " x ".join(str(int(cells.possible.sum())) for cells in (self.first, self.second))
+        facts = (
+            ("columns", " x ".join(self.columns)),
+            ("cells", sizes),
+            ("importance", self.importance),
+            ("noise", _known(self.noise)),
+        )
+        return Card("Pair", facts)
+
     def to_dict(self) -> dict[str, Any]:
         down, across = (np.flatnonzero(c.possible) for c in (self.first, self.second))
         return {
@@ -125,6 +153,11 @@ class Pair:
                 for of_output in self.deviation[:, down][:, :, across]
             ],
         }
+
+
+def _known(value: float) -> float | str:
+    """A number for people; "" where noise is not known."""
+    return value if np.isfinite(value) else ""
 
 
 def _number(value: float) -> float | None:

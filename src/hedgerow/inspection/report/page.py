@@ -9,9 +9,9 @@ from importlib.metadata import version
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from hedgerow.data.cards import printable
 from hedgerow.evaluation.result import Evaluation
 from hedgerow.inspection.drawing import style
-from hedgerow.inspection.drawing.words import printable
 from hedgerow.inspection.explain import Explanation
 from hedgerow.inspection.report.budget import budget_of_run
 from hedgerow.inspection.report.effect_cards import effects_of_model, trees_of_model

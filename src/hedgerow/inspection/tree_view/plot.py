@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 
+from hedgerow.data.cards import short
 from hedgerow.data.schema import Schema
 from hedgerow.inspection.drawing import Canvas, Picture
-from hedgerow.inspection.drawing.words import short
 from hedgerow.inspection.tree_view.conditions import side_of
 from hedgerow.inspection.tree_view.text import outcome, rows_in_words
 from hedgerow.inspection.tree_view.view import TreeView, ViewNode

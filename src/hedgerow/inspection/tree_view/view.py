@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.data.cards import Card, Shown, listed
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.inspection.tree_view.conditions import Side, side_of
 from hedgerow.model.ensemble import Ensemble
@@ -41,8 +42,8 @@ class ViewNode:
         return self.left < 0
 
 
-@dataclass(frozen=True)
-class TreeView:
+@dataclass(frozen=True, repr=False)
+class TreeView(Shown):
     """All nodes, root first, and what was promised."""
 
     nodes: tuple[ViewNode, ...]
@@ -51,6 +52,18 @@ class TreeView:
     classes: tuple[str, ...]
     label: str
     note: str
+
+    def _card(self) -> Card:
+        facts = (
+            ("predicts", f"{self.label} ({listed(self.classes)})"),
+            ("nodes", len(self.nodes)),
+            ("leaves", sum(node.is_leaf for node in self.nodes)),
+            ("depth", max(node.depth for node in self.nodes)),
+        )
+        rows = tuple(("· " * n.depth + n.condition, n.label, n.rows) for n in self.nodes)
+        return Card(
+            "Tree", facts, ("rows that are", "likeliest", "noisy number"), rows, (self.note,)
+        )
 
     @staticmethod
     def of(model: Ensemble) -> TreeView:

@@ -15,6 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
+from hedgerow.data.cards import Card, Shown
 from hedgerow.errors import FormatError, PlanError, SettingsError
 from hedgerow.packing import canonical_json, digest
 from hedgerow.privacy.accounting.budget import DeclaredQuery, PlanBudget, Slot
@@ -31,8 +32,8 @@ TOP = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Shown):
     """A complete plan; two plans with the same hash ask the same for the same price."""
 
     run: str
@@ -97,6 +98,23 @@ class Plan:
             "settings": settings_table(self.settings),
             "rounds": len(self.slots),
         }
+
+    def _card(self) -> Card:
+        privacy = self.privacy
+        facts = (
+            ("method", self.method),
+            ("guarantee", self.guarantee),
+            ("epsilon", privacy.epsilon),
+            ("delta", privacy.delta or ""),
+            ("unit", self.unit),
+            ("trust", privacy.trust),
+            ("slots", self.n_slots),
+            ("run", self.run),
+        )
+        rows = tuple((slot.name, slot.coordinates, slot.mu) for slot in self.slots)
+        later = self.n_slots - len(self.slots)
+        notes = (f"At most {later:,} more slots are priced during the run.",) if later else ()
+        return Card("Plan", facts, ("query", "noisy values", "mu"), rows, notes)
 
     @cached_property
     def table(self) -> dict[str, Any]:

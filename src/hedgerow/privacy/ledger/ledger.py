@@ -6,11 +6,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
+from hedgerow.data.cards import Card, Shown
 from hedgerow.errors import LedgerError
-from hedgerow.privacy.ledger.store import LineStore
+from hedgerow.privacy.ledger.spending import budget_of, spending
+from hedgerow.privacy.ledger.store import COORDINATOR, LineStore
 
 
-class Ledger(LineStore):
+class Ledger(Shown, LineStore):
     """Open with `Ledger.open(path)`, or `Ledger.in_memory()` for one fit alone."""
 
     @classmethod
@@ -45,6 +47,28 @@ class Ledger(LineStore):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return f"<Ledger: {self.path or 'in memory'}>"  # reads nothing, so it always answers
+
+    def _card(self) -> Card:
+        reserved = self.lines(COORDINATOR, "reserve")
+        spent, budget = spending(self), budget_of(self)
+        deltas = [float(line.values["delta"]) for line in reserved]
+        delta = budget.delta if budget else max(deltas, default=0.0)
+        at = f" at delta = {delta:g}" if delta else ""
+        facts = (
+            ("kept", self.path or "in memory"),
+            ("runs", len(reserved)),
+            ("reserved", f"epsilon = {spent.epsilon(delta):.4g}{at}" if reserved else ""),
+            ("budget", f"epsilon = {budget.epsilon:g}{at}" if budget else ""),
+            ("dearest run that fits", f"epsilon = {spent.room(budget):.4g}" if budget else ""),
+        )
+        rows = tuple(
+            (line.run, float(line.values["epsilon"]), given, line.values["unit"], line.time)
+            for line, given in zip(reversed(reserved), reversed(deltas), strict=True)
+        )
+        return Card("Ledger", facts, ("run", "epsilon", "delta", "what is counted", "time"), rows)
 
 
 def _reopened(path: str) -> Ledger:
