@@ -26,6 +26,7 @@ def test_public_facts_say_which_epsilon_gives_an_error(call: Call, folder: Path)
     assert {line["unit"] for line in told["errors"]} == {"log-odds"}
     shown = call(*words).stdout
     assert "gives a leaf weight a standard error of 0.2" in shown
+    assert "AUC at epsilon 1, from 8 public tables with as much signal" in shown
     assert "Nobody was asked and nothing was spent" in shown
     ElementTree.parse(folder / "e.svg")
     assert not list(folder.glob("*.ledger"))
@@ -38,9 +39,11 @@ def test_a_sample_says_which_epsilon_reaches_a_target(call: Call, folder: Path) 
     assert "must be public or synthetic" in shown.stdout
     assert "The sample has 80 rows; noise was scaled" in shown.stdout
     assert "reaches auc = 0.4" in shown.stdout
+    assert "AUC at epsilon 50, from your public sample (1 training" in shown.stdout
     ElementTree.parse(folder / "c.svg")
     told = json.loads(call(*words, "--json").stdout)
     assert [point["epsilon"] for point in told["curve"]["points"]] == [0.1, 50.0]
+    assert [answer["epsilon"] for answer in told["answers"]] == [0.1, 50.0]
     assert not list(folder.glob("*.ledger"))
     beyond = call(*words[:-4], "--target", "0.9999").stdout
     assert "no epsilon that was tried reaches auc = 0.9999" in beyond
@@ -50,7 +53,8 @@ def test_a_sample_says_which_epsilon_reaches_a_target(call: Call, folder: Path) 
     ("more", "words"),
     [
         (("--target", "0.8"), "need --sample"),
-        (("--metric", "auc"), "need --sample"),
+        (("--metric", "accuracy"), "need --sample"),
+        (("--metric", "auc", "--method", "random-trees"), "for the method auto"),
         (("--epsilon", "0"), "above 0"),
         (("--out", "picture.pdf"), "ends in .svg"),
         ((*SMALL, "--sample", "a.csv", "--metric", "rmse"), "known: auc"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -21,8 +23,11 @@ from hedgerow.inspection.advice import (
     Point,
     epsilon_for_error,
     expected_error,
+    from_public_tables,
+    from_sample,
     simulate,
 )
+from hedgerow.inspection.advice.answers import public_tables
 from hedgerow.inspection.advice.chart import REGION, Dot, EpsilonChart
 from hedgerow.inspection.advice.simulation import measured, metric_for, scaled
 from hedgerow.methods.maddock import boosting
@@ -225,3 +230,60 @@ def test_a_picture_is_sound_and_holds_its_lines() -> None:
     )
     assert "nan" not in one
     ElementTree.fromstring(one)
+
+
+def test_a_sample_answers_with_the_range_of_its_trainings() -> None:
+    points = (Point(1.0, (0.80, 0.82)), Point(3.0, (0.97, 0.999)), Point(9.0, (0.9,)))
+    curve = Curve("auc", True, points, points[-1], 1000, 400)
+    answer = from_sample(curve, 1.0)
+    deviation = math.sqrt(0.0002)
+    assert answer.low == pytest.approx(0.81 - 2 * deviation)
+    assert answer.high == pytest.approx(0.81 + 2 * deviation)
+    assert answer.words == (
+        "about 0.78 to 0.84 AUC at epsilon 1, from your public sample (2 trainings)"
+    )
+    assert from_sample(curve, 3.0).high == 1.0  # no AUC is larger
+    assert (
+        "about 0.90 AUC at epsilon 9, from your public sample (1 training, so without a range)"
+        in (from_sample(curve, 9.0).words)
+    )
+
+
+def test_public_tables_answer_in_auc_by_their_signal() -> None:
+    answers = [from_public_tables(facts(n), PRIVACY, 1.0) for n in (2_000, 20_000)]
+    assert all(answer is not None and answer.metric == "auc" for answer in answers)
+    little, much = (answer for answer in answers if answer is not None)
+    assert little.low < much.low < much.high < 1.0
+    assert "public tables with as much signal (S = " in much.words
+    fewer = from_public_tables(facts(20_000), PRIVACY, 0.1)
+    assert fewer is not None
+    assert fewer.low < much.low
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Facts(REGRESSION, 20_000),
+        facts(20_000, method="random-trees"),
+        facts(10),  # no public table had so little signal
+        facts(10**9),
+    ],
+)
+def test_where_no_public_table_is_alike_there_is_no_answer(other: Facts) -> None:
+    assert from_public_tables(other, PRIVACY, 1.0) is None
+
+
+def test_the_figures_of_public_tables_are_those_of_the_result_file() -> None:
+    file = Path(__file__).parents[2] / "benchmarks" / "results" / "accuracy.json"
+    results = json.loads(file.read_text("utf-8"))["results"]
+    tables = public_tables()
+    assert len(tables) == 8
+    for table in tables:
+        runs = sorted(
+            (o for o in results if (o["dataset"], o["method"]) == (table.name, "auto")),
+            key=lambda run: run["epsilon"],
+        )
+        assert table.auc == pytest.approx([np.mean(run["auc"]) for run in runs], abs=1e-4)
+        plain = [o for o in results if (o["dataset"], o["method"]) == (table.name, "xgboost")]
+        assert table.plain == pytest.approx(np.mean(plain[0]["auc"]), abs=1e-4)
+        assert list(table.strengths) == sorted(table.strengths)

@@ -13,7 +13,7 @@ from hedgerow.cli.screen import print_json, show, tell
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
-    from hedgerow.inspection.advice import Curve, Facts
+    from hedgerow.inspection.advice import Answer, Curve, Facts
     from hedgerow.privacy.settings import Privacy
 
 Rows = Annotated[
@@ -80,10 +80,10 @@ def advise(
     json: options.Json = False,
 ) -> None:
     """Say how much epsilon is needed, from public facts or a public sample. Asks nobody."""
-    if sample.sample is None and (target is not None or sample.metric is not None):
+    if sample.sample is None and (target is not None or sample.metric not in (None, "auc")):
         raise SettingsError(
-            "--target and --metric need --sample: a public or synthetic table to try epsilons out "
-            "on. From public facts alone there is --target-error. Nothing was asked."
+            "--target, and any --metric but auc, need --sample: a public or synthetic table to try "
+            "epsilons out on. From public facts alone there is --target-error. Nothing was asked."
         )
     promise = options.EpsilonOptions(delta=delta)
     facts, privacy = _facts(given_values(promise, trust, settings), schema, rows, rate, parties)
@@ -93,13 +93,25 @@ def advise(
     lines = curves.errors_by_epsilon(facts, privacy, chosen)
     curve = curves.simulated(facts, privacy, sample, chosen)
     needed = _needed(facts, privacy, target_error, curve, target)
+    answers = _answers(facts, privacy, curve, epsilon)
+    if sample.metric is not None and not answers:
+        raise SettingsError(
+            "public tables have an answer in auc for the method auto and a binary label, where "
+            "there was as much signal. Nothing was asked. Give --sample for another."
+        )
     if out is not None:
         _draw(out, facts, lines, curve, (target_error, target), needed)
     if json:
         told: dict[str, Any] = {"rows": rows, "errors": lines, **needed}
+        told["answers"] = [answer.to_dict() for answer in answers]
         print_json({**told, "curve": None if curve is None else curve.to_dict()})
     else:
         _show(facts, lines, curve, (target_error, target), needed)
+        for answer in answers:
+            show(f"Answer: {answer.words}.", style="bold")
+        if answers and curve is None:
+            show("How hard your label is decides where in that range; --sample FILE narrows it.")
+        show("Nobody was asked and nothing was spent.")
     if out is not None:
         tell(f"Picture written to {out}.")
 
@@ -137,6 +149,19 @@ def _needed(
     if curve is not None and target is not None:
         needed["epsilon_for_target"] = curve.epsilon_for(target)
     return needed
+
+
+def _answers(
+    facts: Facts, privacy: Privacy, curve: Curve | None, chosen: list[float] | None
+) -> list[Answer]:
+    """What the measure will about be at the epsilons asked for, or at 1 where none was."""
+    from hedgerow.inspection.advice import from_public_tables, from_sample
+
+    epsilons = sorted(set(chosen or [1.0]))
+    if curve is not None:
+        return [from_sample(curve, epsilon) for epsilon in epsilons]
+    answers = (from_public_tables(facts, privacy, epsilon) for epsilon in epsilons)
+    return [answer for answer in answers if answer is not None]
 
 
 def _draw(
@@ -193,7 +218,6 @@ def _show(
                 f"reaches {curve.metric} = {targets[1]:g} on this sample."
             )
         show(f"Answer: {text}", style="bold")
-    show("Nobody was asked and nothing was spent.")
 
 
 def _reaches(curve: Curve, target: float) -> bool:

@@ -26,13 +26,6 @@ PUBLIC_ONLY = (
 )
 STEPS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 TRIED = (0.1, 0.3, 1.0, 3.0, 10.0)  # by simulation, which takes longer
-_NAMES = {
-    "auc": "AUC",
-    "accuracy": "Accuracy",
-    "log_loss": "Log loss",
-    "rmse": "RMSE",
-    "mae": "MAE",
-}
 _BAR = 28  # letters of the longest bar
 
 
@@ -157,6 +150,7 @@ def curve_picture(
     curve: Curve, target: float | None, mark: float | None, words: str
 ) -> EpsilonChart:
     """Simulated values against epsilon."""
+    from hedgerow.inspection.advice.answers import NAMES
     from hedgerow.inspection.advice.chart import Dot, EpsilonChart
 
     dots = tuple(
@@ -168,7 +162,7 @@ def curve_picture(
         f"run; {'one training' if n == 1 else f'{n} trainings'} an epsilon"
         f"{'' if n == 1 else ', band: deviation between them'}."
     )
-    name = _NAMES.get(curve.metric, curve.metric)
+    name = NAMES[curve.metric][0].upper() + NAMES[curve.metric][1:]
     title = f"{name} against epsilon, {curve.n_rows:,} rows"
     return EpsilonChart(title, name, dots, note, curve.without.mean, target, mark, words)
 

@@ -270,7 +270,11 @@ class SampleOptions:
     ] = None
     metric: Annotated[
         str | None,
-        _option(SAMPLE, "--metric", "With a sample: auc, accuracy, log_loss; rmse, mae, r2."),
+        _option(
+            SAMPLE,
+            "--metric",
+            "auc; with a sample also accuracy, log_loss; rmse, mae, r2.",
+        ),
     ] = None
     repeats: Annotated[
         int,
