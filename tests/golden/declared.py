@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from hedgerow.data.csv_format import CsvFormat
 from hedgerow.deployment.limits_file import default_limits_text, in_force, limits_in_words
 from hedgerow.deployment.roster import roster_fingerprint
 from hedgerow.engines.site import Site, roster_text
@@ -42,7 +44,9 @@ def _written(document: Any) -> bytes:
 
 
 def schemas() -> Files:
-    found = {**SCHEMAS, "persons": PERSONS, "plain": PLAIN}
+    drafted = replace(PLAIN, drafted=True, csv=CsvFormat(";", ",", ".", "cp1252"))
+    found = {**SCHEMAS, "persons": PERSONS, "plain": PLAIN, "drafted": drafted}
+    found["confirmed"] = drafted.confirm(by="A. Meyer")
     files = {f"{name}.toml": _written(schema) for name, schema in found.items()}
     return {**files, "hashes.json": as_json({name: s.hash for name, s in found.items()})}
 

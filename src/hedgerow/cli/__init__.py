@@ -16,7 +16,7 @@ vertical_parties.py    who takes part in `vertical`, and who holds which column
 advise.py              how much epsilon is needed
 coordinator.py         the engine of the site that drives runs
 demo.py                three made-up hospitals train one model
-draft.py               proposes a schema from a public sample
+draft.py               proposes a schema from a public sample; who confirms it
 evaluate.py            how good a model is; private with an epsilon
 explain.py             what a model does, column by column
 export.py              a model in the format of another library

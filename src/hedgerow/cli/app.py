@@ -49,7 +49,7 @@ app = typer.Typer(
 )
 schema_app = typer.Typer(
     no_args_is_help=True,
-    help="Check, show and draft the public description of a table.",
+    help="Check, show, draft and confirm the public description of a table.",
     epilog="Example: hedgerow schema check schema.toml --data north.csv",
 )
 ledger_app = typer.Typer(
@@ -109,6 +109,7 @@ for group, name, command, example in (
         draft.draft,
         "hedgerow schema draft --data sample.csv --label sick --out schema.toml",
     ),
+    (schema_app, "confirm", draft.confirm, "hedgerow schema confirm schema.toml --by 'A. Meyer'"),
     (schema_app, "show", schema_commands.show, "hedgerow schema show schema.toml"),
     (ledger_app, "show", ledger.show, "hedgerow ledger show model.hedge.ledger"),
     (ledger_app, "verify", ledger.verify, "hedgerow ledger verify model.hedge.ledger"),

@@ -143,6 +143,8 @@ def tell_cautions(plan: Plan, schema: Schema) -> None:
     from hedgerow.cli.screen import tell
     from hedgerow.privacy.cautions import cautions
 
+    if schema.confirmed_by:
+        tell(f"Note: {schema.origin}.")
     for text in cautions(plan, schema):
         tell(text, style="yellow")
 

@@ -63,6 +63,8 @@ def _say_checked(schema: Path, public: Schema, checked: list[TableCheck]) -> Non
         f"{schema} is a complete schema: {len(public.columns)} columns, {public.label.task} label "
         f"{public.label.name!r}, hash {public.hash[:16]}."
     )
+    if public.drafted:
+        say(f"Note: {public.origin}.", style="yellow")
     for result in checked:
         say(result.words())
 
@@ -86,6 +88,8 @@ def show(schema: SchemaArgument, json: options.Json = False) -> None:
     say(f"Label {label.name!r}: {classes or f'{label.lower:g} to {label.upper:g}'}.")
     row = "one row" if unit.kind == "row" else f"one person ({unit.column!r})"
     say(f"Unit of privacy: {row}. Hash: {public.hash}")
+    if public.drafted:
+        say(f"Note: {public.origin}.", style="yellow")
 
 
 def _values(column: Column) -> str:

@@ -15,7 +15,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.errors import PlanError, SlotSpent
 from hedgerow.failpoints import fail_point
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.model.statement import Disclosure, Statement
+from hedgerow.model.statement import Disclosure, Statement, of_schema
 from hedgerow.model.tree import Tree
 from hedgerow.packing import digest
 from hedgerow.privacy.accounting.budget import Slot
@@ -168,7 +168,9 @@ class Gate:
         if plan.settings.public_rows:
             what = f"the number of rows, {plan.settings.public_rows}, declared public"
             disclosures = (Disclosure("everyone", "all rows", what),)
-        disclosures = tuple(dict.fromkeys((*self._shown_before, *disclosures)))
+        disclosures = tuple(
+            dict.fromkeys((*self._shown_before, *disclosures, *of_schema(self.schema)))
+        )
         reasons = [f"Noise was {' and '.join(tested)} for a test."] if tested else []
         if plan.settings.reads_rows:
             reasons.append(

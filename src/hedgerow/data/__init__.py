@@ -13,6 +13,8 @@ tables.py          tables to rows checked against a schema
 columns.py         a column of any carrier as numbers, or as distinct values and where they are
 encoding.py        columns to codes, batch by batch; what does not fit is counted
 binning.py         the public base grid, and codes on it
+drafting.py        a schema proposed from a public sample; marked, because it reads rows
+draft_columns.py   what a draft makes of one column
 checking.py        what a schema does to a table, counted for its owner's eyes alone
 persons.py         unit person: at most k rows of each person
 cards.py           what terminals and notebooks show of an object: a line, a small table

@@ -112,6 +112,12 @@ class CsvFormat:
         plain = pc.replace_substring(plain, self.decimal, ".")
         return pc.if_else(pc.match_substring_regex(text, self._pattern), plain, text)
 
+    def has_numbers(self, text: Any) -> bool:
+        """Whether all of a column of text are numbers as this format writes them."""
+        import pyarrow.compute as pc
+
+        return bool(pc.all(pc.match_substring_regex(text, self._pattern)).as_py())
+
     @property
     def _between(self) -> str:
         return {"": "", " ": _BLANKS, "'": "['\u2019]"}.get(self.thousands, rf"\{self.thousands}")

@@ -84,7 +84,7 @@ def read_table(path: str | PathLike[str], written: CsvFormat = PLAIN) -> Any:
     """
     import pyarrow.parquet as pq
 
-    file = _table_file(path)
+    file = table_file(path)
     with readable(file):
         if file.suffix.lower() == ".csv":
             with _open_csv(file, written) as (reader, check):
@@ -100,7 +100,7 @@ def stream_of(data: Any, source: str, written: CsvFormat = PLAIN) -> Stream:
     if isinstance(data, Stream):
         return data
     if isinstance(data, (str, PathLike)):
-        file, source = _table_file(data), str(data) if source == "table" else source
+        file, source = table_file(data), str(data) if source == "table" else source
         if file.suffix.lower() == ".csv":
             return _csv_stream(file, source, written)
         return parquet_stream(file, source)
@@ -153,7 +153,8 @@ def _batch_frame(batch: Any, wanted: Sequence[str], source: str) -> Frame:
     return Frame(batch.num_rows, None, lambda j: batch.column(wanted[j]), source)
 
 
-def _table_file(path: str | PathLike[str]) -> Path:
+def table_file(path: str | PathLike[str]) -> Path:
+    """The path of a table that is there."""
     suffix = (file := Path(path)).suffix.lower()
     if file.is_dir():
         raise TableError(f"{file} is a folder; name one table in it, .parquet, .pq or .csv")

@@ -13,7 +13,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from hedgerow.data.cards import Card, Shown, listed
-from hedgerow.data.csv_format import PLAIN, CsvFormat
+from hedgerow.data.csv_format import PLAIN, CsvFormat, changed
 from hedgerow.data.documents import Key, shown
 from hedgerow.data.schema_checks import (
     SCHEMA,
@@ -168,9 +168,15 @@ class Schema(Shown):
     name: str = "table"
     # How the CSV files at hand are written: a site's own matter, so no part of the hash.
     csv: CsvFormat = field(default=PLAIN, compare=False)
+    drafted: bool = False  # whether rows were read to make it; the mark stays
+    confirmed_by: str = ""  # who replaced or accepted what was read
+    # What a draft saw and left out, for whoever drafted; neither stored nor sent.
+    notes: tuple[str, ...] = field(default=(), init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         SCHEMA.check(self)
+        if self.confirmed_by and not self.drafted:
+            raise SchemaError("confirmed_by is for drafts; write drafted = true, or leave it out")
         if not self.columns:
             raise SchemaError("the schema has no columns; describe at least one with [[column]]")
         taken: set[str] = set()
@@ -220,10 +226,14 @@ class Schema(Shown):
         unit = {k: v for k, v in asdict(self.unit).items() if v is not None}
         if self.unit.kind == "row":
             unit.pop("at_most")
-        written = self.csv.to_dict()
+        written, mark = self.csv.to_dict(), {}
+        if self.drafted:
+            by = {"confirmed_by": self.confirmed_by} if self.confirmed_by else {}
+            mark = {"drafted": True, **by}
         return {
             "format": 1,
             "name": self.name,
+            **mark,
             **({"csv": written} if written else {}),
             "label": _plain(label),
             "unit": unit,
@@ -247,6 +257,37 @@ class Schema(Shown):
         from hedgerow.data.schema_toml import write_schema
 
         write_schema(self, path)
+
+    @property
+    def origin(self) -> str:
+        """What it means that this schema was drafted from rows; "" if it was not."""
+        if not self.drafted:
+            return ""
+        by = f"confirmed by {self.confirmed_by}" if self.confirmed_by else "confirmed by nobody"
+        return f"the schema was drafted from rows, {by}; that choice is not covered by epsilon"
+
+    def confirm(self, by: str) -> Schema:
+        """A draft whose bounds and lists a person has replaced or accepted; the mark stays."""
+        if not self.drafted or not by.strip():
+            raise SchemaError("a draft is confirmed, by a name that is not empty")
+        return replace(self, confirmed_by=by.strip())
+
+    @staticmethod
+    def draft(table: Any, label: str, **csv: str) -> Schema:
+        """Propose a schema from a PUBLIC or SYNTHETIC sample: it reads the rows.
+
+        The schema is marked as `drafted`, and every statement of a model repeats what that means.
+        Its `notes` say which columns were left out, and why; `write` puts them on top of the file.
+        For a CSV file `separator`, `decimal`, `thousands` and `encoding` may be given.
+
+        >>> ages = [18 + i for i in range(60)]
+        >>> draft = Schema.draft({"age": ages, "sick": ["no", "yes"] * 30}, label="sick")
+        >>> draft.columns[0].lower, draft.columns[0].upper, draft.drafted
+        (15, 80, True)
+        """
+        from hedgerow.data.drafting import draft_schema
+
+        return draft_schema(table, label, given=changed(PLAIN, **csv))
 
     def check(self, table: Any, y: Any = None) -> TableCheck:
         """Count what this schema does to a table, before a fit: for its owner's eyes alone.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -41,9 +44,22 @@ def read_schema(path: str | PathLike[str]) -> Schema:
 
 
 def write_schema(schema: Schema, path: str | PathLike[str]) -> None:
+    Path(path).write_text(schema_text(schema), encoding="utf-8")
+
+
+def schema_text(schema: Schema) -> str:
+    """A schema as TOML, with the notes of a draft on top."""
     import tomli_w
 
-    Path(path).write_text(tomli_w.dumps(schema.to_dict()), encoding="utf-8")
+    notes = [line for note in schema.notes for line in textwrap.wrap(note, 96)]
+    header = "".join(f"# {line}\n" for line in notes)
+    return f"{header}\n" * bool(notes) + tomli_w.dumps(schema.to_dict())
+
+
+def confirmed_text(text: str, by: str) -> str:
+    """The text of a schema file with a line that says who confirmed it; all else stays."""
+    line = f"confirmed_by = {json.dumps(by, ensure_ascii=False)}\n"
+    return re.sub(r"(?m)^(drafted\s*=\s*true.*\n)", lambda mark: mark[1] + line, text, count=1)
 
 
 def schema_from_document(document: Mapping[str, Any], source: str) -> Schema:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from hedgerow.data.cards import Card, Shown, listed
 from hedgerow.data.documents import Document, OneOf, Within, named, shown
+from hedgerow.data.schema import Schema
 from hedgerow.model.tradeoff import EXACT_LIMIT, epsilon_of, gaussian_guess, plain_guess
 from hedgerow.model.trust import TRUSTS, trust_named
 
@@ -41,6 +42,11 @@ def guess_words(chance: float) -> str:
     ('at best 54.7 % of the time', 'nearly always')
     """
     return f"at best {100 * chance:.1f} % of the time" if chance < 0.9995 else "nearly always"
+
+
+def of_schema(schema: Schema) -> tuple[Disclosure, ...]:
+    """What a schema shows that was drafted from rows."""
+    return (Disclosure("everyone", "rows of the draft", schema.origin),) if schema.drafted else ()
 
 
 @dataclass(frozen=True, repr=False)

@@ -18,6 +18,11 @@ LARGE_EPSILON = 10.0
 def cautions(plan: Plan, schema: Schema) -> list[str]:
     """Sentences on what is allowed and hardly meant: what, the numbers, what to do."""
     told = [*_of_columns(schema)]
+    if schema.drafted and not schema.confirmed_by:
+        told.append(
+            f"{schema.origin}. Replace bounds and lists by public facts, then record it: `hedgerow "
+            "schema confirm SCHEMA --by NAME`, or schema.confirm(by=...)."
+        )
     epsilon, delta = plan.privacy.epsilon, plan.privacy.delta
     n_rows = plan.settings.public_rows
     if epsilon > LARGE_EPSILON:

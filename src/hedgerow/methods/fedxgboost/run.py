@@ -13,7 +13,7 @@ from hedgerow.methods.fedxgboost.role import VerticalRole
 from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.methods.fedxgboost.statements import disclosures
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.model.statement import Disclosure
+from hedgerow.model.statement import Disclosure, of_schema
 from hedgerow.protocol.roles import Agreement, Shelf
 
 PREDICTION = "fedxgboost-predict"
@@ -28,7 +28,7 @@ def agreement_for(schema: Schema, settings: VerticalSettings, run: str) -> Agree
         schema.hash,
         tuple(sorted(settings.parties)),
         settings.to_dict(),
-        disclosures(settings),
+        (*disclosures(settings), *of_schema(schema)),
         {settings.active: float(settings.epsilon)} if settings.protection == "ldp" else {},
     )
 

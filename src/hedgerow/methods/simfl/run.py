@@ -13,7 +13,7 @@ from hedgerow.methods.simfl.messages import read_tree
 from hedgerow.methods.simfl.role import SimilarityRole
 from hedgerow.methods.simfl.settings import SimilaritySettings
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.model.statement import Disclosure, Statement
+from hedgerow.model.statement import Disclosure, Statement, of_schema
 from hedgerow.protocol.roles import Agreement, Shelf
 
 ROLE = "simfl"  # as limits of parties name it
@@ -65,8 +65,13 @@ def agreement_for(
         schema.hash,
         tuple(sorted(parties)),
         settings.to_dict(),
-        disclosures(settings, len(parties)),
+        _shown(settings, len(parties), schema),
     )
+
+
+def _shown(settings: SimilaritySettings, n_parties: int, schema: Schema) -> tuple[Disclosure, ...]:
+    """What the run shows, and what a drafted schema shows already."""
+    return (*disclosures(settings, n_parties), *of_schema(schema))
 
 
 def similarity_role(
@@ -76,7 +81,7 @@ def similarity_role(
     if agreement.role != ROLE:
         raise FormatError(f"the agreement is about {agreement.role!r}, not {ROLE!r}")
     settings = SimilaritySettings.from_dict(agreement.settings)
-    if agreement.disclosures != disclosures(settings, len(agreement.parties)):
+    if agreement.disclosures != _shown(settings, len(agreement.parties), schema):
         raise FormatError(
             "the agreement does not name what this role shows. Nothing was sent. Make it again "
             "with this version of hedgerow."
