@@ -6,9 +6,9 @@ they are handed over beside the body as they are: sealing would hide them from n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +24,9 @@ from hedgerow.protocol.roles import Step
 STEP = "letters"
 _ARRAY = "letter"
 MOST_MESSAGES = 10_000  # in one step
+_ENTRY = len(
+    f'["{_ARRAY}","uint8",[]],'
+)  # of a message in a packed header, without its two numbers
 
 
 def seal_label(agreement: str, joined: str, step: int, recipient: str) -> str:
@@ -59,8 +62,10 @@ class Delivery:
         return dict.fromkeys(self.inboxes, Message(STEP, body, written=self, beside=beside))
 
     def _size(self, name: str) -> int:
-        lengths = (len(message) for message in self.inboxes[name].values())
-        return len(pack(self._values(name))) + _beside(lengths)
+        senders = tuple(sorted(self.inboxes[name]))
+        lengths = [len(self.inboxes[name][sender]) for sender in senders]
+        names = (self.run, self.reply_to, senders)
+        return _first_delivery(*names) + len(str(self.step)) - len("0") + _beside(lengths)
 
     def _values(self, name: str) -> dict[str, Any]:
         return {
@@ -90,10 +95,12 @@ class StepReply:
     @property
     def size(self) -> int:
         """Bytes of the body; it is not made for that."""
-        lengths = (len(message) for message in self.taken.messages.values())
-        report = {"report": ("uint8", (len(self.taken.report) + SEAL_BYTES,))}
-        comma = 1 if self.taken.messages else 0
-        return packed_size(self._values, report) + _beside(lengths) + comma
+        recipients = tuple(self._recipients)
+        lengths = [len(self.taken.messages[name]) for name in recipients]
+        report = len(self.taken.report) + SEAL_BYTES
+        comma = 1 if recipients else 0
+        empty = _empty_reply(recipients, self.taken.done) + len(str(report)) - len("0") + report
+        return empty + _beside(lengths) + comma
 
     @property
     def _recipients(self) -> list[str]:
@@ -113,11 +120,25 @@ def messages_in(body: bytes) -> list[bytes]:
     return [arrays[f"{_ARRAY}{i}"].tobytes() for i in range(len(names))]
 
 
-def _beside(lengths: Iterable[int]) -> int:
+@lru_cache(maxsize=256)
+def _first_delivery(run: str, reply_to: str, senders: tuple[str, ...]) -> int:
+    """Bytes of a delivery in step 0 without its messages; steps come by the thousand."""
+    return len(pack({"run": run, "step": 0, "writers": list(senders), "reply_to": reply_to}))
+
+
+@lru_cache(maxsize=256)
+def _empty_reply(recipients: tuple[str, ...], done: bool) -> int:
+    """Bytes of a reply without its messages and report."""
+    return packed_size({"readers": list(recipients), "done": done}, {"report": ("uint8", (0,))})
+
+
+def _beside(lengths: Sequence[int]) -> int:
     """Bytes that sealed messages add to a packed body: entries of its header, and themselves."""
+    if not lengths:
+        return 0
     sealed = [length + SEAL_BYTES for length in lengths]
-    entries = ",".join(f'["{_ARRAY}{i}","uint8",[{n}]]' for i, n in enumerate(sealed))
-    return len(entries) + sum(sealed)
+    counts = "".join(map(str, (*range(len(sealed)), *sealed)))
+    return len(sealed) * _ENTRY - len(",") + len(counts) + sum(sealed)
 
 
 def _array(data: bytes) -> NDArray[np.uint8]:
