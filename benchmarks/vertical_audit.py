@@ -38,9 +38,8 @@ from hedgerow.data.rng import Generator, stream
 from hedgerow.data.schema import Categorical, Schema
 from hedgerow.data.tables import Rows
 from hedgerow.engines.local_session import local_session
-from hedgerow.estimators.vertical import shares_of
 from hedgerow.methods.fedxgboost.model import Part, SharedTree
-from hedgerow.methods.fedxgboost.run import agreement_for, vertical_role
+from hedgerow.methods.fedxgboost.run import agreement_for, shares_of, vertical_role
 from hedgerow.model.routing import routes_of
 
 RESULT = Path(__file__).resolve().parent / "results" / "vertical_audit.json"

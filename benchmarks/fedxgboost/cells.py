@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from hedgerow.data.schema import Categorical, Schema
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.engines.local_session import local_session
-from hedgerow.estimators.vertical import shares_of
 from hedgerow.methods.fedxgboost.model import merged
-from hedgerow.methods.fedxgboost.run import agreement_for, vertical_role
+from hedgerow.methods.fedxgboost.run import agreement_for, shares_of, vertical_role
 from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.model.ensemble import Ensemble
 

@@ -113,8 +113,8 @@ def check_agreement(sites: Sites) -> None:
 
 
 @slow
-def test_site_talk_as_parties_of_one_process_do(sites: Sites, tmp_path: Path) -> None:
-    """Similarity, over mutual TLS and in one process: the same letters, the same model."""
+def test_sites_hold_a_session_as_parties_of_one_process_do(sites: Sites, tmp_path: Path) -> None:
+    """Similarity, over mutual TLS and in one process: the same messages, the same model."""
     site = sites.by_name["coordinator"]
     folder = site.path.parent.parent
     common = ["--schema", str(folder / "schema.toml"), "--trees", "2", "--depth", "2"]

@@ -14,10 +14,9 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.deployment.roles import role_factories
 from hedgerow.engines.local import local_federation
-from hedgerow.estimators.vertical import shares_of
 from hedgerow.evaluation import Evaluation, evaluate, evaluation_plan
 from hedgerow.methods.fedxgboost.run import agreement_for as vertical_agreement
-from hedgerow.methods.fedxgboost.run import prediction_agreement
+from hedgerow.methods.fedxgboost.run import prediction_agreement, shares_of
 from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.methods.registry import METHODS, method_named, plan_for
 from hedgerow.methods.simfl.kept import place_of

@@ -12,22 +12,21 @@ from numpy.typing import NDArray
 
 from hedgerow.coordinator.federation import Federation
 from hedgerow.coordinator.sessions import Session
-from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
-from hedgerow.data.tables import Rows, rows_of
+from hedgerow.data.tables import rows_of
 from hedgerow.data.values import Value
 from hedgerow.engines.local_session import local_session
 from hedgerow.errors import SettingsError
 from hedgerow.estimators.base import Classifier, Estimator, Regressor, scope_of
 from hedgerow.estimators.inputs import is_named
 from hedgerow.estimators.keywords import explained, refuse_keywords
-from hedgerow.methods.fedxgboost.bins import some_columns
 from hedgerow.methods.fedxgboost.model import Part, part_name
 from hedgerow.methods.fedxgboost.run import (
     agreement_for,
     merged_from_reports,
     prediction_agreement,
     prediction_role,
+    shares_of,
     vertical_role,
 )
 from hedgerow.methods.fedxgboost.settings import VerticalSettings
@@ -154,17 +153,6 @@ class _VerticalBoosting(Estimator):
         scores = done.roles[settings.active].scores
         assert scores is not None
         return scores
-
-
-def shares_of(rows: Rows, schema: Schema, settings: VerticalSettings) -> dict[str, Rows]:
-    """One table dealt to the owners of its columns; the active party gets the labels."""
-    grid, found = base_grid(schema), {}
-    for name in settings.parties:
-        columns = settings.columns_of(name, schema)
-        codes = some_columns(rows.codes, grid, columns)
-        target = rows.target if name == settings.active else np.empty(0)
-        found[name] = Rows(codes, target, None, schema.hash, columns)
-    return found
 
 
 class VerticalBoostingClassifier(_VerticalBoosting, Classifier):

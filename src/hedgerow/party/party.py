@@ -251,7 +251,7 @@ class Party:
         assert self.roster is not None
         if self._rows is None:  # roles need rows that lie here
             raise Refusal("not-allowed")
-        agreement, reply = self._sessions.meet(message.values, self.roster, self._rows)
+        agreement, reply = self._sessions.meet(message, self.roster, self._rows)
         self._tell(Event("agreed", agreement.run, kind=agreement.role))
         return reply
 
@@ -274,10 +274,9 @@ class Party:
         run = self._run(values.get("run"))
         roster = self.roster
         assert roster is not None
-        entries = values.get("announcements", [])
-        if not roster.trusted.masked:  # nothing is masked, so the others' keys are of no use
-            entries = [entry for entry in entries if entry.get("name") == self.name]
-        fresh = self._handshake.read(entries, run.plan.hash, run.opening, roster)
+        # Where nothing is masked the others' keys are of no use.
+        alone = not roster.trusted.masked
+        fresh = self._handshake.read(message, run.plan.hash, run.opening, roster, alone)
         self._handshake.accept(fresh)
         new = not self._ledger.has_reserved(self.name, run.plan.run)
         try:

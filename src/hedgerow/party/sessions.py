@@ -108,14 +108,11 @@ class PartySessions:
         if begun and agreement.spends.get(self._name):
             raise Refusal("old-attempt")
 
-    def meet(
-        self, values: Mapping[str, Any], roster: Roster, rows: Rows
-    ) -> tuple[Agreement, Message]:
+    def meet(self, message: Message, roster: Roster, rows: Rows) -> tuple[Agreement, Message]:
         """Take the others' keys; from here on the agreement is on record, and its role is taken."""
-        session = self._session(values.get("run"))
+        session = self._session(message.values.get("run"))
         agreement, opening = session.agreement, session.opening
-        entries = values.get("announcements", [])
-        fresh = self._handshake.read(entries, agreement.hash, opening, roster)
+        fresh = self._handshake.read(message, agreement.hash, opening, roster)
         if set(fresh) != set(agreement.parties):
             raise Refusal("bad-announcement")
         if session.begun and (session.role is None or opening.joined != digest_of(fresh)):

@@ -10,10 +10,12 @@ before the joining, and by then everybody has accepted.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hedgerow.errors import FormatError
+from hedgerow.packing import pack
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol.identity import Announcement, Identity, Roster, digest_of, signed_by
@@ -46,7 +48,46 @@ def announced_in(replies: Mapping[str, ReceivedReply]) -> dict[str, Announcement
 def joining_message(type_: str, run: str, announced: Mapping[str, Announcement]) -> Message:
     """The second round: everybody's announcement, for everybody."""
     entries = [announced[name].to_dict() for name in sorted(announced)]
-    return plain(type_, {"run": run, "announcements": entries})
+    body = pack({"run": run, "announcements": entries})
+    return Message(type_, body, written=Announcements(entries))
+
+
+class Announcements:
+    """Those of a joining message.
+
+    Parties of one process are handed the same object, and read each announcement once.
+    """
+
+    def __init__(self, entries: Sequence[Any]) -> None:
+        self._entries = entries
+        self._signed: dict[tuple[int, str], Announcement | None] = {}
+
+    @staticmethod
+    def of(message: Message) -> Announcements:
+        """What a message carries, or what its writer in this process hands over."""
+        if isinstance(message.written, Announcements):
+            return message.written
+        entries = message.values.get("announcements", [])
+        if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
+            raise FormatError("announcements are not readable")
+        return Announcements(entries)
+
+    def signed(self, roster: Roster, only: str | None = None) -> Iterator[Announcement | None]:
+        """Each of them, or one party's alone; None in place of one that its party did not sign."""
+        for place, entry in enumerate(self._entries):
+            if only is not None and entry.get("name") != only:
+                continue
+            key = (place, roster.hash)
+            if key not in self._signed:
+                self._signed[key] = _signed(Announcement.from_dict(entry), roster)
+            yield self._signed[key]
+
+
+def _signed(announced: Announcement, roster: Roster) -> Announcement | None:
+    public = roster.keys.get(announced.name)
+    if public is None or not signed_by(public, announced.message(), announced.signature):
+        return None
+    return announced
 
 
 @dataclass(frozen=True)
@@ -107,22 +148,19 @@ class PartyHandshake:
 
     def read(
         self,
-        entries: Iterable[Mapping[str, Any]],
+        message: Message,
         subject: str,
         opening: Opening,
         roster: Roster,
+        alone: bool = False,
     ) -> dict[str, Announcement]:
-        """Announcements by name, this party's own among them; refused if one may not be used."""
-        mine, fresh = self._announcement(subject, opening, roster), {}
-        for entry in entries:
-            announced = Announcement.from_dict(entry)
-            public = roster.keys.get(announced.name)
-            if (
-                public is None
-                or _about(announced) != _about(mine)
-                or not signed_by(public, announced.message(), announced.signature)
-                or self._is_old(announced)
-            ):
+        """Announcements by name, this party's own among them; refused if one may not be used.
+
+        With `alone` those of the others are of no use, and passed over.
+        """
+        mine, fresh = self._announcement(subject, opening, roster), dict[str, Announcement]()
+        for announced in Announcements.of(message).signed(roster, self._name if alone else None):
+            if announced is None or _about(announced) != _about(mine) or self._is_old(announced):
                 raise Refusal("bad-announcement")
             fresh[announced.name] = announced
         own = fresh.get(self._name)

@@ -191,11 +191,19 @@ class Message:
 
     def signed(self, identity: Identity) -> Message:
         made = replace(self, signature=identity.sign(self.hash.encode()))
-        made.__dict__["hash"] = self.hash  # what it covers is the same
+        made.__dict__["hash"] = self.hash  # what the signature covers is the same
+        made._signers.add(identity.public)
         return made
 
     def is_signed_by(self, public: str) -> bool:
-        return signed_by(public, self.hash.encode(), self.signature)
+        if public not in self._signers and signed_by(public, self.hash.encode(), self.signature):
+            self._signers.add(public)
+        return public in self._signers
+
+    @cached_property
+    def _signers(self) -> set[str]:
+        """Keys that are known to have signed this very object, which parties may share."""
+        return set()
 
     def to_bytes(self) -> bytes:
         return pack(*self._packed())

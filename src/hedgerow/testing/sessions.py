@@ -8,13 +8,11 @@ import numpy as np
 
 from hedgerow.coordinator.federation import Federation
 from hedgerow.coordinator.sessions import Session
-from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.engines.local_session import local_session
-from hedgerow.methods.fedxgboost.bins import some_columns
 from hedgerow.methods.fedxgboost.run import agreement_for as vertical_agreement
-from hedgerow.methods.fedxgboost.run import merged_from_reports, vertical_role
+from hedgerow.methods.fedxgboost.run import merged_from_reports, shares_of, vertical_role
 from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.methods.simfl.run import agreement_for as similarity_agreement
 from hedgerow.methods.simfl.run import model_of, similarity_role
@@ -43,7 +41,7 @@ def check_sessions(
         settings = VerticalSettings(
             owners, names[0], protection, n_trees=2, max_depth=2, ids="agreed", merge=True
         )
-        split = {name: _share(rows, schema, settings, name) for name in names}
+        split = shares_of(rows, schema, settings)
         agreed = vertical_agreement(schema, settings, f"vertical-{protection}")
         _compare(make, schema, split, agreed, vertical_role, merged_from_reports)
 
@@ -62,11 +60,3 @@ def _compare(
         found = read(Session(federation, agreement, Ledger.in_memory()).run())
     if found.trees != expected.trees:
         raise AssertionError(f"the session {agreement.role} gives another model than one process")
-
-
-def _share(rows: Rows, schema: Schema, settings: VerticalSettings, name: str) -> Rows:
-    """One party's columns, with the labels if it is the active one."""
-    columns = settings.columns_of(name, schema)
-    codes = some_columns(rows.codes, base_grid(schema), columns)
-    target = rows.target if name == settings.active else np.empty(0)
-    return Rows(codes, target, None, schema.hash, columns)

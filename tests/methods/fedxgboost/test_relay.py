@@ -23,7 +23,7 @@ from hedgerow.protocol.messages import Message
 from tests.methods.fedxgboost.tables import OWNERS, schema_of, settings, shares, whole
 
 
-def conversation(**further: Any) -> tuple[Session, list[bytes], Any]:
+def session(**further: Any) -> tuple[Session, list[bytes], Any]:
     tables = shares(whole(200))
     roles = role_factories()
     ledger = Ledger.in_memory()
@@ -46,8 +46,8 @@ def conversation(**further: Any) -> tuple[Session, list[bytes], Any]:
 
 
 def test_a_captured_message_is_unreadable_to_the_coordinator() -> None:
-    talk, carried, _ = conversation()
-    talk.run()
+    driven, carried, _ = session()
+    driven.run()
     messages = [Message.from_bytes(raw) for raw in carried]
     sealed = [
         array.tobytes()
@@ -61,18 +61,18 @@ def test_a_captured_message_is_unreadable_to_the_coordinator() -> None:
     for one in sealed:
         assert b'"kind"' not in one
         with pytest.raises(HedgerowError):
-            MaskKeys().unseal(talk._announced["bank"].key, "any", "bank", one)
+            MaskKeys().unseal(driven._announced["bank"].key, "any", "bank", one)
     assert b"some-run" in b"".join(carried)  # what is public can be read
 
 
 def test_limits_name_what_a_party_takes_part_in() -> None:
-    talk, _, _ = conversation(limits=Limits(roles=frozenset({"fedxgboost-paillier"})))
+    driven, _, _ = session(limits=Limits(roles=frozenset({"fedxgboost-paillier"})))
     with pytest.raises(RefusedBy, match="not-allowed"):
-        talk.run()
+        driven.run()
 
 
 def test_a_party_with_some_columns_answers_no_sums() -> None:
-    _, _, federation = conversation()
+    _, _, federation = session()
     plan = plan_for(schema_of(), Privacy(1.0, 1e-5, trust="coordinator"), "dp-rf")
     with pytest.raises(HedgerowError, match="some of the columns"):
         federation.open(plan)

@@ -1,12 +1,16 @@
-"""Agreements, roles and merged models of FedXGBoost."""
+"""Agreements, roles, shares of one table and merged models of FedXGBoost."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
+from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
+from hedgerow.methods.fedxgboost.bins import some_columns
 from hedgerow.methods.fedxgboost.model import Part, merged
 from hedgerow.methods.fedxgboost.predicting import PredictionRole
 from hedgerow.methods.fedxgboost.role import VerticalRole
@@ -100,3 +104,14 @@ def merged_from_reports(reports: Mapping[str, Sequence[bytes]]) -> Ensemble:
             raise FormatError(f"{name} has not handed over its part; there is no merged model")
         parts.append(part)
     return merged(parts)
+
+
+def shares_of(rows: Rows, schema: Schema, settings: VerticalSettings) -> dict[str, Rows]:
+    """One table dealt to the owners of its columns; the active party gets the labels."""
+    grid, found = base_grid(schema), {}
+    for name in settings.parties:
+        columns = settings.columns_of(name, schema)
+        codes = some_columns(rows.codes, grid, columns)
+        target = rows.target if name == settings.active else np.empty(0)
+        found[name] = Rows(codes, target, None, schema.hash, columns)
+    return found
