@@ -23,6 +23,7 @@ _SAME = {
     "features_per_tree": ("colsample_bytree", "feature_fraction", "max_features", "rsm"),
     "sample_rate": ("subsample", "bagging_fraction", "max_samples"),
     "random_state": ("seed", "random_seed"),
+    "verbose": ("verbosity", "verbose_eval"),
     "monotone": ("monotone_constraints", "monotonic_cst"),
     "warm_start_from": ("warm_start", "xgb_model", "init_model"),
     "epsilon": ("eps", "privacy_budget"),
@@ -59,8 +60,7 @@ _REASONS = {
                     "Loops use all cores; the environment's NUMBA_NUM_THREADS limits them"),
     **dict.fromkeys(("device", "tree_method", "booster", "boosting_type", "grow_policy"),
                     "The parameter method chooses the algorithm, see `hedgerow methods`"),
-    **dict.fromkeys(("verbose", "verbosity", "verbose_eval", "silent"),
-                    "A fit prints nothing; `hedgerow train` shows its progress"),
+    "silent": "A fit prints nothing unless verbose is above 0",
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from hedgerow.coordinator.federation import Federation
-from hedgerow.coordinator.sessions import Session
+from hedgerow.coordinator.sessions import Reported, Session
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.engines.local import local_federation
@@ -40,6 +40,7 @@ def local_session(
     ledger: Ledger | None = None,
     shelves: Mapping[str, Shelf] | None = None,
     packed: bool = False,
+    observe: Callable[[Reported], None] | None = None,
 ) -> LocalOutcome[R]:
     """Carry one session among tables of this process to its end.
 
@@ -50,6 +51,7 @@ def local_session(
     ledger : of the coordinator and of all parties; by default one in memory
     shelves : where roles keep what outlives them
     packed : whether every message is packed, sealed, signed and read, as between machines
+    observe : called with what every step reported
     """
     ledger, roles = ledger or Ledger.in_memory(), dict[str, R]()
 
@@ -59,7 +61,7 @@ def local_session(
 
     makers: dict[str, RoleFactory] = {agreement.role: kept}
     with session_federation(tables, schema, ledger, makers, shelves, packed) as federation:
-        reports = Session(federation, agreement, ledger).run()
+        reports = Session(federation, agreement, ledger, observe).run()
     return LocalOutcome(reports, roles)
 
 

@@ -8,5 +8,6 @@ evaluation.py  evaluate_privately
 loading.py     load: a fitted estimator from a model file
 base.py        what all share: inputs, settings, the ledger, the fitted model
 keywords.py    keywords that an estimator does not have, explained
+progress.py    what a fit with `verbose` prints
 inputs.py      scikit-learn's conventions for X and y; rows dealt to parties; the user's ledger
 """

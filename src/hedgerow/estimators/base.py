@@ -26,6 +26,7 @@ from hedgerow.estimators.inputs import (
     schema_given,
 )
 from hedgerow.estimators.keywords import refuse_parameters
+from hedgerow.estimators.progress import begin
 from hedgerow.export.methods import Exports
 from hedgerow.inspection.explain import Explanation, explain
 from hedgerow.model.ensemble import Ensemble
@@ -41,6 +42,7 @@ class Estimator(Exports, BaseEstimator):
     settings: Mapping[str, Any] | None
     ledger: Ledger | str | None
     random_state: int | None
+    verbose: int
     model_: Ensemble
     statement_: Statement
     not_in_file_: tuple[str, ...]  # of an estimator that was loaded: parameters it has to guess
@@ -49,6 +51,7 @@ class Estimator(Exports, BaseEstimator):
 
     def _read(self, X: Any, y: Any) -> tuple[Schema, Rows]:
         """The schema, and the rows as it reads them."""
+        begin(self.verbose)
         y = check_fit(X, y)
         schema = self._schema(X, y)
         return schema, rows_of(X, schema, y)

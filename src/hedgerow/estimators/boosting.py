@@ -18,6 +18,7 @@ from hedgerow.errors import SettingsError
 from hedgerow.estimators.base import Classifier, Estimator, Regressor
 from hedgerow.estimators.inputs import is_dask, is_named, split_rows
 from hedgerow.estimators.keywords import explained, refuse_keywords
+from hedgerow.estimators.progress import FitProgress, both
 from hedgerow.methods.registry import check_party_count, method_named, plan_for, with_exact_cuts
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure
@@ -101,11 +102,14 @@ class _PrivateBoosting(Estimator):
         named: bool = True,
     ) -> Self:
         warn_of(plan, federation.schema)
+        told = FitProgress(self.verbose, "release", plan.n_slots)
+        observe = both(told.released, observe)
         gate = Gate(federation, plan, ledger, observe=observe, start=self._start)
         model = method_named(plan.method).grow(gate)
+        told.end(len(model.trees))
         if disclosures := self._disclosures():
-            told = (*model.statement.disclosures, *disclosures)
-            model = replace(model, statement=replace(model.statement, disclosures=told))
+            shown = (*model.statement.disclosures, *disclosures)
+            model = replace(model, statement=replace(model.statement, disclosures=shown))
         self.plan_: Plan = plan
         self._keep(model, named)
         return self
@@ -179,6 +183,7 @@ class PrivateBoostingClassifier(Classifier, _PrivateBoosting):
     monotone : 1 or -1 by column, for effects that may only rise or fall; costs nothing
     warm_start_from : a model (or its file) to build on, made from public or already paid-for rows
     warm_start_is_public : you declare that it was made from public rows
+    verbose : 1 prints some lines while a fit runs, 2 one for every step; 0 is silent
 
     Notes
     -----
@@ -216,6 +221,7 @@ class PrivateBoostingClassifier(Classifier, _PrivateBoosting):
         monotone: Mapping[str, int] | None = None,
         warm_start_from: Ensemble | str | None = None,
         warm_start_is_public: bool = False,
+        verbose: int = 0,
     ) -> None:
         self.schema = schema
         self.epsilon = epsilon
@@ -234,6 +240,7 @@ class PrivateBoostingClassifier(Classifier, _PrivateBoosting):
         self.monotone = monotone
         self.warm_start_from = warm_start_from
         self.warm_start_is_public = warm_start_is_public
+        self.verbose = verbose
 
     def _disclosures(self) -> tuple[Disclosure, ...]:
         if self.schema is not None or not isinstance(self.classes, str):
@@ -277,6 +284,7 @@ class PrivateBoostingRegressor(Regressor, _PrivateBoosting):
         monotone: Mapping[str, int] | None = None,
         warm_start_from: Ensemble | str | None = None,
         warm_start_is_public: bool = False,
+        verbose: int = 0,
     ) -> None:
         self.schema = schema
         self.epsilon = epsilon
@@ -295,3 +303,4 @@ class PrivateBoostingRegressor(Regressor, _PrivateBoosting):
         self.monotone = monotone
         self.warm_start_from = warm_start_from
         self.warm_start_is_public = warm_start_is_public
+        self.verbose = verbose

@@ -17,6 +17,7 @@ from hedgerow.errors import SettingsError
 from hedgerow.estimators.base import Classifier, Estimator, Regressor, scope_of
 from hedgerow.estimators.inputs import is_named, split_rows
 from hedgerow.estimators.keywords import explained, refuse_keywords
+from hedgerow.estimators.progress import FitProgress
 from hedgerow.methods.simfl.memory import SimilarityMemory
 from hedgerow.methods.simfl.run import agreement_for, model_of, similarity_role
 from hedgerow.methods.simfl.settings import SimilaritySettings
@@ -51,8 +52,12 @@ class _SimilarityBoosting(Estimator):
             settings, shelves = memory.continued(settings), memory.shelves(tables)
         agreement = agreement_for(schema, tuple(tables), settings, secrets.token_hex(8))
         with self._open_ledger() as ledger:
-            done = local_session(agreement, similarity_role, tables, schema, ledger, shelves)
+            told = FitProgress(self.verbose, "tree", settings.n_trees)
+            done = local_session(
+                agreement, similarity_role, tables, schema, ledger, shelves, observe=told.reported
+            )
             self._keep_reported(done.reports, schema, agreement, ledger, named=is_named(X))
+            told.end(len(self.model_.trees))
         if memory is not None:
             memory.done(agreement.run, settings)
         self.sent_: dict[str, dict[str, int]] = {n: dict(r.sent) for n, r in done.roles.items()}
@@ -67,8 +72,10 @@ class _SimilarityBoosting(Estimator):
         settings, schema = self._similarity(), federation.schema
         agreement = agreement_for(schema, federation.names, settings, secrets.token_hex(8))
         with self._open_ledger() as ledger:
-            reports = Session(federation, agreement, ledger).run()
+            told = FitProgress(self.verbose, "tree", settings.n_trees)
+            reports = Session(federation, agreement, ledger, told.reported).run()
             self._keep_reported(reports, schema, agreement, ledger, federation.simulated)
+            told.end(len(self.model_.trees))
         return self
 
     def _keep_reported(
@@ -109,6 +116,7 @@ class SimilarityBoostingClassifier(_SimilarityBoosting, Classifier):
     bounds : (low, high) for every column, or {column: (low, high)}; instead of a schema
     classes : the classes, with `bounds`; "public" declares the classes found in y public
     ledger : Ledger or path, where what parties show each other is put on record; None keeps none
+    verbose : 1 prints some lines while a fit runs, 2 one for every step; 0 is silent
 
     Notes
     -----
@@ -139,6 +147,7 @@ class SimilarityBoostingClassifier(_SimilarityBoosting, Classifier):
         bounds: Any = None,
         classes: Sequence[Value] | str | None = None,
         ledger: Ledger | str | None = None,
+        verbose: int = 0,
     ) -> None:
         self.schema = schema
         self.n_trees = n_trees
@@ -149,6 +158,7 @@ class SimilarityBoostingClassifier(_SimilarityBoosting, Classifier):
         self.bounds = bounds
         self.classes = classes
         self.ledger = ledger
+        self.verbose = verbose
 
 
 class SimilarityBoostingRegressor(_SimilarityBoosting, Regressor):
@@ -179,6 +189,7 @@ class SimilarityBoostingRegressor(_SimilarityBoosting, Regressor):
         bounds: Any = None,
         label_bounds: tuple[float, float] | None = None,
         ledger: Ledger | str | None = None,
+        verbose: int = 0,
     ) -> None:
         self.schema = schema
         self.n_trees = n_trees
@@ -189,3 +200,4 @@ class SimilarityBoostingRegressor(_SimilarityBoosting, Regressor):
         self.bounds = bounds
         self.label_bounds = label_bounds
         self.ledger = ledger
+        self.verbose = verbose

@@ -36,6 +36,7 @@ class PrivateTreeClassifier(PrivateBoostingClassifier):
     settings : further settings by name, e.g. ``{"category_split": "equality"}``
     bounds, classes, ledger : as for `PrivateBoostingClassifier`
     random_state : seeds which columns are tried where nothing is known, never the noise
+    verbose : 1 prints some lines while a fit runs, 2 one for every step; 0 is silent
 
     Examples
     --------
@@ -76,6 +77,7 @@ class PrivateTreeClassifier(PrivateBoostingClassifier):
         bounds: Any = None,
         classes: Sequence[Value] | str | None = None,
         ledger: Ledger | str | None = None,
+        verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
@@ -91,6 +93,7 @@ class PrivateTreeClassifier(PrivateBoostingClassifier):
         self.bounds = bounds
         self.classes = classes
         self.ledger = ledger
+        self.verbose = verbose
 
     @property
     def view_(self) -> TreeView:

@@ -20,6 +20,7 @@ from hedgerow.errors import SettingsError
 from hedgerow.estimators.base import Classifier, Estimator, Regressor, scope_of
 from hedgerow.estimators.inputs import is_named
 from hedgerow.estimators.keywords import explained, refuse_keywords
+from hedgerow.estimators.progress import FitProgress
 from hedgerow.methods.fedxgboost.model import Part, part_name
 from hedgerow.methods.fedxgboost.run import (
     agreement_for,
@@ -65,8 +66,12 @@ class _VerticalBoosting(Estimator):
         agreement = agreement_for(schema, settings, secrets.token_hex(8))
         tables = shares_of(rows, schema, settings)
         with self._open_ledger() as ledger:
-            done = local_session(agreement, vertical_role, tables, schema, ledger)
+            told = FitProgress(self.verbose, "tree", settings.n_trees)
+            done = local_session(
+                agreement, vertical_role, tables, schema, ledger, observe=told.reported
+            )
             self._keep_merged(done.reports, agreement.run, ledger, named=is_named(X))
+            told.end(len(self.model_.trees))
         self.parts_: dict[str, Part] = {
             name: role.part for name, role in done.roles.items() if role.part is not None
         }
@@ -86,8 +91,10 @@ class _VerticalBoosting(Estimator):
         settings = self._vertical(schema, owners, active, {})
         agreement = agreement_for(schema, settings, secrets.token_hex(8))
         with self._open_ledger() as ledger:
-            reports = Session(federation, agreement, ledger).run()
+            told = FitProgress(self.verbose, "tree", settings.n_trees)
+            reports = Session(federation, agreement, ledger, told.reported).run()
             self._keep_merged(reports, agreement.run, ledger, federation.simulated)
+            told.end(len(self.model_.trees))
         return self
 
     def _keep_merged(
@@ -168,6 +175,7 @@ class VerticalBoostingClassifier(_VerticalBoosting, Classifier):
     bounds : (low, high) for every column, or {column: (low, high)}; instead of a schema
     classes : the classes, with `bounds`; "public" declares the classes found in y public
     ledger : Ledger or path, which adds up what labels pay in all fits; None counts each fit alone
+    verbose : 1 prints some lines while a fit runs, 2 one for every step; 0 is silent
 
     Notes
     -----
@@ -201,6 +209,7 @@ class VerticalBoostingClassifier(_VerticalBoosting, Classifier):
         bounds: Any = None,
         classes: Sequence[Value] | str | None = None,
         ledger: Ledger | str | None = None,
+        verbose: int = 0,
     ) -> None:
         self.schema = schema
         self.protection = protection
@@ -212,6 +221,7 @@ class VerticalBoostingClassifier(_VerticalBoosting, Classifier):
         self.bounds = bounds
         self.classes = classes
         self.ledger = ledger
+        self.verbose = verbose
 
 
 class VerticalBoostingRegressor(_VerticalBoosting, Regressor):
@@ -244,6 +254,7 @@ class VerticalBoostingRegressor(_VerticalBoosting, Regressor):
         bounds: Any = None,
         label_bounds: tuple[float, float] | None = None,
         ledger: Ledger | str | None = None,
+        verbose: int = 0,
     ) -> None:
         self.schema = schema
         self.protection = protection
@@ -255,3 +266,4 @@ class VerticalBoostingRegressor(_VerticalBoosting, Regressor):
         self.bounds = bounds
         self.label_bounds = label_bounds
         self.ledger = ledger
+        self.verbose = verbose

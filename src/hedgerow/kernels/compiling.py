@@ -7,11 +7,12 @@ at every call. Through this one a compiled function keeps the types that it was 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from numba import njit
 
 F = TypeVar("F", bound=Callable[..., object])
+_dispatchers: list[Any] = []  # of all compiled functions
 
 
 def compiled(
@@ -27,7 +28,17 @@ def compiled(
     to sums of floats; it stays off wherever the order of additions is part of the result.
     """
     # nogil: `threads` hands ranges of rows to all cores, and each leaves Python's lock.
-    return cast(
-        "Callable[[F], F]",
-        njit(cache=True, nogil=True, inline=inline, error_model=error_model, fastmath=fastmath),
+    compile_it = njit(
+        cache=True, nogil=True, inline=inline, error_model=error_model, fastmath=fastmath
     )
+
+    def decorate(function: F) -> F:
+        _dispatchers.append(compile_it(function))
+        return cast(F, _dispatchers[-1])
+
+    return decorate
+
+
+def is_anything_compiled() -> bool:
+    """Whether this process has compiled a loop, or loaded one that was."""
+    return any(dispatcher.signatures for dispatcher in _dispatchers)
