@@ -88,8 +88,8 @@ def test_a_planted_flaky_test_is_found_and_its_seed_replays_it(tmp_path: Path) -
 def test_only_tests_that_draw_noise_are_run_again(tmp_path: Path) -> None:
     process = "import subprocess, sys\ndef test_it(): subprocess.run([sys.executable, '-c', ''])\n"
     shared = (
-        "import pytest\nfrom hedgerow.privacy.noise import secret\n"
-        "@pytest.fixture(scope='module')\ndef word(): return secret.below(9)\n"
+        "import pytest\nfrom hedgerow.privacy.noise import secret_randomness\n"
+        "@pytest.fixture(scope='module')\ndef word(): return secret_randomness.below(9)\n"
         "def test_first(word): pass\ndef test_second(word): pass\n"
     )
     small = LUCKY.replace("> 0", "< 2**40")

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hedgerow.data.rng import fresh_seed
-from hedgerow.privacy.noise import mechanisms, secret
+from hedgerow.privacy.noise import mechanisms, secret_randomness
 from tests import randomness
 from tests.conftest import MIXED, mixed_rows, mixed_table, promise, train
 from tests.randomness import NOISE, PROCESSES, REAL, cached, stream_of
@@ -34,8 +34,8 @@ def everything(label: str) -> list[object]:
             mechanisms.perturb(np.zeros(50), 1.0, "hybrid").tolist(),
             mechanisms.perturb(np.zeros(50), 1.0, "laplace").tolist(),
             mechanisms.randomised_labels(np.zeros(50, np.int64), 9, 0.1).tolist(),
-            secret.words(5).tolist(),
-            secret.shuffled(50).tolist(),
+            secret_randomness.words(5).tolist(),
+            secret_randomness.shuffled(50).tolist(),
             fresh_seed(),
             secrets.token_hex(8),
         ]
@@ -97,12 +97,12 @@ def test_parties_that_draw_at_the_same_time_draw_the_same_sum(
 
 def test_a_cached_value_is_the_same_whoever_asks_first() -> None:
     def words() -> list[int]:
-        return secret.words(3).tolist()
+        return secret_randomness.words(3).tolist()
 
     def first_asked_by(label: str) -> list[int]:
         shared = cached(words)
         with stream_of(label) as first:
-            secret.words(3)
+            secret_randomness.words(3)
             value = shared()
         with stream_of("second") as second:
             assert shared() == value

@@ -22,7 +22,7 @@ from hedgerow.privacy.ledger.reservation import Release
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery
-from hedgerow.queries.noise import noise_for
+from hedgerow.queries.calibration import noise_for
 from hedgerow.testing import seeded
 
 

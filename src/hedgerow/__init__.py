@@ -1,18 +1,18 @@
 """Boosted trees across organisations that may not share their rows, under differential privacy.
 
-cli/           the command line: one file a command
+cli/           the command line: one file per command
 deployment/    running a site: the party's process, status, console, approvals, limits, roster
 estimators/    scikit-learn estimators
 inspection/    explanations, reports, views of trees, advice on epsilon
 audit/         attacks on what leaves a party, measured
 evaluation/    private evaluation of a model, as a program of sum queries
 export/        models in the formats of other libraries
-methods/       what is asked and what is made of it: one folder a method, and their registry
+methods/       what is asked and what is made of it: one folder per method, and their registry
 engines/       what carries messages: one process, NVFlare, Dask
 coordinator/   drives a run: the gate, the federation (the sum), transport, presence
 party/         a data holder: checks, charges, answers or refuses
 protocol/      what travels: messages, replies, identities, secure aggregation
-queries/       what may be asked: one file a kind, with its sensitivity and the proof
+queries/       what may be asked: one file per kind, with its sensitivity and the proof
 privacy/       noise, accounting and the ledger
 model/         trees, ensembles, losses, the statement, model files
 data/          the public schema, readers, encoding, tables, persons

@@ -23,7 +23,7 @@ from hedgerow.protocol.identity import Announcement, Identity, Roster, digest_of
 from hedgerow.protocol.masks import MaskKeys
 from hedgerow.protocol.messages import Ask, Message
 from hedgerow.queries import LabelSums, SumQuery
-from hedgerow.queries.noise import noise_for
+from hedgerow.queries.calibration import noise_for
 
 SCHEMA = Schema.from_bounds({"age": (0, 100), "dose": (0, 1)}, classes=[0, 1])
 

@@ -17,8 +17,8 @@ from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol import messages
 from hedgerow.protocol.messages import Message
 from hedgerow.queries import NO_TREES, ColumnCounts, LeafAverages, SplitChoices, SumQuery
+from hedgerow.queries.calibration import noise_for
 from hedgerow.queries.gradients import Gradients
-from hedgerow.queries.noise import noise_for
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 from tests.attacks.test_tree_lies import tree_of
 from tests.contracts.attacks import choices_of

@@ -27,8 +27,8 @@ from hedgerow.privacy.noise.poisson_sampling import stored_key
 from hedgerow.privacy.settings import Privacy, PrivateTreeSettings
 from hedgerow.protocol import messages
 from hedgerow.queries import NO_TREES, ColumnCounts, LeafAverages, size_of
+from hedgerow.queries.calibration import noise_for
 from hedgerow.queries.gradients import Gradients
-from hedgerow.queries.noise import noise_for
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 
 COUNTS = replace(ColumnCounts.of(SCHEMA, together=True), price=0.05)

@@ -18,7 +18,7 @@ from hedgerow.privacy.ledger.spending import Budget
 from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol.messages import Message
 from hedgerow.queries import ClassHistograms, ImpurityBounds, LabelSums, SumQuery
-from hedgerow.queries.noise import Noise, noise_for
+from hedgerow.queries.calibration import Noise, noise_for
 from hedgerow.queries.tree_nodes import NO_COLUMN, Asked
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 

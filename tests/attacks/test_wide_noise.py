@@ -17,7 +17,7 @@ from hedgerow.privacy.noise import mechanisms
 from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol.messages import Message
 from hedgerow.queries import NO_TREES, ColumnSums, n_bins_of
-from hedgerow.queries.noise import noise_for
+from hedgerow.queries.calibration import noise_for
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
 
 

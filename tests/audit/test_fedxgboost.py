@@ -16,12 +16,6 @@ from hedgerow.audit.fedxgboost_columns import (
     order_of_cuts,
     places_between_cuts,
 )
-from hedgerow.audit.fedxgboost_kernels import (
-    beside,
-    bins_from_kernel,
-    fewest_ones,
-    labels_from_kernel,
-)
 from hedgerow.audit.fedxgboost_labels import (
     guess_from_noisy,
     guessed_from_noisy,
@@ -39,6 +33,12 @@ from hedgerow.audit.fedxgboost_matrices import (
     recover_splits,
     recovered,
     together,
+)
+from hedgerow.audit.fedxgboost_null_spaces import (
+    beside,
+    bins_from_kernel,
+    fewest_ones,
+    labels_from_kernel,
 )
 from hedgerow.data.rng import stream
 from hedgerow.errors import FormatError

@@ -24,7 +24,7 @@ from hedgerow.party.party import Party
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import QUERIES, LabelSums, SumQuery
-from hedgerow.queries.noise import noise_for
+from hedgerow.queries.calibration import noise_for
 from tests.conftest import federation_of, split_rows
 from tests.contracts.attacks import ATTACKS, SCHEMAS, saturated, with_steps
 from tests.oracle.parts import kept_rows

@@ -28,7 +28,7 @@ from hedgerow.privacy.ledger.reservation import Release
 from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.queries import SumQuery, query_bytes, size_of
-from hedgerow.queries.noise import Noise
+from hedgerow.queries.calibration import Noise
 from tests.conftest import MIXED, mixed_table
 
 STAYS = Schema(

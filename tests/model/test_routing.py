@@ -13,7 +13,7 @@ from hedgerow import kernels
 from hedgerow.data.binning import Codes, base_grid, gather_codes
 from hedgerow.data.schema import Categorical, Label, Numeric, Schema
 from hedgerow.methods.maddock.growing_tree import Cut, GrowingTree
-from hedgerow.model import pieces, routing
+from hedgerow.model import code_trees, routing
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Structure, member_words, single_leaf
 from tests.conftest import MIXED
@@ -80,9 +80,9 @@ def test_every_row_reaches_its_leaf(
     columns: tuple[int, ...], depth: int, walked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(len(columns) + 10 * depth)
-    monkeypatch.setattr(pieces, "_KNOWN", type(pieces._KNOWN)())
+    monkeypatch.setattr(code_trees, "_KNOWN", type(code_trees._KNOWN)())
     if walked:
-        monkeypatch.setattr(pieces, "MAX_TABLE_COLUMNS", 0)
+        monkeypatch.setattr(code_trees, "MAX_TABLE_COLUMNS", 0)
     trees = [random_tree(columns, depth, rng) for _ in range(3)]
     tables = routes_of(trees, GRID).trees[:, 1]
     assert tables.max() <= 0 if walked or len(columns) > 4 else tables.max() > 0
@@ -128,7 +128,7 @@ def test_a_kept_translation_is_not_taken_for_that_of_another_grid() -> None:
     shorter = (replace(GRID[0], edges=GRID[0].edges[:-1], n_cells=GRID[0].n_cells - 1), *GRID[1:])
     try:
         second = routes_of([tree], shorter).after
-    except pieces.FormatError:
+    except code_trees.FormatError:
         return
     assert len(second) != len(first)
 

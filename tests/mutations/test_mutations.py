@@ -21,7 +21,7 @@ from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.protocol import messages
 from hedgerow.protocol.masks import Context, MaskKeys
-from hedgerow.queries import noise as query_noise
+from hedgerow.queries import calibration
 from hedgerow.queries.leaf_sums import LeafSums
 from tests.mutations import checks
 
@@ -53,7 +53,7 @@ def noise_to_a_copy(patch: pytest.MonkeyPatch) -> None:
 
 
 def inverted_scale(patch: pytest.MonkeyPatch) -> None:
-    honest = query_noise.noise_for
+    honest = calibration.noise_for
 
     def inverted(query: Any, mu: float, plan: Any, schema: Any, part: float = 1.0) -> Any:
         return honest(query, 1 / mu, plan, schema, part)

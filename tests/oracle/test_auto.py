@@ -21,7 +21,7 @@ from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import SumQuery
-from hedgerow.queries.noise import noise_for
+from hedgerow.queries.calibration import noise_for
 from hedgerow.testing import noise_off, seeded
 from tests.conftest import federation_of, split_rows
 from tests.oracle.runs import LABELS, schema_of, table_of

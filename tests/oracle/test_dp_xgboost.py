@@ -25,7 +25,7 @@ from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.noise.mechanisms import noise_from
 from hedgerow.privacy.settings import DPXGBoostSettings, Privacy
 from hedgerow.queries import ColumnCounts, LeafAverages, SplitChoices, SumQuery, query_bytes
-from hedgerow.queries.noise import Noise
+from hedgerow.queries.calibration import Noise
 from hedgerow.testing import noise_off
 from tests.conftest import federation_of, split_rows
 from tests.oracle.runs import schema_of, table_of

@@ -16,7 +16,7 @@ from hedgerow.methods.maddock.candidates import CANDIDATES
 from hedgerow.model.losses import TREE_UPDATES
 from hedgerow.privacy.ledger.reservation import Release
 from hedgerow.queries import ColumnHessians, SumQuery, query_bytes, query_from_bytes, size_of
-from hedgerow.queries.noise import Noise
+from hedgerow.queries.calibration import Noise
 from tests.conftest import MIXED, Table, mixed_table
 
 Question = tuple[bytes, Noise, int, int, tuple[str, ...]]

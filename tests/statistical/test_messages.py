@@ -18,7 +18,7 @@ from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.protocol.masks import MaskKeys
 from hedgerow.queries import ColumnCounts, size_of
-from hedgerow.queries.noise import noise_for
+from hedgerow.queries.calibration import noise_for
 from hedgerow.testing import noise_off
 from tests.attacks.rig import Packed
 from tests.conftest import MIXED, federation_of, mixed_rows, mixed_table

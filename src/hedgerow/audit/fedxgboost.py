@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.audit.fedxgboost_columns import SeenSplit, instance_spaces
-from hedgerow.audit.fedxgboost_kernels import bins_from_kernel, labels_from_kernel
 from hedgerow.audit.fedxgboost_labels import (
     guessed_from_noisy,
     guessed_from_plain,
@@ -22,6 +21,7 @@ from hedgerow.audit.fedxgboost_labels import (
     labels_from_gradients,
 )
 from hedgerow.audit.fedxgboost_matrices import Recovered, labels_from_answers, recover_splits
+from hedgerow.audit.fedxgboost_null_spaces import bins_from_kernel, labels_from_kernel
 from hedgerow.data.rng import Generator, stream
 from hedgerow.errors import FormatError
 from hedgerow.privacy.noise.randomisers import MECHANISMS

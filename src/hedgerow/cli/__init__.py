@@ -1,4 +1,4 @@
-"""The command line: one file a command, registered in `app`; what commands share beside them.
+"""The command line: one file per command, registered in `app`; what commands share beside them.
 
 app.py                 registers every command and turns errors into exit codes
 options.py             groups of options that several commands share

@@ -11,7 +11,6 @@ from hedgerow.cli import options
 from hedgerow.cli.screen import print_json, size_text, tell
 from hedgerow.errors import SettingsError
 
-KINDS = ("xgboost", "onnx", "sklearn", "treelite")
 To = Annotated[
     str,
     typer.Option(
@@ -28,12 +27,12 @@ def export(model: options.ModelFile, to: To, out: Out, json: options.Json = Fals
 
     It holds released values and public facts only, and carries the model's statement.
     """
-    if to not in KINDS:
-        raise SettingsError(f"--to {to!r} is not a format; known: {', '.join(KINDS)}")
     from hedgerow.cli.files import check_writable
     from hedgerow.export import FORMATS
     from hedgerow.model.ensemble import Ensemble
 
+    if to not in FORMATS:
+        raise SettingsError(f"--to {to!r} is not a format; known: {', '.join(FORMATS)}")
     trained = Ensemble.load(model)
     check_writable(out)
     exported = FORMATS[to](trained, out)

@@ -1,4 +1,4 @@
-"""Whoever drives a run. Everything that leaves the parties passes the gate.
+"""Whoever drives a run. Every noisy release passes the gate; sessions have none (`sessions.py`).
 
 gate.py        release, select and publish; the charge comes first
 federation.py  the parties as one thing that sums, written once over any engine

@@ -36,7 +36,7 @@ from hedgerow.protocol.masks import MaskKeys, add_modulo
 from hedgerow.protocol.messages import REFUSALS, Ask, Message
 from hedgerow.protocol.replies import Answer, PartyReply, ReceivedReply
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, size_of
-from hedgerow.queries.noise import Noise
+from hedgerow.queries.calibration import Noise
 
 log = logging.getLogger(__name__)
 _PROBE_SECONDS = 5.0  # a lost party is probed before every sum, and may not hold it up

@@ -26,7 +26,7 @@ from hedgerow.privacy.ledger.spending import Budget
 from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.queries import EnsembleRef, SplitChoices, SumQuery, query_bytes, size_of
-from hedgerow.queries.noise import Noise, noise_for, price_of
+from hedgerow.queries.calibration import Noise, noise_for, price_of
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""What carries messages between coordinator and parties, and nothing else.
+"""What carries messages between coordinator and parties, and the folder of a site.
+
+To add one: a class that implements `protocol.engine.Engine`, `testing.check_federation` over it,
+and a line in `cli/parties.py`, which opens engines by name.
 
 local.py          parties of this process
 local_session.py  sessions among parties of this process

@@ -27,7 +27,7 @@ from hedgerow.estimators.inputs import (
 )
 from hedgerow.estimators.keywords import refuse_parameters
 from hedgerow.estimators.progress import begin
-from hedgerow.export.methods import Exports
+from hedgerow.export.estimator_methods import Exports
 from hedgerow.inspection.explain import Explanation, explain
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Statement

@@ -18,7 +18,7 @@ from hedgerow.privacy.accounting.budget import DeclaredQuery
 from hedgerow.privacy.accounting.plan import EVALUATION, Plan, make_plan
 from hedgerow.privacy.settings import EvaluationSettings, Privacy
 from hedgerow.queries import ClassOutcomes, ErrorCounts, ErrorSums, ScoreCounts
-from hedgerow.queries.noise import check_unit
+from hedgerow.queries.calibration import check_unit
 
 Floats = NDArray[np.float64]
 LOOK_SHARE = 0.1  # of mu^2, binary: where the scores of the classes lie

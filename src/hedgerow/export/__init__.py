@@ -1,15 +1,17 @@
 """Models in the formats of other libraries. Nothing but released values and public facts.
 
-forest.py          splits, leaf values and covers, shared by all formats
-metadata.py        what a file says of itself: the statement, its inputs
-matrix.py          tables to the matrix that exports take
-ordering.py        category splits as ordered ones, for formats without sets
-xgboost_json.py    XGBoost's JSON
-onnx_graph.py      ONNX
-sklearn_arrays.py  scikit-learn's tree arrays, as .npz
-treelite_model.py  Treelite
-methods.py         exports as methods of estimators
-files.py           files written by rename
+To add one: a file here, a line in `FORMATS` below, a method in `estimator_methods.py`.
+
+forest.py             splits, leaf values and covers, shared by all formats
+metadata.py           what a file says of itself: the statement, its inputs
+matrix.py             tables to the matrix that exports take
+ordering.py           category splits as ordered ones, for formats without sets
+xgboost_json.py       XGBoost's JSON
+onnx_graph.py         ONNX
+sklearn_arrays.py     scikit-learn's tree arrays, as .npz
+treelite_model.py     Treelite
+estimator_methods.py  exports as methods of estimators
+files.py              files written by rename
 """
 
 from hedgerow.export.matrix import to_matrix

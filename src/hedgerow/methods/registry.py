@@ -21,7 +21,7 @@ from hedgerow.privacy.accounting.gaussian_budget import AdaptiveQueries
 from hedgerow.privacy.accounting.path_budget import PathQueries
 from hedgerow.privacy.accounting.plan import Plan, make_plan
 from hedgerow.privacy.settings import DEFAULTS, FAMILIES, BoostingSettings, Privacy, Settings
-from hedgerow.queries.noise import check_unit
+from hedgerow.queries.calibration import check_unit
 
 # The published methods as published: no shrinkage, no floor, no base rate, equal noise a question.
 _PAPER = {

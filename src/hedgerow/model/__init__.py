@@ -5,12 +5,12 @@ ensemble.py    trees, schema and statement; released values only
 files.py       .hedge files
 statement.py   the guarantee as a value, in words and as JSON
 tradeoff.py    what a Gaussian promise is worth: epsilon for a delta, the best guess
-trust.py       who is trusted: noise shares, least set, words; one class a trust
+trust.py       who is trusted: noise shares, least set, words; one class per trust
 losses.py      logistic, softmax, squared; the proven bound of what one row adds
 splitting.py   the best split of (noisy or exact) histograms
 exact.py       what exact growers share: gradients on an integer grid
 routing.py     trees in code space: where each code sends a row
-pieces.py      one of them
+code_trees.py  one tree in code space, kept while it is used
 stacking.py    several trees as one set of arrays
 leaf_noise.py  what trees know of their own noise
 hashes.py      hashes of trees and models

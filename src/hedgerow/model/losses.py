@@ -1,8 +1,10 @@
 """Losses: how scores become gradients, and the proven bound of what one row can add.
 
-`kernels.py` computes the statistics on an integer grid; this module says how large they can be. A
-row adds a first part (gradients, or class counts) and a second part (Hessians, or the row itself);
-the second is counted `second_scale`-fold, so it carries 1/second_scale of the first part's noise.
+`kernels/loops.py` computes the statistics on an integer grid; this module says how large they can
+be. To add a loss: a class here, its line in `loss_for` and `loss_named`, its code and loop there.
+A row adds a first part (gradients, or class counts) and a second part (Hessians, or the row
+itself); the second is counted `second_scale`-fold, so it carries 1/second_scale of the first part's
+noise.
 """
 
 from __future__ import annotations
@@ -85,8 +87,8 @@ class Logistic:
     With q = |p - y| we have |g| = q and h = q (1 - q). In units where h counts c-fold, the
     row's squared norm is q^2 + c^2 q^2 (1 - q)^2. It is at most 1 for all q in [0, 1] exactly
     when c <= phi**2.5 = 3.33019 (phi the golden ratio; tight at q = 1 / phi), so Hessians travel
-    free of charge at 1 / 3.33 of the gradients' noise. `kernels._logistic` truncates q onto the
-    grid first and floors h, hence the bound holds on the grid too.
+    free of charge at 1 / 3.33 of the gradients' noise. `kernels.loops.logistic` truncates q onto
+    the grid first and floors h, hence the bound holds on the grid too.
     """
 
     hessian_scale: float = 3.33

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hedgerow import kernels
 from hedgerow.data.binning import Codes, ColumnGrid, code_places
 from hedgerow.data.schema import Categorical, Ordinal, Schema
-from hedgerow.model.pieces import translated
+from hedgerow.model.code_trees import translated
 from hedgerow.model.tree import Structure, Tree
 
 MAX_SHARED = 8

@@ -17,7 +17,7 @@ from hedgerow.protocol.handshake import Opening
 from hedgerow.protocol.identity import Roster
 from hedgerow.protocol.messages import Ask, Refusal
 from hedgerow.queries import size_of
-from hedgerow.queries.noise import price_of
+from hedgerow.queries.calibration import price_of
 
 
 def check_agreed(plan: Plan, roster: Roster, schema: Schema) -> None:

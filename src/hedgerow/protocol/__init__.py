@@ -1,9 +1,9 @@
 """What travels between coordinator and parties, and the cryptography around it.
 
-messages.py       messages: versioned, length-checked, signed; words of refusal
+messages.py       messages: versioned, length-checked, signed; the list of reasons to refuse
 replies.py        what a party replies, sealed and signed once it travels
 identity.py       signing keys, the roster, signed announcements
-masks.py          secure aggregation: streams that cancel in the total; seals
+masks.py          secure aggregation: pairwise masks that cancel in the total; encryption of replies
 handshake.py      how a run or a session is opened: announcements of keys, never an older one
 roles.py          sessions between parties: agreement, steps, roles
 session_steps.py  one step of a session as messages, sealed or handed over

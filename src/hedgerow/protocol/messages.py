@@ -23,7 +23,7 @@ from hedgerow.packing import digest, pack, packed_size, unpack
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.protocol.identity import Identity, Roster, signed_by
 from hedgerow.queries import SumQuery, query_bytes, query_from_bytes
-from hedgerow.queries.noise import Noise, noise_for
+from hedgerow.queries.calibration import Noise, noise_for
 
 VERSION = 5
 SIGNED = 128  # characters of a signature

@@ -1,15 +1,18 @@
-"""What may be asked: one file a kind, with shape, sensitivity, proof, and the code that keeps it.
+"""What may be asked: one file per kind, with shape, sensitivity, proof, and the code that keeps it.
+
+To add one: a file here with a class that inherits `QueryBase` and does what `SumQuery` says, and a
+line in `QUERIES` below; `testing.check_query` then attacks it with worst-case rows.
 
 base.py              what a query is
-noise.py             how much noise a slot gives a query
-label_sums.py        rows a class; the sum of a numeric label
+calibration.py       how much noise a slot gives a query; draws none
+label_sums.py        rows per class; the sum of a numeric label
 column_counts.py     rows by cell of every column
 column_sums.py       class counts or gradients by bin of every column
 column_hessians.py   Hessians by candidate bin
 leaf_sums.py         gradients and Hessians by leaf
 node_histograms.py   gradients by node, column and bin
 score_counts.py      classes by score, for recalibration
-class_histograms.py  class counts by leaf, column and bin, a price a leaf
+class_histograms.py  class counts by leaf, column and bin, priced per leaf
 impurity_bounds.py   how low one split could bring the impurity
 split_choices.py     which cut each leaf gets, a choice at the gate
 leaf_averages.py     leaf values of dp-xgboost

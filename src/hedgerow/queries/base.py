@@ -1,7 +1,6 @@
 """What a query is: frozen data whose answers add up, with its sensitivity beside the code.
 
-To add one: a file in this folder, a class that inherits `QueryBase`, and a line in
-`queries/__init__.py`; `check_query` then attacks it with worst-case rows.
+`SumQuery` is what callers rely on, `QueryBase` has the defaults of what is optional.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from hedgerow.privacy.accounting.budget import DeclaredQuery
 from hedgerow.privacy.accounting.plan import make_plan
 from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.queries import LabelSums, SumQuery, size_of
-from hedgerow.queries.noise import noise_for
+from hedgerow.queries.calibration import noise_for
 from hedgerow.testing.noise import noise_off
 
 

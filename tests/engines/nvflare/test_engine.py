@@ -27,7 +27,7 @@ from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.protocol.identity import Identity, Roster
 from hedgerow.protocol.roles import RoleFactory
 from hedgerow.queries import LabelSums, size_of
-from hedgerow.queries.noise import noise_for
+from hedgerow.queries.calibration import noise_for
 from hedgerow.testing import check_federation, check_sessions, noise_off
 from tests.conftest import MIXED, mixed_rows, mixed_table
 from tests.engines.nvflare.sites import NAMES, Handler, Sites, echo, is_alive

@@ -29,8 +29,8 @@ from hedgerow.privacy.noise.poisson_sampling import PoissonSampler
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import LeafAverages, SplitChoices
 from hedgerow.queries.base import NO_TREES
+from hedgerow.queries.calibration import noise_for
 from hedgerow.queries.gradients import Gradients
-from hedgerow.queries.noise import noise_for
 from hedgerow.testing import noise_off
 from tests.contracts.attacks import choices_of
 

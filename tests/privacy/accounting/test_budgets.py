@@ -17,7 +17,7 @@ from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.settings import Privacy
-from hedgerow.queries.noise import CALIBRATIONS
+from hedgerow.queries.calibration import CALIBRATIONS
 from tests.conftest import MIXED
 
 KINDS = ("random-trees", "auto", "private-tree", "dp-xgboost")

@@ -23,7 +23,7 @@ from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.protocol.messages import Message
 from hedgerow.queries import ColumnCounts, LabelSums
-from hedgerow.queries.noise import noise_for
+from hedgerow.queries.calibration import noise_for
 from tests.attacks.rig import SCHEMA, Rig, word
 
 DECLARED = DeclaredQuery("row count", LabelSums.kind, 0.01, 2)

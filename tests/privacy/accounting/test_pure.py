@@ -28,7 +28,7 @@ from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import ClassHistograms
-from hedgerow.queries.noise import noise_for
+from hedgerow.queries.calibration import noise_for
 from hedgerow.queries.tree_nodes import Asked
 from tests.conftest import MIXED
 

@@ -15,7 +15,7 @@ from hedgerow.data.schema import Categorical, Numeric, Ordinal, Schema
 from hedgerow.data.values import text_of
 from hedgerow.errors import SettingsError
 from hedgerow.inspection.tree_view.conditions import OTHER, number
-from hedgerow.model.pieces import right_codes
+from hedgerow.model.code_trees import right_codes
 from hedgerow.model.routing import prediction_grid
 from hedgerow.model.tree import Structure, Tree
 

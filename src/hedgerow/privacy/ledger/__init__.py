@@ -5,7 +5,7 @@ store.py        lines in one SQLite file, for several threads and processes
 line.py         one line, and the hash chain
 migrations.py   the file's format; older ones are brought up to date
 file.py         is the file in place, and is it ours?
-reservation.py  a plan entered into a ledger; slots charged one by one
+reservation.py  reserves a plan's budget and charges each release against it
 spending.py     what is reserved over all runs, and ceilings
 refusals.py     refusals on record
 verify.py       adds a ledger up again

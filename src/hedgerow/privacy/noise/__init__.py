@@ -5,5 +5,5 @@ discrete_gaussian.py  exact discrete Gaussians, compiled
 bernoulli.py          exact Bernoulli, uniform and geometric draws, discrete Laplaces
 randomisers.py        local randomisers of single values and labels: the rules, not the draws
 poisson_sampling.py   which rows take part in a round, secretly
-secret.py             secret numbers that are no noise
+secret_randomness.py  cryptographic randomness that is not noise
 """

@@ -291,7 +291,7 @@ def _perturbed(values: NDArray[np.float64], rule: randomisers.Rule) -> NDArray[n
 def randomised_labels(labels: NDArray[np.int64], classes: int, epsilon: float) -> NDArray[np.int64]:
     """Labels 0, ..., classes - 1 by randomised response: epsilon-private one by one.
 
-    `local.LabelResponse.unbiased_weights` undoes the bias of what is computed from them.
+    `randomisers.LabelResponse.unbiased_weights` undoes the bias of what is computed from them.
     """
     rule = randomisers.LabelResponse(classes, epsilon)
     labels = np.asarray(labels, np.int64)

@@ -1,4 +1,4 @@
-"""How the statistics of splits are protected: one file a protection, found by name.
+"""How the statistics of splits are protected: one file per protection, found by name.
 
 base.py       what a protection has to do, on either side
 plain.py      `none` and `ldp`

@@ -21,7 +21,7 @@ from hedgerow.kernels.threads import over_items
 from hedgerow.methods.fedxgboost.bins import Bins
 from hedgerow.methods.fedxgboost.levels import Level
 from hedgerow.model.exact import BITS, Ints
-from hedgerow.privacy.noise import secret
+from hedgerow.privacy.noise import secret_randomness
 
 Floats = NDArray[np.float64]
 T = TypeVar("T")
@@ -117,7 +117,7 @@ def null_vectors(held: Floats, r: int) -> Floats:
 
 def outside(basis: Floats, r: int) -> Floats:
     """r random orthonormal vectors at right angles to an orthonormal basis."""
-    drawn = secret.uniform((len(basis), r))
+    drawn = secret_randomness.uniform((len(basis), r))
     for _ in range(2):
         drawn = drawn - basis @ (basis.T @ drawn)
         # By Cholesky instead of QR: a few times as quick. Rounding grows with the square of how
@@ -146,8 +146,8 @@ def some_vectors(vectors: Floats, share: float, refuse_empty: bool) -> Floats:
     r = vectors.shape[1]
     least = max(1, int(np.ceil(share * r)))
     for _ in range(TRIES):
-        count = least + secret.below(r - least + 1)
-        chosen = vectors[:, secret.shuffled(r)[:count]]
+        count = least + secret_randomness.below(r - least + 1)
+        chosen = vectors[:, secret_randomness.shuffled(r)[:count]]
         if not refuse_empty or float(np.square(chosen).sum(axis=1).min()) > EMPTY:
             return chosen
     raise SessionFailed(

@@ -28,7 +28,7 @@ from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.model.exact import BITS, Ints
 from hedgerow.model.losses import Loss
 from hedgerow.packing import pack
-from hedgerow.privacy.noise import secret
+from hedgerow.privacy.noise import secret_randomness
 from hedgerow.protocol.peer_messages import PeerMessage
 
 _MOST_CHUNKS = 1 << 20
@@ -176,8 +176,8 @@ class Smm2Passive(Passive):
         """Algorithm 5: what random bits and normal values span together with the true columns."""
         n = len(matrix)
         decoys, drawn = min(self.settings.decoys, n // 4), min(self.settings.gaussians, n // 8)
-        bits = secret.bits((n, decoys)).astype(np.float64)
-        normals = secret.normals((n, max(1, drawn)))
+        bits = secret_randomness.bits((n, decoys)).astype(np.float64)
+        normals = secret_randomness.normals((n, max(1, drawn)))
         return smm.directions(np.concatenate([matrix, bits, normals], axis=1))
 
     def _vectors(self, basis: Floats) -> Floats:

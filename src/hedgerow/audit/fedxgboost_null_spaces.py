@@ -2,7 +2,7 @@
 
 Whoever gets U knows that the columns of X lie in the space beside it, and the more vectors it gets
 the smaller that space is. So SMM-1 would have to send few vectors to hide labels and many to hide
-splits (`audit_matrices.py`).
+splits (`fedxgboost_matrices.py`).
 
 - Labels (SMM-1, a passive party attacks). Gradients of a first logistic tree take two values. Every
   level of the tree sends vectors about the same gradients, in other blocks of rows. Once there are
