@@ -275,6 +275,7 @@ def test_the_mark_is_a_part_of_the_hash_and_stays() -> None:
     assert len({draft.hash, confirmed.hash, unmarked.hash}) == 3
     assert Schema.from_dict(confirmed.to_dict()) == confirmed
     assert "confirmed by A. Meyer; that choice is not covered by epsilon" in confirmed.origin
+    assert "confirmed by A. Meyer" in confirmed._repr_html_()
     with pytest.raises(SchemaError, match="a draft is confirmed"):
         unmarked.confirm(by="A. Meyer")
     with pytest.raises(SchemaError, match="confirmed_by is for drafts"):

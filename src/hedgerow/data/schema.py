@@ -216,6 +216,7 @@ class Schema(Shown):
             ("columns", len(self.columns)),
             ("label", f"{self.label.name} ({self.label.task}: {self.label.values})"),
             ("unit", self.unit.text),
+            *([("origin", self.origin)] if self.drafted else []),
         )
         rows = tuple((column.name, *_in_words(column)) for column in self.columns)
         return Card("Schema", facts, ("column", "kind", "values", "missing", "others"), rows)
