@@ -25,7 +25,7 @@ from hedgerow.privacy.ledger.reservation import Release, Reservation
 from hedgerow.privacy.ledger.spending import Budget
 from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.noise import mechanisms
-from hedgerow.queries import EnsembleRef, SplitChoices, SumQuery, query_bytes, size_of
+from hedgerow.queries import EnsembleRef, LabelSums, SplitChoices, SumQuery, query_bytes, size_of
 from hedgerow.queries.calibration import Noise, noise_for, price_of
 
 
@@ -71,6 +71,7 @@ class Gate:
         self._sources: set[str] = set()
         self._releases = self.lost = 0
         self._asked: list[dict[str, Any]] = []
+        self.label_sums: Release | None = None  # the last that were released, for what follows
         self._expected = plan.n_slots
         self.start = start_trees(start, plan, federation.schema)
         # What the model that we build on has shown stays shown.
@@ -126,6 +127,8 @@ class Gate:
         self._sources.add(release.source)
         self._releases += 1
         self._note(query, slot)
+        if isinstance(query, LabelSums):
+            self.label_sums = release
         if self._observe:
             name = slot.name
             self._observe(Progress(index, self._expected, name, stored is not None))

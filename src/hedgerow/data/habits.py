@@ -29,6 +29,7 @@ _SAME = {
     "epsilon": ("eps", "privacy_budget"),
     "ledger": ("accountant",),
     "settings": ("params",),
+    "class_weight": ("class_weights", "scale_pos_weight", "is_unbalance", "auto_class_weights"),
     "parties": ("clients", "sites", "party"),
 }  # fmt: skip
 
@@ -37,8 +38,8 @@ _STOPPING = (
     "rounds; measure the model afterwards with evaluate_privately"
 )
 _NO_WEIGHTS = (
-    "Rows have no weights here: each changes a sum by at most the same public bound. Leave it out, "
-    "and choose a threshold for predict_proba by what mistakes cost"
+    "Rows have no weights of their own here: each changes a sum by at most the same public bound. "
+    "Classes can have weights: class_weight"
 )
 # What no parameter here stands for, and why.
 _REASONS = {
@@ -46,8 +47,7 @@ _REASONS = {
         ("eval_set", "eval_metric", "early_stopping", "early_stopping_rounds", "callbacks",
          "validation_fraction", "n_iter_no_change", "eval_names", "X_val", "y_val"), _STOPPING
     ),
-    **dict.fromkeys(("sample_weight", "class_weight", "scale_pos_weight", "is_unbalance",
-                     "auto_class_weights", "base_margin", "init_score"), _NO_WEIGHTS),
+    **dict.fromkeys(("sample_weight", "base_margin", "init_score"), _NO_WEIGHTS),
     **dict.fromkeys(
         ("categorical_feature", "categorical_features", "cat_features", "enable_categorical",
          "feature_types", "feature_types_in"),

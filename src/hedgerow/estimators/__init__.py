@@ -7,6 +7,7 @@ vertical.py    VerticalBoostingClassifier and -Regressor; columns of several par
 evaluation.py  evaluate_privately
 loading.py     load: a fitted estimator from a model file
 base.py        what all share: inputs, settings, the ledger, the fitted model
+weights.py     weights of classes, put onto scores without a question
 keywords.py    keywords that an estimator does not have, explained
 progress.py    what a fit with `verbose` prints
 inputs.py      scikit-learn's conventions for X and y; rows dealt to parties; the user's ledger

@@ -19,6 +19,7 @@ from hedgerow.estimators.base import Classifier, Estimator, Regressor
 from hedgerow.estimators.inputs import is_dask, is_named, split_rows
 from hedgerow.estimators.keywords import explained, refuse_keywords
 from hedgerow.estimators.progress import FitProgress, both
+from hedgerow.estimators.weights import check_class_weight, weighted
 from hedgerow.methods.registry import check_party_count, method_named, plan_for, with_exact_cuts
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure
@@ -41,6 +42,7 @@ class _PrivateBoosting(Estimator):
     monotone: Mapping[str, int] | None
     warm_start_from: Ensemble | str | None
     warm_start_is_public: bool
+    class_weight: Mapping[Value, float] | str | None = None
     _start: Ensemble | None
     _OWN: tuple[str, ...] = ("n_trees", "max_depth", "learning_rate", "n_bins")
     _FURTHER = _PRIVACY | set(DEFAULTS)
@@ -102,11 +104,15 @@ class _PrivateBoosting(Estimator):
         named: bool = True,
     ) -> Self:
         warn_of(plan, federation.schema)
+        if self.class_weight is not None:
+            check_class_weight(self.class_weight, plan, federation.schema.label)
         told = FitProgress(self.verbose, "release", plan.n_slots)
         observe = both(told.released, observe)
         gate = Gate(federation, plan, ledger, observe=observe, start=self._start)
         model = method_named(plan.method).grow(gate)
         told.end(len(model.trees))
+        if self.class_weight is not None:
+            model = weighted(model, self.class_weight, gate.label_sums)
         if disclosures := self._disclosures():
             shown = (*model.statement.disclosures, *disclosures)
             model = replace(model, statement=replace(model.statement, disclosures=shown))
@@ -184,9 +190,12 @@ class PrivateBoostingClassifier(Classifier, _PrivateBoosting):
     warm_start_from : a model (or its file) to build on, made from public or already paid-for rows
     warm_start_is_public : you declare that it was made from public rows
     verbose : 1 prints some lines while a fit runs, 2 one for every step; 0 is silent
+    class_weight : how often classes count, {class: weight}, or "balanced": by released counts
 
     Notes
     -----
+    Weights of classes raise their scores, after training; they cost no budget and no noise.
+
     Every `fit` spends its epsilon: `cross_val_score` with five folds spends five times, and a
     shared `Ledger` adds it up.
 
@@ -222,6 +231,7 @@ class PrivateBoostingClassifier(Classifier, _PrivateBoosting):
         warm_start_from: Ensemble | str | None = None,
         warm_start_is_public: bool = False,
         verbose: int = 0,
+        class_weight: Mapping[Value, float] | str | None = None,
     ) -> None:
         self.schema = schema
         self.epsilon = epsilon
@@ -241,6 +251,7 @@ class PrivateBoostingClassifier(Classifier, _PrivateBoosting):
         self.warm_start_from = warm_start_from
         self.warm_start_is_public = warm_start_is_public
         self.verbose = verbose
+        self.class_weight = class_weight
 
     def _disclosures(self) -> tuple[Disclosure, ...]:
         if self.schema is not None or not isinstance(self.classes, str):

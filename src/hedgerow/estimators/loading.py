@@ -18,6 +18,7 @@ from hedgerow.estimators.boosting import PrivateBoostingClassifier, PrivateBoost
 from hedgerow.estimators.simfl import SimilarityBoostingClassifier, SimilarityBoostingRegressor
 from hedgerow.estimators.tree import PrivateTreeClassifier
 from hedgerow.estimators.vertical import VerticalBoostingClassifier, VerticalBoostingRegressor
+from hedgerow.estimators.weights import class_weight_of
 from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.methods.registry import METHODS
 from hedgerow.methods.simfl.settings import SimilaritySettings
@@ -84,7 +85,7 @@ def _boosting(model: Ensemble, method: str) -> Loaded:
     parameters["method"], parameters["delta"] = method, model.statement.delta
     if _is_regression(model):
         return PrivateBoostingRegressor(**parameters), unknown
-    return PrivateBoostingClassifier(**parameters), unknown
+    return PrivateBoostingClassifier(**parameters, class_weight=class_weight_of(model)), unknown
 
 
 def _tree(model: Ensemble, method: str) -> Loaded:

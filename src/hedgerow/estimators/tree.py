@@ -56,6 +56,7 @@ class PrivateTreeClassifier(PrivateBoostingClassifier):
     monotone = None
     warm_start_from = None
     warm_start_is_public = False
+    class_weight = None
     _REGRESSOR = "PrivateBoostingRegressor"
     _OWN = ("max_depth", "min_samples_leaf", "n_bins", "leaf_share", "bounds_share", "save_budget")
     _FURTHER = _PROMISES | set(PrivateTreeSettings.names())
