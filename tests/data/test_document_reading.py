@@ -68,7 +68,7 @@ EVALUATION = Evaluation(
 )  # fmt: skip
 LIMITS = {
     "format": 1, "delta": 1e-6, "least_parties": 3, "approve": "each plan", "methods": ["auto"],
-    "kinds": ["label-sums"], "programs": ["simfl"], "coordinator": "0123 " * 7 + "4567",
+    "kinds": ["label-sums"], "roles": ["simfl"], "coordinator": "0123 " * 7 + "4567",
     "epsilon": {"per_run": 1.0, "total": 3}, "party": [{"name": "b", "fingerprint": ""}],
 }  # fmt: skip
 
