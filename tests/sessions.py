@@ -18,7 +18,7 @@ def run_roles(
     make: Callable[..., Any],
     tables: Mapping[str, Rows],
     schema: Schema,
-    shelves: Any = None,
+    stores: Any = None,
     changed: Mapping[str, Change] | None = None,
 ) -> LocalOutcome[Any]:
     """A session over packed, sealed and signed messages; some parties' roles are changed."""
@@ -26,7 +26,7 @@ def run_roles(
     def made(name: str, *about: Any) -> Any:
         return (changed or {}).get(name, lambda role: role)(make(name, *about))
 
-    return local_session(agreement, made, tables, schema, shelves=shelves, packed=True)
+    return local_session(agreement, made, tables, schema, stores=stores, packed=True)
 
 
 def delivered(steps: Mapping[str, Step]) -> dict[str, dict[str, bytes]]:

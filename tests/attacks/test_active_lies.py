@@ -13,7 +13,7 @@ from hedgerow.methods.fedxgboost.alignment import ActiveAlignment
 from hedgerow.methods.fedxgboost.run import agreement_for, vertical_role
 from hedgerow.packing import pack, unpack
 from hedgerow.protocol.peer_messages import PeerMessage
-from hedgerow.protocol.roles import MemoryShelf
+from hedgerow.protocol.roles import MemoryStore
 from tests.methods.fedxgboost.tables import schema_of, settings, shares, whole
 from tests.sessions import delivered
 
@@ -27,7 +27,7 @@ class Shop:
         chosen = settings(n_trees=2, **{"max_depth": 2, **further})
         agreement = agreement_for(schema_of(), chosen, "r")
         rows = shares(whole(N_ROWS))["shop"]
-        self._role = vertical_role("shop", rows, schema_of(), agreement, MemoryShelf())
+        self._role = vertical_role("shop", rows, schema_of(), agreement, MemoryStore())
         self._role.step({})
         self.ask("ids-agreed", {}, salt="00" * 16)
         self.ask("begin")
@@ -206,7 +206,7 @@ def _run_with(ready: bytes, protection: str) -> None:
     """A run in which the shop says something else of its columns."""
     agreement = agreement_for(schema_of(), settings(n_trees=1, protection=protection), "r")
     roles = {
-        name: vertical_role(name, rows, schema_of(), agreement, MemoryShelf())
+        name: vertical_role(name, rows, schema_of(), agreement, MemoryStore())
         for name, rows in shares(whole(N_ROWS)).items()
     }
     messages: dict[str, dict[str, bytes]] = {name: {} for name in roles}

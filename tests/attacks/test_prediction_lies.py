@@ -15,7 +15,7 @@ from hedgerow.methods.fedxgboost.run import (
     vertical_role,
 )
 from hedgerow.packing import pack, unpack
-from hedgerow.protocol.roles import MemoryShelf
+from hedgerow.protocol.roles import MemoryStore
 from tests.methods.fedxgboost.tables import schema_of, settings, shares, train, whole
 from tests.randomness import cached
 from tests.sessions import run_roles
@@ -36,10 +36,10 @@ class Shop:
         self.splits = part.splits
         chosen = settings(n_trees=6, max_depth=4)
         agreement = prediction_agreement(schema_of(), chosen, part.run, "predicted")
-        shelf = MemoryShelf()
-        shelf.put(part_name(part.run), part.to_bytes())
+        store = MemoryStore()
+        store.put(part_name(part.run), part.to_bytes())
         rows = shares(whole(N_ROWS, seed=4))["shop"]
-        self._role = prediction_role("shop", rows, schema_of(), agreement, shelf)
+        self._role = prediction_role("shop", rows, schema_of(), agreement, store)
         self._role.step({})
         self._say(pack({"kind": "ids-agreed", "salt": "00" * 32}))
 
@@ -60,8 +60,8 @@ class Shop:
         return [k for k, split in enumerate(self.splits) if split.tree == tree]
 
 
-class Once(MemoryShelf):
-    """A shelf that notices when something is put in the place of something else."""
+class Once(MemoryStore):
+    """A store that notices when something is put in the place of something else."""
 
     def put(self, name: str, data: bytes) -> None:
         assert self.get(name) is None, name
@@ -71,15 +71,15 @@ class Once(MemoryShelf):
 @pytest.mark.parametrize("run", ["predicted-one", "begun-one", "part-one", "one"])
 def test_no_name_of_a_run_takes_the_place_of_what_is_kept(run: str) -> None:
     """The coordinator chooses names; what a site keeps of a run has places of its own."""
-    shelves = {name: Once() for name in ("bank", "phone", "shop")}
+    stores = {name: Once() for name in ("bank", "phone", "shop")}
     tables = shares(whole(60))
     own = settings(n_trees=1, max_depth=1, protection="ldp")
     first = agreement_for(schema_of(), own, "model")
-    run_roles(first, vertical_role, tables, schema_of(), shelves)
+    run_roles(first, vertical_role, tables, schema_of(), stores)
     asked = prediction_agreement(schema_of(), own, "model", "one")
-    run_roles(asked, prediction_role, tables, schema_of(), shelves)
+    run_roles(asked, prediction_role, tables, schema_of(), stores)
     second = agreement_for(schema_of(), own, run)
-    run_roles(second, vertical_role, tables, schema_of(), shelves)
+    run_roles(second, vertical_role, tables, schema_of(), stores)
 
 
 ALL = np.ones(N_ROWS, np.bool_)

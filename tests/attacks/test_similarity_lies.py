@@ -14,7 +14,7 @@ from hedgerow.methods.simfl.boosting import Grower
 from hedgerow.methods.simfl.hashing import hash_family
 from hedgerow.methods.simfl.run import agreement_for, similarity_role
 from hedgerow.methods.simfl.settings import SimilaritySettings
-from hedgerow.protocol.roles import MemoryShelf
+from hedgerow.protocol.roles import MemoryStore
 from tests.methods.simfl.tables import dealt, numbers
 from tests.sessions import delivered
 
@@ -31,7 +31,7 @@ def shown(facts: bytes | None) -> tuple[float, float]:
     schema, rows = numbers(400, N_COLUMNS)
     agreement = agreement_for(schema, PARTIES, SimilaritySettings(n_trees=1), "r")
     tables = dealt(rows, 2)
-    roles = {n: similarity_role(n, tables[n], schema, agreement, MemoryShelf()) for n in PARTIES}
+    roles = {n: similarity_role(n, tables[n], schema, agreement, MemoryStore()) for n in PARTIES}
     written = {n: roles[n].step({}).messages for n in PARTIES}
     roles["p0"].step({"p1": facts or written["p1"]["p0"]})  # it sends its hashes
     width = roles["p0"]._finding.width
@@ -58,7 +58,7 @@ def test_sums_by_leaf_are_sent_for_trees_as_deep_as_agreed(deeper: int) -> None:
     own = SimilaritySettings(n_trees=2, max_depth=3)
     agreement = agreement_for(schema, PARTIES, own, "r")
     tables = dealt(rows, 2)
-    roles = {n: similarity_role(n, tables[n], schema, agreement, MemoryShelf()) for n in PARTIES}
+    roles = {n: similarity_role(n, tables[n], schema, agreement, MemoryStore()) for n in PARTIES}
     inboxes: dict[str, dict[str, bytes]] = {n: {} for n in PARTIES}
     for _ in range(5):  # facts, hashes, places, sums, and the shape of the first tree
         inboxes = delivered({n: roles[n].step(inboxes[n]) for n in PARTIES})

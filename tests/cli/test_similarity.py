@@ -30,17 +30,17 @@ def write_tables(folder: Path, n_rows: int) -> None:
 
 def test_a_run_goes_on_from_what_was_kept(call: Call, folder: Path) -> None:
     write_tables(folder, 80)
-    kept = call(*COMMON, *QUICK, "--out", "a.hedge", "--keep", "--shelf", "shelf")
+    kept = call(*COMMON, *QUICK, "--out", "a.hedge", "--keep", "--store", "store")
     assert kept.exit_code == 0, kept.output
     run = json.loads(kept.stdout)["run"]
     write_tables(folder, 100)
-    going_on = ("--continues", run, "--shelf", "shelf")
+    going_on = ("--continues", run, "--store", "store")
     done = call(*COMMON, *QUICK, "--out", "b.hedge", *going_on)
     assert done.exit_code == 0, done.output
     before, after = Ensemble.load(folder / "a.hedge"), Ensemble.load(folder / "b.hedge")
     assert after.record["seed"] == before.record["seed"]  # the ledger has it
     assert after.record["continues"] == run
-    assert len(list((folder / "shelf" / "north").iterdir())) == 1  # the second was not to be kept
+    assert len(list((folder / "store" / "north").iterdir())) == 1  # the second was not to be kept
     write_tables(folder, 79)
     fewer = call(*COMMON, *QUICK, "--out", "c.hedge", *going_on)
     assert "south has 79 rows, and had 80 in run" in str(fewer.exception)
@@ -54,5 +54,5 @@ def test_what_is_missing_is_said(call: Call, folder: Path) -> None:
         assert isinstance(found.exception, SettingsError), found.output
         return str(found.exception)
 
-    assert "need --shelf" in told("--keep")
-    assert "has no run 'r9'" in told("--continues", "r9", "--shelf", "shelf")
+    assert "need --store" in told("--keep")
+    assert "has no run 'r9'" in told("--continues", "r9", "--store", "store")

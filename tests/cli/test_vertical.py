@@ -168,10 +168,10 @@ def test_a_prediction_needs_a_model_and_a_file(call: Call, train: Call, folder: 
 def test_a_run_of_nobody_is_not_found_in_a_site(tmp_path: Path) -> None:
     """What `collect` says where a site folder has no such run."""
     from hedgerow.cli.vertical import _write_predictions
-    from hedgerow.protocol.roles import MemoryShelf
+    from hedgerow.protocol.roles import MemoryStore
 
     with pytest.raises(SettingsError, match="no predictions of a run 'r' are kept here"):
-        _write_predictions(MemoryShelf(), "r", tmp_path / "p.csv")
+        _write_predictions(MemoryStore(), "r", tmp_path / "p.csv")
     assert not (tmp_path / "p.csv").exists()
 
 

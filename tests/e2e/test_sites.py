@@ -143,7 +143,7 @@ def test_a_site_that_adds_rows_goes_on_from_what_all_have_kept(
     folder = site.path.parent.parent
     common = ["--schema", str(folder / "schema.toml"), "--trees", "2", "--depth", "2", "--json"]
     tables = [word for n in NAMES for word in ("--data", f"{n}={folder / n}.parquet")]
-    here = [*tables, "--shelf", str(tmp_path / "shelf"), "--ledger", str(tmp_path / "ledger")]
+    here = [*tables, "--store", str(tmp_path / "store"), "--ledger", str(tmp_path / "ledger")]
     engines = {"apart": ["--engine", "nvflare", "--site", str(site.path)], "here": here}
 
     def run(name: str, *words: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol.messages import Message
-from hedgerow.protocol.roles import Agreement, MemoryShelf
+from hedgerow.protocol.roles import Agreement, MemoryStore
 from hedgerow.queries import query_bytes
 from hedgerow.testing import seeded
 from tests.golden.fixed import fixed
@@ -183,12 +183,12 @@ def similarity(run: Run | None = None) -> Run:
 
 def similarity_kept() -> dict[str, bytes]:
     """What each party keeps of a SimFL run for later ones."""
-    shelves = {name: MemoryShelf() for name in PARTIES}
+    stores = {name: MemoryStore() for name in PARTIES}
     with still("simfl kept"):
         settings = SimilaritySettings(n_trees=1, max_depth=1, seed=3, keep=True)
         agreement = similarity_agreement(PLAIN, PARTIES, settings, "simfl.kept")
-        _run_session(dealt(PLAIN), agreement, Run(), shelves=shelves)
-    kept = {name: shelf.get(place_of("simfl.kept")) for name, shelf in shelves.items()}
+        _run_session(dealt(PLAIN), agreement, Run(), stores=stores)
+    kept = {name: store.get(place_of("simfl.kept")) for name, store in stores.items()}
     return {name: data for name, data in kept.items() if data is not None}
 
 
@@ -215,8 +215,8 @@ def vertical_prediction(parts: Mapping[str, bytes], run: Run | None = None) -> R
     with still("vertical prediction"):
         settings = vertical_settings("none")
         agreement = prediction_agreement(PLAIN, settings, "vertical.none", "predicted.none")
-        shelves = {name: MemoryShelf() for name in parts}
+        stores = {name: MemoryStore() for name in parts}
         for name, data in parts.items():
-            shelves[name].put("part-vertical.none", data)
-        _run_session(shares_of(rows(PLAIN), PLAIN, settings), agreement, run, shelves=shelves)
+            stores[name].put("part-vertical.none", data)
+        _run_session(shares_of(rows(PLAIN), PLAIN, settings), agreement, run, stores=stores)
     return run

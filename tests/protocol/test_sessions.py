@@ -35,7 +35,7 @@ class Counting:
     """Every party tells every other how many rows it has, some steps long, and reports the sum."""
 
     def __init__(
-        self, me: str, rows: Rows, schema: Schema, agreement: Agreement, shelf: object = None
+        self, me: str, rows: Rows, schema: Schema, agreement: Agreement, store: object = None
     ) -> None:
         self.others = [name for name in agreement.parties if name != me]
         self.left, self.n_rows = int(agreement.settings["steps"]), rows.n_rows

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hedgerow.privacy.accounting.plan import Plan
     from hedgerow.privacy.ledger.ledger import Ledger
     from hedgerow.protocol.identity import Roster
-    from hedgerow.protocol.roles import RoleFactory, Shelf
+    from hedgerow.protocol.roles import RoleFactory, Store
 
 ENGINES = ("local", "nvflare", "dask")
 _COMMAND = "hedgerow train"  # of those that drive a run, the usual one
@@ -111,13 +111,13 @@ class TablesHere(_NothingStarted):
         self, schema: Schema, ledger: Ledger, roles: Mapping[str, RoleFactory]
     ) -> Iterator[Federation]:
         """The parties, for a session in these roles."""
-        from hedgerow.deployment.store import FolderShelf
+        from hedgerow.deployment.store import FolderStore
         from hedgerow.engines.local_session import session_federation
 
-        shelves: dict[str, Shelf] = {}
+        stores: dict[str, Store] = {}
         if self.folder is not None:
-            shelves = {name: FolderShelf(self.folder / name) for name in self.names}
-        with session_federation(self._tables, schema, ledger, roles, shelves) as federation:
+            stores = {name: FolderStore(self.folder / name) for name in self.names}
+        with session_federation(self._tables, schema, ledger, roles, stores) as federation:
             yield federation
 
 

@@ -45,10 +45,10 @@ Continues = Annotated[
     str | None,
     typer.Option("--continues", metavar="RUN", help="Look at rows added since this run alone."),
 ]
-ShelfFolder = Annotated[
+StoreFolder = Annotated[
     Path | None,
     typer.Option(
-        "--shelf", help="Where tables of this machine keep it; sites use their own folders."
+        "--store", help="Where tables of this machine keep it; sites use their own folders."
     ),
 ]
 
@@ -66,7 +66,7 @@ def similarity(
     further: Further = None,
     keep: Keep = False,
     continues: Continues = None,
-    shelf: ShelfFolder = None,
+    store: StoreFolder = None,
     ledger: options.LedgerIn = None,
     step_seconds: StepSeconds = 600.0,
     json: options.Json = False,
@@ -85,7 +85,7 @@ def similarity(
     own |= {"keep": keep or None, "continues": continues}
     with nothing_spent():
         parties = parties_for("similarity", TablesHere, engine, data, site, step_seconds)
-        _give_shelf(parties, shelf, keep or continues is not None)
+        _give_store(parties, store, keep or continues is not None)
         stored_in = ledger or parties.ledger_path(out.with_name(out.name + ".ledger"))
         before = _settings_of(continues, stored_in)
         public, agreement = _agreed(schema, parties, before, own, further or [])
@@ -109,16 +109,16 @@ def similarity(
     tell(f"Model written to {out}.")
 
 
-def _give_shelf(parties: TablesHere | OtherSites, folder: Path | None, needed: bool) -> None:
+def _give_store(parties: TablesHere | OtherSites, folder: Path | None, needed: bool) -> None:
     """Tables of this machine keep things in a folder that is named."""
     if not isinstance(parties, TablesHere):
         if folder is not None:
             raise SettingsError(
-                "--shelf has no place with --engine nvflare: sites use their own folders"
+                "--store has no place with --engine nvflare: sites use their own folders"
             )
         return
     if needed and folder is None:
-        raise SettingsError("--keep and --continues need --shelf FOLDER for tables of this machine")
+        raise SettingsError("--keep and --continues need --store FOLDER for tables of this machine")
     parties.folder = folder
 
 

@@ -35,7 +35,7 @@ from hedgerow.errors import SettingsError
 if TYPE_CHECKING:
     from hedgerow.methods.fedxgboost.settings import VerticalSettings
     from hedgerow.model.statement import Statement
-    from hedgerow.protocol.roles import Agreement, Shelf
+    from hedgerow.protocol.roles import Agreement, Store
 
 vertical_app = typer.Typer(
     no_args_is_help=True,
@@ -196,10 +196,10 @@ def predict(
         result = run_session(public, parties, agreement, opened, step_seconds, 1, len)
     facts = {**result.facts, "model": run}
     if out is not None:
-        from hedgerow.deployment.store import FolderShelf
+        from hedgerow.deployment.store import FolderStore
 
-        shelf = FolderShelf(Path(model) / settings.active)
-        facts |= {"rows": _write_predictions(shelf, agreement.run, out), "out": str(out)}
+        store = FolderStore(Path(model) / settings.active)
+        facts |= {"rows": _write_predictions(store, agreement.run, out), "out": str(out)}
     if json:
         print_json(facts)
     elif out is not None:
@@ -218,11 +218,11 @@ def collect(
     json: options.Json = False,
 ) -> None:
     """Write predictions that the active party's site has kept as CSV."""
-    from hedgerow.deployment.store import FolderShelf
+    from hedgerow.deployment.store import FolderStore
     from hedgerow.engines.site import Site
 
     check_writable(out)
-    rows = _write_predictions(FolderShelf.of(Site.open(site, "party")), run, out)
+    rows = _write_predictions(FolderStore.of(Site.open(site, "party")), run, out)
     if json:
         print_json({"rows": rows, "out": str(out), "run": run})
     else:
@@ -254,14 +254,14 @@ def _statement(
     return statement
 
 
-def _write_predictions(shelf: Shelf, run: str, out: Path) -> int:
+def _write_predictions(store: Store, run: str, out: Path) -> int:
     from hedgerow.cli.predict import predictions_csv
     from hedgerow.data.schema import Schema
     from hedgerow.methods.fedxgboost.model import predictions_name
     from hedgerow.model.ensemble import predictions_of
     from hedgerow.packing import unpack
 
-    data = shelf.get(predictions_name(run))
+    data = store.get(predictions_name(run))
     if data is None:
         raise SettingsError(f"no predictions of a run {run!r} are kept here; nothing was written")
     values, arrays = unpack(data)

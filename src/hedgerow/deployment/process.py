@@ -22,7 +22,7 @@ from hedgerow.deployment.ledger_head import note_ledger_head, open_ledger
 from hedgerow.deployment.roles import role_factories
 from hedgerow.deployment.start import Start, check_limits, record_limits
 from hedgerow.deployment.status import StatusService
-from hedgerow.deployment.store import FolderShelf
+from hedgerow.deployment.store import FolderStore
 from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Listener
 from hedgerow.errors import HedgerowError, SettingsError
@@ -114,7 +114,7 @@ class PartyProcess:
             party = Party(
                 self.site.name, rows, schema, ledger, identity, self._limits,
                 PlanFolder.of(self.site), partial(self._told, ledger), roles=role_factories(),
-                shelf=FolderShelf.of(self.site),
+                store=FolderStore.of(self.site),
             )  # fmt: skip
             note_ledger_head(self.site, ledger)  # before anybody hears of this start
             party.pin(roster)

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
-from hedgerow.protocol.roles import Agreement, Role, RoleFactory, Shelf
+from hedgerow.protocol.roles import Agreement, Role, RoleFactory, Store
 
 _VERTICAL = ("hedgerow.methods.fedxgboost.run", "vertical_role")
 ROLES = {  # name, as limits have it: module, what makes it
@@ -25,7 +25,7 @@ def role_factories() -> dict[str, RoleFactory]:
     return dict.fromkeys(ROLES, _make)
 
 
-def _make(me: str, rows: Rows, schema: Schema, agreement: Agreement, shelf: Shelf) -> Role:
+def _make(me: str, rows: Rows, schema: Schema, agreement: Agreement, store: Store) -> Role:
     module, name = ROLES[agreement.role]
-    made: Role = getattr(import_module(module), name)(me, rows, schema, agreement, shelf)
+    made: Role = getattr(import_module(module), name)(me, rows, schema, agreement, store)
     return made

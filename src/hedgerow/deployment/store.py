@@ -12,15 +12,15 @@ from hedgerow.errors import FormatError
 _NAME = re.compile(r"[a-z0-9-]{1,80}")
 
 
-class FolderShelf:
+class FolderStore:
     """Files in a folder that only their owner may read, written by rename."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     @classmethod
-    def of(cls, site: Site) -> FolderShelf:
-        return cls(site.folder / "shelf")
+    def of(cls, site: Site) -> FolderStore:
+        return cls(site.folder / "store")
 
     def put(self, name: str, data: bytes) -> None:
         write_private(self._file(name), data)

@@ -19,7 +19,7 @@ from hedgerow.privacy.noise.poisson_sampling import KEY_SUFFIX, stored_key
 from hedgerow.protocol.identity import Identity, Roster, check_names
 from hedgerow.protocol.messages import Message
 from hedgerow.protocol.replies import PartyReply, collect_replies
-from hedgerow.protocol.roles import RoleFactory, Shelf
+from hedgerow.protocol.roles import RoleFactory, Store
 
 
 class PackedEngine:
@@ -70,7 +70,7 @@ def local_federation(
     trust: str | None = None,
     limits: Limits | None = None,
     roles: Mapping[str, RoleFactory] | None = None,
-    shelves: Mapping[str, Shelf] | None = None,
+    stores: Mapping[str, Store] | None = None,
     packed: bool = False,
 ) -> Federation:
     """Parties of one process under real keys, masks and messages; trust is simulated.
@@ -82,7 +82,7 @@ def local_federation(
     ledger : shared by all parties; by default one in memory
     limits : what each party allows, if anything is to be limited
     roles : what the parties can do together without an epsilon
-    shelves : where each party's roles keep what outlives them
+    stores : where each party's roles keep what outlives them
     packed : whether every message is packed, sealed, signed and read, as between machines
     """
     check_names(list(tables))
@@ -98,7 +98,7 @@ def local_federation(
     )
     with shared.transaction():  # that each of them was started, in one commit
         parties = {
-            name: made(name, rows, roles=roles, shelf=(shelves or {}).get(name))
+            name: made(name, rows, roles=roles, store=(stores or {}).get(name))
             for name, rows in tables.items()
         }
     coordinator = Identity()

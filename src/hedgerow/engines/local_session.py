@@ -19,7 +19,7 @@ from hedgerow.engines.local import local_federation
 from hedgerow.errors import HedgerowError, Refused
 from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.protocol.roles import Agreement, Role, RoleFactory, Shelf, Step
+from hedgerow.protocol.roles import Agreement, Role, RoleFactory, Step, Store
 
 R = TypeVar("R", bound=Role)
 
@@ -34,11 +34,11 @@ class LocalOutcome(Generic[R]):
 
 def local_session(
     agreement: Agreement,
-    make: Callable[[str, Rows, Schema, Agreement, Shelf], R],
+    make: Callable[[str, Rows, Schema, Agreement, Store], R],
     tables: Mapping[str, Rows],
     schema: Schema,
     ledger: Ledger | None = None,
-    shelves: Mapping[str, Shelf] | None = None,
+    stores: Mapping[str, Store] | None = None,
     packed: bool = False,
     observe: Callable[[Reported], None] | None = None,
 ) -> LocalOutcome[R]:
@@ -49,18 +49,18 @@ def local_session(
     agreement : what is done; the limits of the parties allow its role and no other
     make : makes each party's role
     ledger : of the coordinator and of all parties; by default one in memory
-    shelves : where roles keep what outlives them
+    stores : where roles keep what outlives them
     packed : whether every message is packed, sealed, signed and read, as between machines
     observe : called with what every step reported
     """
     ledger, roles = ledger or Ledger.in_memory(), dict[str, R]()
 
-    def kept(name: str, rows: Rows, schema: Schema, about: Agreement, shelf: Shelf) -> R:
-        roles[name] = make(name, rows, schema, about, shelf)
+    def kept(name: str, rows: Rows, schema: Schema, about: Agreement, store: Store) -> R:
+        roles[name] = make(name, rows, schema, about, store)
         return roles[name]
 
     makers: dict[str, RoleFactory] = {agreement.role: kept}
-    with session_federation(tables, schema, ledger, makers, shelves, packed) as federation:
+    with session_federation(tables, schema, ledger, makers, stores, packed) as federation:
         reports = Session(federation, agreement, ledger, observe).run()
     return LocalOutcome(reports, roles)
 
@@ -71,7 +71,7 @@ def session_federation(
     schema: Schema,
     ledger: Ledger,
     roles: Mapping[str, RoleFactory],
-    shelves: Mapping[str, Shelf] | None = None,
+    stores: Mapping[str, Store] | None = None,
     packed: bool = False,
 ) -> Iterator[Federation]:
     """Parties of one process that take these roles and no others."""
@@ -81,7 +81,7 @@ def session_federation(
     try:
         yield local_federation(
             tables, schema, ledger, trust="coordinator", limits=limits, roles=watched,
-            shelves=shelves, packed=packed,
+            stores=stores, packed=packed,
         )  # fmt: skip
     except Refused as refused:
         if errors:
@@ -100,9 +100,9 @@ def _watched(make: RoleFactory, errors: list[HedgerowError]) -> RoleFactory:
             with _keeping(errors):
                 return self._role.step(messages)
 
-    def made(name: str, rows: Rows, schema: Schema, agreement: Agreement, shelf: Shelf) -> Role:
+    def made(name: str, rows: Rows, schema: Schema, agreement: Agreement, store: Store) -> Role:
         with _keeping(errors):
-            return Watched(make(name, rows, schema, agreement, shelf))
+            return Watched(make(name, rows, schema, agreement, store))
 
     return made
 

@@ -47,14 +47,14 @@ class _SimilarityBoosting(Estimator):
         refuse_keywords(unknown, ("X", "y", "parties", "memory"))
         schema, rows = self._read(X, y)
         tables = {"all": rows} if parties is None else split_rows(rows, parties)
-        settings, shelves = self._similarity(memory.seed if memory else None), None
+        settings, stores = self._similarity(memory.seed if memory else None), None
         if memory is not None:
-            settings, shelves = memory.continued(settings), memory.shelves(tables)
+            settings, stores = memory.continued(settings), memory.stores(tables)
         agreement = agreement_for(schema, tuple(tables), settings, secrets.token_hex(8))
         with self._open_ledger() as ledger:
             told = FitProgress(self.verbose, "tree", settings.n_trees)
             done = local_session(
-                agreement, similarity_role, tables, schema, ledger, shelves, observe=told.reported
+                agreement, similarity_role, tables, schema, ledger, stores, observe=told.reported
             )
             self._keep_reported(done.reports, schema, agreement, ledger, named=is_named(X))
             told.end(len(self.model_.trees))

@@ -33,7 +33,7 @@ from hedgerow.methods.fedxgboost.run import (
 from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.methods.fedxgboost.statements import counted_alone
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.protocol.roles import MemoryShelf
+from hedgerow.protocol.roles import MemoryStore
 
 
 class _VerticalBoosting(Estimator):
@@ -151,12 +151,12 @@ class _VerticalBoosting(Estimator):
         schema, settings = model.schema, VerticalSettings.from_record(model.record)
         (run,) = {part.run for part in self.parts_.values()}
         agreement = prediction_agreement(schema, settings, run, secrets.token_hex(8))
-        shelves = {name: MemoryShelf() for name in self.parts_}
+        stores = {name: MemoryStore() for name in self.parts_}
         for name, part in self.parts_.items():
-            shelves[name].put(part_name(run), part.to_bytes())
+            stores[name].put(part_name(run), part.to_bytes())
         tables = shares_of(rows_of(X, schema, with_label=False), schema, settings)
         with self._open_ledger() as ledger:
-            done = local_session(agreement, prediction_role, tables, schema, ledger, shelves)
+            done = local_session(agreement, prediction_role, tables, schema, ledger, stores)
         scores = done.roles[settings.active].scores
         assert scores is not None
         return scores

@@ -47,7 +47,7 @@ from hedgerow.protocol.identity import Identity, Roster
 from hedgerow.protocol.masks import Context, MaskKeys
 from hedgerow.protocol.messages import Ask, Message, Refusal
 from hedgerow.protocol.replies import Answer, PartyReply, Replying, Steps, collect_replies
-from hedgerow.protocol.roles import MemoryShelf, RoleFactory, Shelf
+from hedgerow.protocol.roles import MemoryStore, RoleFactory, Store
 from hedgerow.protocol.session_steps import STEP, StepReply
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class Party:
     watch : called with an `Event` after everything that the party did; it may not call this party,
         nor others that are asked together with it
     roles : what it can do together with other parties, without an epsilon (`protocol.roles`)
-    shelf : where such roles keep what outlives them; by default nothing does
+    store : where such roles keep what outlives them; by default nothing does
     sampling_secret : what samples of rows are drawn with; by default it follows from the identity
     """
 
@@ -84,7 +84,7 @@ class Party:
         watch: Callable[[Event], None] | None = None,
         sampling_secret: Callable[[], bytes] | None = None,
         roles: Mapping[str, RoleFactory] | None = None,
-        shelf: Shelf | None = None,
+        store: Store | None = None,
     ) -> None:
         read_by = rows.schema if isinstance(rows, Rows) else ""
         if read_by not in ("", schema.hash):  # codes, labels and persons would be others
@@ -104,7 +104,7 @@ class Party:
         about = (name, schema.hash, self.identity, self._keys, self._ledger)
         self._handshake = PartyHandshake(*about, lasts=identity is not None)
         self._runs: dict[str, OpenedRun] = {}
-        kept = shelf if shelf is not None else MemoryShelf()
+        kept = store if store is not None else MemoryStore()
         mine = (self._ledger, self._keys, roles or {}, self._limits, kept)
         self._sessions = PartySessions(name, schema, self._handshake, *mine)
         self._rows: Rows | None = None  # those that lie here

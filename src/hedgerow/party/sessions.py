@@ -24,7 +24,7 @@ from hedgerow.protocol.handshake import JOINED, Opening, PartyHandshake
 from hedgerow.protocol.identity import Roster, digest_of
 from hedgerow.protocol.masks import MaskKeys
 from hedgerow.protocol.messages import Message, Refusal
-from hedgerow.protocol.roles import Agreement, Role, RoleFactory, Shelf, check_recipients
+from hedgerow.protocol.roles import Agreement, Role, RoleFactory, Store, check_recipients
 from hedgerow.protocol.session_steps import Delivery, StepReply, messages_in, seal_label
 
 LONGEST_REASON = 600  # in the log, on one line: messages of others are quoted in it
@@ -53,7 +53,7 @@ class PartySessions:
     ----------
     roles : what the party can do, by name
     limits : which of them its operator lets it take, and with whom
-    shelf : where roles keep what outlives them
+    store : where roles keep what outlives them
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class PartySessions:
         keys: MaskKeys,
         roles: Mapping[str, RoleFactory],
         limits: Limits,
-        shelf: Shelf,
+        store: Store,
     ) -> None:
         self._name, self._schema, self._handshake = name, schema, handshake
         self._ledger, self._keys, self._roles = ledger, keys, dict(roles)
-        self._limits, self._shelf = limits, shelf
+        self._limits, self._store = limits, store
         self._known: dict[str, _Session] = {}
 
     def agree(self, values: Mapping[str, Any], roster: Roster) -> Message:
@@ -126,7 +126,7 @@ class PartySessions:
                 self._ledger.append(self._name, "disclose", agreement.run, values=record)
             session.begun, session.opening = True, opening.with_announcements(fresh)
             make = self._roles[agreement.role]
-            session.role = make(self._name, rows, self._schema, agreement, self._shelf)
+            session.role = make(self._name, rows, self._schema, agreement, self._store)
         return agreement, messages.plain(JOINED, {"run": agreement.run})
 
     def step(self, message: Message) -> StepReply:

@@ -82,7 +82,7 @@ class Agreement:
         return made
 
 
-class Shelf(Protocol):
+class Store(Protocol):
     """Where a party's roles keep what outlives them, such as its part of a model."""
 
     def put(self, name: str, data: bytes) -> None: ...
@@ -90,8 +90,8 @@ class Shelf(Protocol):
     def get(self, name: str) -> bytes | None: ...
 
 
-class MemoryShelf:
-    """A shelf that lasts as long as the process."""
+class MemoryStore:
+    """A store that lasts as long as the process."""
 
     def __init__(self) -> None:
         self._held: dict[str, bytes] = {}
@@ -103,8 +103,8 @@ class MemoryShelf:
         return self._held.get(name)
 
 
-RoleFactory = Callable[[str, Rows, Schema, Agreement, Shelf], Role]
-"""Makes a party's side of a session: from its name, rows, schema, agreement and shelf."""
+RoleFactory = Callable[[str, Rows, Schema, Agreement, Store], Role]
+"""Makes a party's side of a session: from its name, rows, schema, agreement and store."""
 
 
 def check_recipients(sender: str, messages: Mapping[str, bytes], parties: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from hedgerow.methods.fedxgboost.run import (
     vertical_role,
 )
 from hedgerow.methods.fedxgboost.settings import VerticalSettings
-from hedgerow.protocol.roles import MemoryShelf
+from hedgerow.protocol.roles import MemoryStore
 
 LABELS = {
     "binary": Label("label", (0, 1)),
@@ -103,8 +103,8 @@ def predict_jointly(parts: Mapping[str, Part], tables: Mapping[str, Rows]) -> Pr
     (active,) = [part for part in parts.values() if part.is_active]
     chosen = VerticalSettings.from_record(active.record)
     agreement = prediction_agreement(active.schema, chosen, active.run, "predicted")
-    shelves = {name: MemoryShelf() for name in parts}
+    stores = {name: MemoryStore() for name in parts}
     for name, part in parts.items():
-        shelves[name].put(part_name(active.run), part.to_bytes())
-    done = local_session(agreement, prediction_role, tables, active.schema, shelves=shelves)
+        stores[name].put(part_name(active.run), part.to_bytes())
+    done = local_session(agreement, prediction_role, tables, active.schema, stores=stores)
     return done.roles[active.party]

@@ -13,7 +13,7 @@ from hedgerow.methods.fedxgboost.model import part_name
 from hedgerow.methods.fedxgboost.role import VerticalRole
 from hedgerow.methods.fedxgboost.run import agreement_for, vertical_role
 from hedgerow.packing import pack, unpack
-from hedgerow.protocol.roles import MemoryShelf, Step
+from hedgerow.protocol.roles import MemoryStore, Step
 from tests.methods.fedxgboost.tables import OWNERS, schema_of, settings, shares, train, whole
 from tests.sessions import run_roles
 
@@ -35,15 +35,15 @@ class Liar:
         return Step({reader: message}, taken.report, taken.done)
 
 
-def run_with(kind: str, change: Any, **further: Any) -> dict[str, MemoryShelf]:
+def run_with(kind: str, change: Any, **further: Any) -> dict[str, MemoryStore]:
     agreement = agreement_for(schema_of(), settings(n_trees=1, max_depth=2, **further), "local")
-    shelves = {name: MemoryShelf() for name in agreement.parties}
+    stores = {name: MemoryStore() for name in agreement.parties}
     lying = {"shop": lambda role: Liar(role, kind, change)}
     try:
-        run_roles(agreement, vertical_role, shares(whole(200)), schema_of(), shelves, lying)
+        run_roles(agreement, vertical_role, shares(whole(200)), schema_of(), stores, lying)
     finally:
-        assert shelves["bank"].get(part_name(agreement.run)) is None  # nothing is called a model
-    return shelves
+        assert stores["bank"].get(part_name(agreement.run)) is None  # nothing is called a model
+    return stores
 
 
 def renamed(values: Any, arrays: Any) -> bytes:
@@ -143,7 +143,7 @@ def test_what_does_not_fit_is_refused_before_the_first_step(change: Any, words: 
         agreement = agreement_for(schema_of(), settings(**change), "local")
         for name in agreement.parties:
             rows = tables.get(name, tables["shop"])
-            vertical_role(name, rows, schema_of(), agreement, MemoryShelf())
+            vertical_role(name, rows, schema_of(), agreement, MemoryStore())
 
     with pytest.raises(HedgerowError, match=words):
         begin()

@@ -19,7 +19,7 @@ from hedgerow.model.exact import BITS
 from hedgerow.model.losses import loss_for
 from hedgerow.model.statement import Statement
 from hedgerow.privacy.noise import mechanisms
-from hedgerow.protocol.roles import MemoryShelf
+from hedgerow.protocol.roles import MemoryStore
 from hedgerow.testing import noise_off
 from tests.methods.fedxgboost.tables import schema_of, settings, shares, train, whole
 from tests.sessions import run_roles
@@ -144,12 +144,12 @@ def test_hessians_follow_from_scores_alone() -> None:
 def test_a_run_that_was_begun_draws_no_second_noise() -> None:
     chosen = settings(protection="ldp")
     agreement = agreement_for(schema_of(), chosen, "some-run")
-    shelf, rows = MemoryShelf(), shares(whole(100))["bank"]
-    vertical_role("bank", rows, schema_of(), agreement, shelf).step({})
+    store, rows = MemoryStore(), shares(whole(100))["bank"]
+    vertical_role("bank", rows, schema_of(), agreement, store).step({})
     with pytest.raises(TableError, match="begun before"):
-        vertical_role("bank", rows, schema_of(), agreement, shelf).step({})
+        vertical_role("bank", rows, schema_of(), agreement, store).step({})
     other = dataclasses.replace(agreement, run="another-run")
-    vertical_role("bank", rows, schema_of(), other, shelf).step({})
+    vertical_role("bank", rows, schema_of(), other, store).step({})
 
 
 def test_the_statement_promises_labels_and_nothing_else() -> None:

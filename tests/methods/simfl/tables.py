@@ -68,12 +68,12 @@ def train(
 
     With a memory the run continues that which the memory has; runs are called local-1, local-2, ...
     """
-    run, shelves = "local", None
+    run, stores = "local", None
     if memory is not None:
         run = f"local-{1 + int(memory.run.rpartition('-')[2] or 0)}"
-        settings, shelves = memory.continued(settings), memory.shelves(tables)
+        settings, stores = memory.continued(settings), memory.stores(tables)
     agreement = agreement_for(schema, tuple(tables), settings, run)
-    done = local_session(agreement, similarity_role, tables, schema, shelves=shelves)
+    done = local_session(agreement, similarity_role, tables, schema, stores=stores)
     if memory is not None:
         memory.done(run, settings)
     return model_of(done.reports, schema, agreement), done.roles

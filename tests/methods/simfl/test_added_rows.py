@@ -21,7 +21,7 @@ from hedgerow.methods.simfl.run import agreement_for, model_of
 from hedgerow.methods.simfl.settings import SimilaritySettings
 from hedgerow.packing import pack, unpack
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.protocol.roles import MemoryShelf
+from hedgerow.protocol.roles import MemoryStore
 from tests.methods.simfl.tables import dealt, mixed_rows, numbers, train
 
 SETTINGS = SimilaritySettings(n_trees=4, max_depth=3, learning_rate=0.3, seed=5)
@@ -81,32 +81,32 @@ def test_a_run_is_continued_again_and_without_added_rows() -> None:
 
 
 def session(
-    tables: Mapping[str, Rows], schema: Any, settings: SimilaritySettings, run: str, shelves: Any
+    tables: Mapping[str, Rows], schema: Any, settings: SimilaritySettings, run: str, stores: Any
 ) -> Any:
     """The same over a federation: signed messages, sealed messages, an agreement on the ledger."""
     ledger = Ledger.in_memory()
     agreement = agreement_for(schema, tuple(tables), settings, run)
-    federation = local_federation(tables, schema, ledger, roles=role_factories(), shelves=shelves)
+    federation = local_federation(tables, schema, ledger, roles=role_factories(), stores=stores)
     return model_of(Session(federation, agreement, ledger).run(), schema, agreement)
 
 
 def test_parties_that_write_sealed_messages_continue_a_run() -> None:
     schema, before, after = tables_before_and_after()
-    shelves = {name: MemoryShelf() for name in after}
+    stores = {name: MemoryStore() for name in after}
     kept = replace(SETTINGS, keep=True)
-    session(before, schema, kept, "a1", shelves)
+    session(before, schema, kept, "a1", stores)
     continuing = replace(kept, continues="a1")
-    apart = session(after, schema, continuing, "a2", shelves)
+    apart = session(after, schema, continuing, "a2", stores)
     memory = SimilarityMemory()
     train(before, schema, SETTINGS, memory)
     assert apart.trees == train(after, schema, SETTINGS, memory)[0].trees
-    data = shelves["p0"].get(place_of("a2"))
+    data = stores["p0"].get(place_of("a2"))
     assert data is not None
     assert {name: len(t) for name, t in Kept.from_bytes(data).tables.items()} == {
         name: table.n_rows for name, table in after.items()
     }
     with pytest.raises(Refused):  # the reason stays at the site
-        session(after, schema, replace(continuing, continues="a9"), "a3", shelves)
+        session(after, schema, replace(continuing, continues="a9"), "a3", stores)
 
 
 def test_tables_that_changed_otherwise_are_refused() -> None:
@@ -134,13 +134,13 @@ def test_parties_that_remember_different_runs_are_told() -> None:
     schema, before, after = tables_before_and_after()
     memory = SimilarityMemory()
     train(before, schema, SETTINGS, memory)
-    shelf = memory.shelves(["p2"])["p2"]
-    values, arrays = unpack(shelf.get(place_of("local-1")) or b"")
+    store = memory.stores(["p2"])["p2"]
+    values, arrays = unpack(store.get(place_of("local-1")) or b"")
     arrays["table0"][7, 0] ^= np.uint64(1)
-    shelf.put(place_of("local-1"), pack(values, arrays))
+    store.put(place_of("local-1"), pack(values, arrays))
     with pytest.raises(FormatError, match="remembers run 'local-1' otherwise"):
         train(after, schema, SETTINGS, memory)
-    shelf.put(place_of("local-1"), pack({"name": "p2"}))
+    store.put(place_of("local-1"), pack({"name": "p2"}))
     with pytest.raises(FormatError, match="kept of similar rows is not readable"):
         train(after, schema, SETTINGS, memory)
 

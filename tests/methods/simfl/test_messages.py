@@ -17,7 +17,7 @@ from hedgerow.methods.simfl.settings import SimilaritySettings
 from hedgerow.model.exact import gradients
 from hedgerow.model.losses import loss_for
 from hedgerow.packing import pack, unpack
-from hedgerow.protocol.roles import MemoryShelf, Step
+from hedgerow.protocol.roles import MemoryStore, Step
 from tests.methods.simfl.tables import dealt, mixed_rows
 from tests.sessions import delivered
 
@@ -29,7 +29,7 @@ def run_until(kind: str, change: Callable[[bytes], bytes | None]) -> None:
     schema, rows = mixed_rows(80)
     agreement = agreement_for(schema, ("p0", "p1"), SimilaritySettings(n_trees=2, max_depth=2), "r")
     tables = dealt(rows, 2)
-    roles = {n: similarity_role(n, tables[n], schema, agreement, MemoryShelf()) for n in tables}
+    roles = {n: similarity_role(n, tables[n], schema, agreement, MemoryStore()) for n in tables}
     inboxes: dict[str, dict[str, bytes]] = {n: {} for n in roles}
     for _ in range(20):
         steps: dict[str, Step] = {n: roles[n].step(inboxes[n]) for n in roles}

@@ -27,7 +27,7 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.exact import BITS, gradients
 from hedgerow.model.losses import loss_for
 from hedgerow.model.routing import routes_of
-from hedgerow.protocol.roles import Agreement, MemoryShelf
+from hedgerow.protocol.roles import Agreement, MemoryStore
 from tests.methods.simfl.tables import dealt, mixed_rows, numbers, train
 from tests.sessions import run_roles
 
@@ -152,11 +152,11 @@ def test_reports_become_a_model_and_too_few_do_not() -> None:
     assert len(model.trees) == 9
     with pytest.raises(FormatError, match="b has not reported tree 1 of 9"):
         model_of({"a": reports["a"]}, schema, agreement)
-    shelf = MemoryShelf()
+    store = MemoryStore()
     with pytest.raises(FormatError, match="does not name what this role shows"):
-        similarity_role("a", tables["a"], schema, replace(agreement, disclosures=()), shelf)
+        similarity_role("a", tables["a"], schema, replace(agreement, disclosures=()), store)
     with pytest.raises(SettingsError, match="not a party"):
-        similarity_role("c", tables["a"], schema, agreement, shelf)
+        similarity_role("c", tables["a"], schema, agreement, store)
 
 
 @pytest.mark.parametrize(

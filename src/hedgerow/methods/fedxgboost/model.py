@@ -30,7 +30,7 @@ _WORD = "hedgerow vertical part"
 
 
 def part_name(run: str) -> str:
-    """Under which name a shelf keeps the part of a run; everything else there has other ones."""
+    """Under which name a store keeps the part of a run; everything else there has other ones."""
     return f"part-{run}"
 
 

@@ -27,7 +27,7 @@ from hedgerow.model.losses import loss_for
 from hedgerow.model.routing import routes_of
 from hedgerow.packing import pack
 from hedgerow.protocol.peer_messages import PeerMessage
-from hedgerow.protocol.roles import Agreement, Shelf, Step
+from hedgerow.protocol.roles import Agreement, Step, Store
 
 Bools = NDArray[np.bool_]
 
@@ -40,13 +40,13 @@ class PredictionRole:
     """
 
     def __init__(
-        self, name: str, rows: Rows, schema: Schema, agreement: Agreement, shelf: Shelf
+        self, name: str, rows: Rows, schema: Schema, agreement: Agreement, store: Store
     ) -> None:
         values = dict(agreement.settings)
         model = str(values.pop("model", ""))
         self.settings = VerticalSettings.from_dict(values)
-        self._name, self._rows, self._schema, self._shelf = name, rows, schema, shelf
-        self.part = _part_of(shelf, model, name, schema)
+        self._name, self._rows, self._schema, self._store = name, rows, schema, store
+        self.part = _part_of(store, model, name, schema)
         self._run = agreement.run
         self.asking = Asking(self.settings.passive)
         self.scores: NDArray[np.float64] | None = None
@@ -96,13 +96,13 @@ class PredictionRole:
             yield Step(done=True)
 
     def _keep(self) -> None:
-        """The scores on the active party's shelf, with the ids they belong to."""
+        """The scores in the active party's store, with the ids they belong to."""
         assert self.scores is not None
         assert self.index is not None
         ids = None if self._rows.ids is None else [self._rows.ids[i] for i in self.index]
         values = {"ids": ids, "schema": self._schema.to_dict()}
         arrays = {"scores": self.scores, "index": self.index}
-        self._shelf.put(predictions_name(self._run), pack(values, arrays))
+        self._store.put(predictions_name(self._run), pack(values, arrays))
 
     def _passive(self) -> PeerSteps[None]:
         aligning = PassiveRows(self._rows, self.settings)
@@ -216,8 +216,8 @@ def _walk(
             at[t][rows & ~right] = tree.left[node]  # type: ignore[attr-defined]
 
 
-def _part_of(shelf: Shelf, model: str, name: str, schema: Schema) -> Part:
-    data = shelf.get(part_name(model))
+def _part_of(store: Store, model: str, name: str, schema: Schema) -> Part:
+    data = store.get(part_name(model))
     if data is None:
         raise TableError(
             f"{name} has no part of the model {model!r}. Nothing was sent. Name the run that made "

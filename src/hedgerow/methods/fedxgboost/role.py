@@ -24,7 +24,7 @@ from hedgerow.methods.fedxgboost.statements import statement_for
 from hedgerow.model.losses import loss_for
 from hedgerow.packing import pack
 from hedgerow.protocol.peer_messages import PeerMessage
-from hedgerow.protocol.roles import Agreement, Shelf, Step
+from hedgerow.protocol.roles import Agreement, Step, Store
 
 log = logging.getLogger(__name__)
 BEGUN = "begun-"  # marks runs whose noise was drawn; it is not drawn twice
@@ -34,11 +34,11 @@ class VerticalRole:
     """One party's side of a run; the same steps in one process and over an engine."""
 
     def __init__(
-        self, name: str, rows: Rows, schema: Schema, agreement: Agreement, shelf: Shelf
+        self, name: str, rows: Rows, schema: Schema, agreement: Agreement, store: Store
     ) -> None:
         self._name, self._rows, self._schema = name, rows, schema
         self.settings = VerticalSettings.from_dict(agreement.settings)
-        self._agreement, self._shelf = agreement, shelf
+        self._agreement, self._store = agreement, store
         self._columns = self.settings.columns_of(name, schema)
         check_share(name, rows, schema, self.settings)
         self.part: Part | None = None
@@ -94,12 +94,12 @@ class VerticalRole:
     def _begin_once(self) -> None:
         """Noise of one run is drawn once: a second time the two would tell more than epsilon."""
         mark = BEGUN + self._agreement.run
-        if self._shelf.get(mark) is not None:
+        if self._store.get(mark) is not None:
             raise TableError(
                 f"the run {self._agreement.run} was begun before, and noisy labels were sent. "
                 "Nothing was sent now. Begin a new run; it costs its epsilon again."
             )
-        self._shelf.put(mark, b"1")
+        self._store.put(mark, b"1")
 
     def _passive(self) -> PeerSteps[None]:
         settings, loss = self.settings, loss_for(self._schema.label)
@@ -153,7 +153,7 @@ class VerticalRole:
     def _kept(
         self, splits: tuple[Split, ...], booster: Booster | None = None, doubted: Sequence[str] = ()
     ) -> Part:
-        """This party's part of the model, on its shelf before anyone calls the run done."""
+        """This party's part of the model, in its store before anyone calls the run done."""
         record: dict[str, Any] = {"method": "fedxgboost", **self.settings.to_dict()}
         if doubted:
             record["doubted"] = list(doubted)
@@ -167,7 +167,7 @@ class VerticalRole:
             statement_for(self._agreement, self.settings),
             tuple(booster.trees) if booster is not None else (), record,
         )  # fmt: skip
-        self._shelf.put(part_name(self._agreement.run), self.part.to_bytes())
+        self._store.put(part_name(self._agreement.run), self.part.to_bytes())
         return self.part
 
 

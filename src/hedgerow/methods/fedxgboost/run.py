@@ -18,7 +18,7 @@ from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.methods.fedxgboost.statements import disclosures
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure, of_schema
-from hedgerow.protocol.roles import Agreement, Shelf
+from hedgerow.protocol.roles import Agreement, Store
 
 PREDICTION = "fedxgboost-predict"
 
@@ -69,7 +69,7 @@ def prediction_disclosures() -> tuple[Disclosure, ...]:
 
 
 def vertical_role(
-    name: str, rows: Rows, schema: Schema, agreement: Agreement, shelf: Shelf
+    name: str, rows: Rows, schema: Schema, agreement: Agreement, store: Store
 ) -> VerticalRole:
     """A party's side of a training: the factory that an engine calls."""
     settings = VerticalSettings.from_dict(agreement.settings)
@@ -80,11 +80,11 @@ def vertical_role(
             "the agreement does not name what this role shows, or other parties than its "
             "owners. Nothing was sent. Make it again with this version of hedgerow."
         )
-    return VerticalRole(name, rows, schema, agreement, shelf)
+    return VerticalRole(name, rows, schema, agreement, store)
 
 
 def prediction_role(
-    name: str, rows: Rows, schema: Schema, agreement: Agreement, shelf: Shelf
+    name: str, rows: Rows, schema: Schema, agreement: Agreement, store: Store
 ) -> PredictionRole:
     """A party's side of a joint prediction."""
     values = dict(agreement.settings)
@@ -92,7 +92,7 @@ def prediction_role(
     settings = VerticalSettings.from_dict(values)
     if agreement != prediction_agreement(schema, settings, model, agreement.run):
         raise FormatError("the agreement does not name what a prediction shows. Nothing was sent.")
-    return PredictionRole(name, rows, schema, agreement, shelf)
+    return PredictionRole(name, rows, schema, agreement, store)
 
 
 def merged_from_reports(reports: Mapping[str, Sequence[bytes]]) -> Ensemble:

@@ -19,7 +19,7 @@ from hedgerow.methods.simfl.hashing import hash_family, spread, typical_width
 from hedgerow.methods.simfl.kept import Kept, facts_of, place_of, read_kept
 from hedgerow.methods.simfl.neighbours import Neighbours, Pair, Sorted, most_similar
 from hedgerow.methods.simfl.settings import SimilaritySettings
-from hedgerow.protocol.roles import Agreement, Shelf
+from hedgerow.protocol.roles import Agreement, Store
 
 Words = NDArray[np.uint64]
 
@@ -34,15 +34,15 @@ class Finding:
         schema: Schema,
         agreement: Agreement,
         settings: SimilaritySettings,
-        shelf: Shelf,
+        store: Store,
     ) -> None:
         self._name, self._rows, self._schema = name, rows, schema
-        self._agreement, self._settings, self._shelf = agreement, settings, shelf
+        self._agreement, self._settings, self._store = agreement, settings, store
         self._others = tuple(other for other in agreement.parties if other != name)
         self._n_hashes = settings.hashes_for(schema)
         self._kept: Kept | None = None
         if settings.continues:
-            self._kept = read_kept(name, agreement, settings, self._n_hashes, shelf)
+            self._kept = read_kept(name, agreement, settings, self._n_hashes, store)
         self._memory = self._kept.hash if self._kept else ""
         self.n_rows = {name: rows.n_rows}  # by party
         self.neighbours: dict[str, Neighbours] = {}
@@ -103,7 +103,7 @@ class Finding:
     def _keep(self, tables: Mapping[str, Words]) -> None:
         about = facts_of(self._agreement, self._settings, self._n_hashes, self.width)
         kept = Kept(self._name, about, tables, self.neighbours)
-        self._shelf.put(place_of(self._agreement.run), kept.to_bytes())
+        self._store.put(place_of(self._agreement.run), kept.to_bytes())
 
     def _known(self, name: str) -> int:
         """Rows of a party whose hashes all have since the run that is continued."""

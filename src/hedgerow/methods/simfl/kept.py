@@ -17,7 +17,7 @@ from hedgerow.errors import FormatError, SettingsError
 from hedgerow.methods.simfl.neighbours import Neighbours, Pair
 from hedgerow.methods.simfl.settings import SimilaritySettings
 from hedgerow.packing import canonical_json, digest, pack, unpack
-from hedgerow.protocol.roles import Agreement, Shelf
+from hedgerow.protocol.roles import Agreement, Store
 
 Words = NDArray[np.uint64]
 
@@ -82,16 +82,16 @@ def facts_of(
 
 
 def place_of(run: str) -> str:
-    """Under which name a shelf has what was kept of a run."""
+    """Under which name a store has what was kept of a run."""
     return f"simfl-{digest(run)[:32]}"
 
 
 def read_kept(
-    name: str, agreement: Agreement, settings: SimilaritySettings, hashes: int, shelf: Shelf
+    name: str, agreement: Agreement, settings: SimilaritySettings, hashes: int, store: Store
 ) -> Kept:
     """What this party kept of the run that the agreement continues; refuses any other."""
     run = settings.continues
-    data = shelf.get(place_of(run))
+    data = store.get(place_of(run))
     if data is None:
         raise SettingsError(
             f"{name} has kept nothing of run {run!r}. Nothing was sent. Only runs with keep = true "

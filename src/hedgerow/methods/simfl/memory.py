@@ -9,7 +9,7 @@ from typing import Any
 from hedgerow.errors import SettingsError
 from hedgerow.methods.simfl.kept import place_of
 from hedgerow.methods.simfl.settings import SimilaritySettings
-from hedgerow.protocol.roles import MemoryShelf
+from hedgerow.protocol.roles import MemoryStore
 
 _FIXED = ("seed", "n_hashes", "window")  # what hash functions follow from
 
@@ -38,7 +38,7 @@ class SimilarityMemory:
     def __init__(self) -> None:
         self.run = ""  # the last one
         self._fixed: dict[str, Any] = {}
-        self._shelves: dict[str, MemoryShelf] = {}
+        self._stores: dict[str, MemoryStore] = {}
 
     def continued(self, settings: SimilaritySettings) -> SimilaritySettings:
         """The settings of the next run: it continues the last one, if there is one.
@@ -58,13 +58,13 @@ class SimilarityMemory:
         """The seed of the hash functions, once there are some."""
         return self._fixed.get("seed")
 
-    def shelves(self, parties: Iterable[str]) -> dict[str, MemoryShelf]:
-        return {name: self._shelves.setdefault(name, MemoryShelf()) for name in parties}
+    def stores(self, parties: Iterable[str]) -> dict[str, MemoryStore]:
+        return {name: self._stores.setdefault(name, MemoryStore()) for name in parties}
 
     def done(self, run: str, settings: SimilaritySettings) -> None:
         """Keep this run, and drop the one before."""
         self.run, self._fixed = run, {name: getattr(settings, name) for name in _FIXED}
-        for name, shelf in self._shelves.items():
-            self._shelves[name] = fresh = MemoryShelf()
-            if (data := shelf.get(place_of(run))) is not None:
+        for name, store in self._stores.items():
+            self._stores[name] = fresh = MemoryStore()
+            if (data := store.get(place_of(run))) is not None:
                 fresh.put(place_of(run), data)

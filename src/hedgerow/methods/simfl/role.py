@@ -30,7 +30,7 @@ from hedgerow.model.losses import loss_for
 from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Structure, Tree
 from hedgerow.protocol.peer_messages import check_senders
-from hedgerow.protocol.roles import Agreement, Shelf, Step
+from hedgerow.protocol.roles import Agreement, Step, Store
 
 Words = NDArray[np.uint64]
 Stage = Callable[[Mapping[str, bytes]], Step]
@@ -40,7 +40,7 @@ class SimilarityRole:
     """One party's side of a run; the same steps in one process and over an engine."""
 
     def __init__(
-        self, name: str, rows: Rows, schema: Schema, agreement: Agreement, shelf: Shelf
+        self, name: str, rows: Rows, schema: Schema, agreement: Agreement, store: Store
     ) -> None:
         self.settings = SimilaritySettings.from_dict(agreement.settings)
         _check_place(name, rows, schema, agreement)
@@ -52,7 +52,7 @@ class SimilarityRole:
         self._grower = Grower(rows, schema)
         self._shares = self.settings.similarity and bool(self._others)
         if self._shares:
-            self._finding = Finding(name, rows, schema, agreement, self.settings, shelf)
+            self._finding = Finding(name, rows, schema, agreement, self.settings, store)
         self._stage: Stage = self._greet if self._shares else self._give
         self._asked = -1  # the tree that is being grown
         self.trees: list[Tree] = []

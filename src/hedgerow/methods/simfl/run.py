@@ -14,7 +14,7 @@ from hedgerow.methods.simfl.role import SimilarityRole
 from hedgerow.methods.simfl.settings import SimilaritySettings
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure, Statement, of_schema
-from hedgerow.protocol.roles import Agreement, Shelf
+from hedgerow.protocol.roles import Agreement, Store
 
 ROLE = "simfl"  # as limits of parties name it
 # The name is part of agreements, which are hashed and sent; the audit stands in audit/simfl.py.
@@ -75,7 +75,7 @@ def _shown(settings: SimilaritySettings, n_parties: int, schema: Schema) -> tupl
 
 
 def similarity_role(
-    name: str, rows: Rows, schema: Schema, agreement: Agreement, shelf: Shelf
+    name: str, rows: Rows, schema: Schema, agreement: Agreement, store: Store
 ) -> SimilarityRole:
     """A party's side of a run: the factory that an engine calls. It keeps what is agreed on."""
     if agreement.role != ROLE:
@@ -86,7 +86,7 @@ def similarity_role(
             "the agreement does not name what this role shows. Nothing was sent. Make it again "
             "with this version of hedgerow."
         )
-    return SimilarityRole(name, rows, schema, agreement, shelf)
+    return SimilarityRole(name, rows, schema, agreement, store)
 
 
 def model_of(

@@ -26,7 +26,7 @@ class SimilaritySettings:
     themselves. The paper's algorithm is `similar_weight` = 1 with `leaves` = "similar".
     `similarity` = False passes trees on without similarity (TFL). `n_hashes` = 0 stands for
     min(40, d - 1), `window` is r in units of the typical distance between two rows of a party.
-    With `keep` parties keep hashes and similar rows on their shelves; `continues` names such a run,
+    With `keep` parties keep hashes and similar rows in their stores; `continues` names such a run,
     of which only rows added since are hashed, sent and looked for (r stays what it was).
     """
 
