@@ -4,6 +4,7 @@ style.py    colours for light and dark pages, and the style sheet of every pictu
 words.py    numbers in few letters
 scales.py   where values lie on an axis, and the round numbers beside it
 canvas.py   lines, bands, boxes and texts, escaped by the XML writer; a finished `Picture`
+pyplot.py   the same pictures as figures of matplotlib, where a program uses its pyplot
 axes.py     two scales on a canvas: grid, ticks, steps, bands and dots
 """
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import wrap
+from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from hedgerow.data.cards import printable, short
@@ -34,16 +36,23 @@ ALONE = Format(640.0, 404.0, 80.0, 26.0, headed=True)
 
 @dataclass(frozen=True, repr=False)
 class Picture:
-    """A finished picture: notebooks show it, `save` writes it, `svg` is its text."""
+    """A finished picture: notebooks show it, `save` writes it, `svg` is its text.
+
+    Where a program has loaded pyplot, a picture that it asked for is also `figure`, which
+    `plt.show()` shows, until the picture is taken as SVG: so a notebook shows it once.
+    """
 
     title: str
     width: float
     height: float
     marks: str  # everything drawn, as SVG elements
+    figure: Any = field(default=None, compare=False)
 
     @property
     def svg(self) -> str:
         """The whole picture, on a background of its own, so that it suits any page."""
+        if self.figure is not None:  # taken as SVG, it need not be shown a second time
+            sys.modules["matplotlib.pyplot"].close(self.figure)
         root = self._root(xmlns=NAMESPACE)
         SubElement(root, "style").text = sheet()
         SubElement(root, "rect", {"class": "ground", "width": "100%", "height": "100%"})

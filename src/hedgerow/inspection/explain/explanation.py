@@ -20,6 +20,7 @@ from hedgerow.data.tables import encode_table
 from hedgerow.data.values import text_of
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.inspection.drawing.canvas import ALONE, SMALL, Picture
+from hedgerow.inspection.drawing.pyplot import offered
 from hedgerow.inspection.drawing.words import number
 from hedgerow.inspection.explain.cells import Boxes, Cells, boxes_of, cells_of, check_size
 from hedgerow.inspection.explain.coverage import Coverage, coverage_of
@@ -107,13 +108,14 @@ class Explanation(Shown):
     def plot(self, column: str, second: str = "") -> Picture:
         """The picture of a column's shape, or of the map of two; for multiclass, of all classes.
 
-        A notebook shows it; `save("age.svg")` writes it.
+        A notebook shows it, `save("age.svg")` writes it, and after `import matplotlib.pyplot as
+        plt` it is a figure of pyplot as well, for `plt.show()`.
         """
         if second:
             pair = self.pair(column, second)
             outputs, most = range(len(self.outputs)), reach_of_pairs(self.pairs)
-            return pair_picture(pair, self.outputs, self.unit, outputs, most, ALONE)
-        return shape_picture(self.shape(column), self.outputs, self.unit, form=ALONE)
+            return offered(pair_picture(pair, self.outputs, self.unit, outputs, most, ALONE))
+        return offered(shape_picture(self.shape(column), self.outputs, self.unit, form=ALONE))
 
     @property
     def coverage(self) -> Coverage | None:

@@ -12,7 +12,7 @@ from hedgerow.inspection.drawing.words import number
 from hedgerow.inspection.explain import Explanation, Pair, Shape
 from hedgerow.inspection.explain.pair_map import pair_picture, reach_of_pairs, strongest_output
 from hedgerow.inspection.explain.shape_chart import caveat_of, reach_of, shape_picture
-from hedgerow.inspection.tree_view import TreeView, plot_boosted_tree, plot_tree
+from hedgerow.inspection.tree_view import TreeView, plot_boosted_tree, tree_picture
 
 MOST_BARS, MOST_SHAPES, MOST_PAIRS, MOST_NAMES = 20, 30, 6, 20
 MOST_LEAVES, MOST_TREES = 16, 2
@@ -173,7 +173,7 @@ def trees_of_model(explanation: Explanation) -> ModelTrees:
     model = explanation.model
     if "tree" in model.record and len(model.trees) == 1:
         lead = "The whole model. A line is as wide as the share of rows that follow it."
-        return ModelTrees(lead, plot_tree(TreeView.of(model)), ())
+        return ModelTrees(lead, tree_picture(TreeView.of(model)), ())
     is_auto = model.record.get("method") == "auto"
     some = () if is_auto else _some_trees(explanation)  # trees of `auto` are maps already
     if some:

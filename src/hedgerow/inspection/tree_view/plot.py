@@ -9,6 +9,7 @@ from textwrap import wrap
 from hedgerow.data.cards import short
 from hedgerow.data.schema import Schema
 from hedgerow.inspection.drawing import Canvas, Picture
+from hedgerow.inspection.drawing.pyplot import offered
 from hedgerow.inspection.tree_view.conditions import side_of
 from hedgerow.inspection.tree_view.text import outcome, rows_in_words
 from hedgerow.inspection.tree_view.view import TreeView, ViewNode
@@ -66,8 +67,15 @@ class NodeBox:
 
 
 def plot_tree(model: Ensemble | TreeView) -> Picture:
-    """The picture of a readable tree: a notebook shows it, `save("tree.svg")` writes it."""
-    view = model if isinstance(model, TreeView) else TreeView.of(model)
+    """The picture of a readable tree: a notebook shows it, `save("tree.svg")` writes it.
+
+    After `import matplotlib.pyplot as plt` it is a figure of pyplot as well, for `plt.show()`.
+    """
+    return offered(tree_picture(model if isinstance(model, TreeView) else TreeView.of(model)))
+
+
+def tree_picture(view: TreeView) -> Picture:
+    """The picture of a readable tree, for a page."""
     left, right = ([getattr(node, side) for node in view.nodes] for side in ("left", "right"))
     layout = layout_of(left, right, READABLE)
     width = max(layout.width + 2 * MARGIN, 640.0)
