@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from hedgerow import Budget, Ledger, PrivateBoostingClassifier, Schema, set_budget, spending
+from hedgerow import Ledger, PrivateBoostingClassifier, Schema
 from hedgerow.errors import BudgetExceeded
 
-BUDGET = Budget(epsilon=2.0, delta=1e-6)
+EPSILON, DELTA = 2.0, 1e-6  # of the whole year
 SCHEMA = Schema.from_bounds(
     {"age": (0, 110), "pressure": (60, 240), "dose": (0, 5)},
     classes=["no", "yes"],
@@ -31,14 +31,12 @@ def patients(n_rows: int, rng: np.random.Generator) -> Table:
 
 def quarter(epsilon: float, ledger: Ledger, table: Table, hospital: np.ndarray, new: Table) -> None:
     """One model of the year, its quality on new patients, and what it leaves of the budget."""
-    model = PrivateBoostingClassifier(SCHEMA, epsilon, BUDGET.delta, ledger=ledger)
-    model.fit(*table, parties=hospital)
+    model = PrivateBoostingClassifier(SCHEMA, epsilon, DELTA).fit(*table, parties=hospital)
     auc = roc_auc_score(new[1] == "yes", model.decision_function(new[0]))
-    spent = spending(ledger)
     print(f"  trained at epsilon = {epsilon:.3g}; AUC on new patients {auc:.3f}")
     print(
-        f"  the year so far: epsilon = {spent.epsilon(BUDGET.delta):.2f} of {BUDGET.epsilon:g}; "
-        f"the next run may cost {spent.room(BUDGET):.2f}"
+        f"  the year so far: epsilon = {ledger.spent:.2f} of {EPSILON:g}; "
+        f"the next run may cost {ledger.next_run:.2f}"
     )
 
 
@@ -48,17 +46,15 @@ def main() -> None:
     hospital = rng.choice(["north", "river", "summit"], 3_000)
     with (
         tempfile.TemporaryDirectory() as folder,
-        Ledger.open(Path(folder) / "year.ledger") as ledger,
-    ):
-        set_budget(ledger, BUDGET)
+        Ledger.open(Path(folder) / "year.ledger", epsilon=EPSILON, delta=DELTA) as ledger,
+    ):  # everything that is trained in this block is charged to the ledger
         for name in ("spring", "summer", "autumn", "winter"):
             print(name)
             try:
                 quarter(1.0, ledger, table, hospital, new)
             except BudgetExceeded as error:
                 print(f"  refused: {error}")
-                left = 0.99 * spending(ledger).room(BUDGET)
-                quarter(left, ledger, table, hospital, new)
+                quarter(0.99 * ledger.next_run, ledger, table, hospital, new)
     print("The budget is used up. What was trained can be used for ever; nothing more is asked.")
 
 

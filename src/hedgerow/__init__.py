@@ -41,6 +41,7 @@ _HOMES = {
     "Federation": "hedgerow.coordinator.federation",
     "Label": "hedgerow.data.schema",
     "Ledger": "hedgerow.privacy.ledger.ledger",
+    "LedgerRun": "hedgerow.privacy.ledger.spending",
     "Limits": "hedgerow.party.limits",
     "Measure": "hedgerow.evaluation",
     "Numeric": "hedgerow.data.schema",
@@ -113,6 +114,7 @@ if TYPE_CHECKING:  # the same again for type checkers; tests compare the two
     from hedgerow.privacy.accounting.plan import Plan as Plan
     from hedgerow.privacy.ledger.ledger import Ledger as Ledger
     from hedgerow.privacy.ledger.spending import Budget as Budget
+    from hedgerow.privacy.ledger.spending import LedgerRun as LedgerRun
     from hedgerow.privacy.ledger.spending import Spending as Spending
     from hedgerow.privacy.ledger.spending import set_budget as set_budget
     from hedgerow.privacy.ledger.spending import spending as spending

@@ -74,7 +74,8 @@ def made() -> dict[str, Any]:
     federation = hedgerow.local_federation({"a": rows}, SCHEMA, ledger, 1, 1, "coordinator")
     found = [
         model, model.model_, model.statement_, model.plan_, SCHEMA, *SCHEMA.columns, SCHEMA.label,
-        ledger, evaluation, evaluation["auc"], explanation, explanation.shapes[0],
+        ledger, ledger.history()[0], evaluation, evaluation["auc"], explanation,
+        explanation.shapes[0],
         Ordinal("code", tuple(range(300))), Unit(), Budget(1.0, 1e-6), Privacy(1.0, 1e-6),
         Limits(), Disclosure("everyone", "all rows", HOSTILE), spending(ledger), tree, tree.view_,
         plot_tree(tree.model_), explanation.contributions(TABLE), federation,

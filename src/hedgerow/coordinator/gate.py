@@ -20,9 +20,9 @@ from hedgerow.model.tree import Tree
 from hedgerow.packing import digest
 from hedgerow.privacy.accounting.budget import Slot
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.ledger import USUAL_DELTA, Ledger
 from hedgerow.privacy.ledger.reservation import Release, Reservation
-from hedgerow.privacy.ledger.spending import Budget
+from hedgerow.privacy.ledger.spending import Budget, spending_until
 from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.queries import EnsembleRef, LabelSums, SplitChoices, SumQuery, query_bytes, size_of
@@ -182,6 +182,9 @@ class Gate:
             )
         if plan.settings.model_says == "not private" and not plan.measures:
             reasons.append("It builds on a model that is not private.")
+        total = spending_until(self._ledger, plan.run)
+        alone = total.runs < 2
+        at = privacy.delta or (USUAL_DELTA if total.gaussian else 0.0)
         return Statement(
             guarantee="not private" if reasons else plan.guarantee,
             epsilon=privacy.epsilon,
@@ -195,13 +198,17 @@ class Gate:
             colluding=privacy.colluding if by_parties else 0,
             minimum_parties=privacy.minimum_parties if by_parties else 1,
             releases=self._releases,
-            scope="this fit alone" if self._ledger.path is None else f"run {plan.run}",
+            scope="this fit alone" if alone and self._ledger.path is None else f"run {plan.run}",
             simulated=self._federation.simulated,
             builds_on=plan.settings.model,
             builds_on_promise=plan.settings.model_says,
             sampled=plan.budget.sampled,
             disclosures=disclosures,
             reason=" ".join(reasons),
+            ledger_runs=0 if alone else total.runs,
+            ledger_epsilon=0.0 if alone else total.epsilon(at),
+            ledger_delta=0.0 if alone else at,
+            ledger_mu=0.0 if alone else total.mu,
         )
 
     def _draw(self, query: SumQuery, mu: float, name: str) -> tuple[int, Slot]:

@@ -31,6 +31,7 @@ from hedgerow.export.estimator_methods import Exports
 from hedgerow.inspection.explain import Explanation, explain
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Statement
+from hedgerow.privacy.ledger.in_force import ledger_in_force
 from hedgerow.privacy.ledger.ledger import Ledger
 
 
@@ -75,8 +76,21 @@ class Estimator(Exports, BaseEstimator):
         return None if seed is None else int(seed)
 
     def _open_ledger(self) -> AbstractContextManager[Ledger]:
-        """The user's ledger, or one that counts this fit alone."""
+        """The ledger that pays for this fit; see `ledger_given`."""
         return ledger_given(self.ledger)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle holds, for joblib's processes too: there, a ledger is opened by its path.
+
+        An estimator that is yet to be fitted takes the ledger in force with it.
+        """
+        state = dict(super().__getstate__())
+        ledger = state.get("ledger")
+        if ledger is None and "model_" not in state:
+            ledger = ledger_in_force()
+        if isinstance(ledger, Ledger) and ledger.path is not None:
+            ledger = str(ledger.path.resolve())
+        return {**state, "ledger": ledger}
 
     def _keep(self, model: Ensemble, named: bool) -> None:
         self.model_, self.statement_ = model, model.statement

@@ -184,7 +184,7 @@ class PrivateBoostingClassifier(Classifier, _PrivateBoosting):
     settings : further settings by name, e.g. ``{"batch_size": 10, "minimum_parties": 2}``
     bounds : (low, high) for every column, or {column: (low, high)}; instead of a schema
     classes : the classes, with `bounds`; "public" declares the classes found in y public
-    ledger : Ledger or path; None counts this fit alone
+    ledger : Ledger or path; None is that of the `with` block around the fit, or this fit alone
     random_state : seeds the questions (which trees are tried), never the noise
     monotone : 1 or -1 by column, for effects that may only rise or fall; costs nothing
     warm_start_from : a model (or its file) to build on, made from public or already paid-for rows
@@ -196,8 +196,9 @@ class PrivateBoostingClassifier(Classifier, _PrivateBoosting):
     -----
     Weights of classes raise their scores, after training; they cost no budget and no noise.
 
-    Every `fit` spends its epsilon: `cross_val_score` with five folds spends five times, and a
-    shared `Ledger` adds it up.
+    Every `fit` spends its epsilon: `cross_val_score` with five folds spends five times. A ledger
+    adds it up: `with Ledger.open(path, epsilon=4):` charges every fit inside, also those in
+    threads and in processes of joblib, and refuses what exceeds the budget before it asks.
 
     Examples
     --------

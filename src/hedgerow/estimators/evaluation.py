@@ -39,7 +39,8 @@ def evaluate_privately(
     epsilon, delta : what this evaluation costs, on top of training where rows are the same
     parties : each row's party; makes it a federation
     trust : "coordinator", "parties" or "nobody"; None = the parties where there are several
-    ledger : Ledger or path; give training's, so that the two are added up
+    ledger : Ledger or path; give training's, so that the two are added up. None is that of the
+        `with` block around the call, or counts this evaluation alone
     further : further privacy settings by name: colluding, minimum_parties, spare, accounting
 
     Examples

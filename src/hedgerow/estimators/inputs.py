@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from os import PathLike
 from typing import Any
 
@@ -17,6 +17,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.data.values import MISSING_WORDS, Value, distinct
 from hedgerow.errors import SchemaError, TableError
+from hedgerow.privacy.ledger.in_force import ledger_in_force
 from hedgerow.privacy.ledger.ledger import Ledger
 
 
@@ -171,11 +172,19 @@ def classes_given(classes: Sequence[Value] | str | None, y: Any) -> dict[str, An
 
 @contextmanager
 def ledger_given(ledger: Ledger | str | PathLike[str] | None) -> Iterator[Ledger]:
-    """The user's ledger; one opened from a path while it is used; or one in memory."""
-    if isinstance(ledger, Ledger):
-        yield ledger
-    elif ledger is None:
+    """The ledger that pays: the user's, that of the block around the caller, or one in memory.
+
+    One that is named by its path is open while it is used. A forked process opens the file of its
+    parent's ledger for itself.
+    """
+    chosen = ledger_in_force() if ledger is None else ledger
+    if isinstance(chosen, Ledger) and chosen.forked and chosen.path is not None:
+        chosen = chosen.path
+    if isinstance(chosen, Ledger):
+        yield chosen
+    elif chosen is None:
         yield Ledger.in_memory()
     else:
-        with Ledger.open(ledger) as opened:  # closed again, so free for the next fit
+        assert isinstance(chosen, (str, PathLike))
+        with closing(Ledger.open(chosen)) as opened:
             yield opened

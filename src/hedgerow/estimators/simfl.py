@@ -115,7 +115,8 @@ class SimilarityBoostingClassifier(_SimilarityBoosting, Classifier):
     settings : further settings by name, e.g. ``{"leaves": "similar", "similar_weight": 1.0}``
     bounds : (low, high) for every column, or {column: (low, high)}; instead of a schema
     classes : the classes, with `bounds`; "public" declares the classes found in y public
-    ledger : Ledger or path, where what parties show each other is put on record; None keeps none
+    ledger : Ledger or path, where what parties show each other is put on record; None is that of
+        the `with` block around the fit, or none
     verbose : 1 prints some lines while a fit runs, 2 one for every step; 0 is silent
 
     Notes

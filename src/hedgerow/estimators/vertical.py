@@ -174,7 +174,8 @@ class VerticalBoostingClassifier(_VerticalBoosting, Classifier):
     settings : further settings by name, e.g. ``{"epsilon": 2.0}`` of protection "ldp"
     bounds : (low, high) for every column, or {column: (low, high)}; instead of a schema
     classes : the classes, with `bounds`; "public" declares the classes found in y public
-    ledger : Ledger or path, which adds up what labels pay in all fits; None counts each fit alone
+    ledger : Ledger or path, which adds up what labels pay in all fits; None is that of the
+        `with` block around the fit, or counts it alone
     verbose : 1 prints some lines while a fit runs, 2 one for every step; 0 is silent
 
     Notes

@@ -4,6 +4,7 @@ explain/    effects of columns and pairs with error bands, contributions of rows
 report/     one self-contained page about a model
 tree_view/  one tree as text, rules and picture
 advice/     how much epsilon is needed
+ledger_chart.py  epsilon of a ledger over its runs
 drawing/    the pictures of all of them, as SVG
 """
 
@@ -12,6 +13,7 @@ from hedgerow.inspection.explain.editing import edit
 from hedgerow.inspection.explain.explanation import Explanation
 from hedgerow.inspection.explain.rows import Contributions
 from hedgerow.inspection.explain.shapes import Pair, Shape
+from hedgerow.inspection.ledger_chart import plot_ledger
 from hedgerow.inspection.tree_view import TreeView, export_rules, export_text, plot_tree
 
 __all__ = [
@@ -24,5 +26,6 @@ __all__ = [
     "edit",
     "export_rules",
     "export_text",
+    "plot_ledger",
     "plot_tree",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from hedgerow.data.cards import Card, Shown, listed
@@ -73,6 +73,10 @@ class Statement(Shown):
     builds_on_promise: str = ""  # what that one promises, or "public"
     sampled: bool = False  # whether Poisson sampling drew the rows that took part
     edits: _Count = 0  # shapes changed by hand after training
+    ledger_runs: _Count = 0  # that its ledger had counted with this one; 0 if it was the first
+    ledger_epsilon: _Spent = 0.0  # of all of them together
+    ledger_delta: _Spent = 0.0
+    ledger_mu: _Spent = 0.0
     format: int = field(default=FORMAT)
 
     def words(self, of: str = "model") -> str:
@@ -85,7 +89,10 @@ class Statement(Shown):
                 f"Do not publish it as a private {of}."
             )
             return "\n".join([text, *(self._shown(d) for d in self.disclosures)])
-        parts = [self._promise(of), self._guesses(of), self._assumptions(), self._limits()]
+        parts = [self._promise(of), self._guesses(of)]
+        if self.ledger_runs:
+            parts.append(self._of_the_ledger(of))
+        parts += [self._assumptions(), self._limits()]
         if self.builds_on:
             parts.append(self._measured() if of == "evaluation" else self._beginning())
         if self.edits:
@@ -182,6 +189,20 @@ class Statement(Shown):
             f"{guess_words(self.best_guess(replaced=True))}."
         )
 
+    def _of_the_ledger(self, of: str) -> str:
+        """What all runs of the ledger promise together: about the same rows they add up."""
+        together = f"epsilon = {self.ledger_epsilon:.4g}"
+        together += f", delta = {self.ledger_delta:g}" if self.ledger_delta else " (delta = 0)"
+        whole = replace(
+            self, epsilon=self.ledger_epsilon, delta=self.ledger_delta, mu=self.ledger_mu,
+            accounting="exact" if self.ledger_delta else "pure",
+        )  # fmt: skip
+        right = guess_words(whole.best_guess())
+        return (
+            f"The ledger had counted {self.ledger_runs} runs on these rows with this {of}: "
+            f"together {together}, and the best guess is then right {right}."
+        )
+
     def _label_promise(self) -> str:
         return (
             f"LABELS ONLY. Whoever sees all that the other parties saw learns about the label of "
@@ -250,7 +271,10 @@ class Statement(Shown):
         twice = "the same person in several parties"
         if self.single_owner:
             twice = "a person with several " + ("rows" if self.unit == "row" else "ids")
-        return f"Not covered: timing, poisoned rows, {twice}, other fits on these rows."
+        others = "other fits on these rows"
+        if self.ledger_runs:
+            others = "fits on these rows that are not on this ledger, or later ones"
+        return f"Not covered: timing, poisoned rows, {twice}, {others}."
 
     @property
     def alarm(self) -> str:
@@ -279,6 +303,8 @@ class Statement(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         plain = asdict(self)
+        if not self.ledger_runs:  # files from before ledgers were added up have none of these
+            plain = {name: v for name, v in plain.items() if not name.startswith("ledger_")}
         plain["parties"] = list(self.parties)
         plain["disclosures"] = [asdict(d) for d in self.disclosures]
         return plain

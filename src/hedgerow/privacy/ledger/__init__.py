@@ -1,6 +1,7 @@
 """The ledger: append-only, hash-chained, on disk before anyone is asked.
 
 ledger.py       what people open: a ledger file, its budget and what was spent
+in_force.py     which ledger pays for a fit that names none
 store.py        lines in one SQLite file, for several threads and processes
 line.py         one line, and the hash chain
 migrations.py   the file's format; older ones are brought up to date

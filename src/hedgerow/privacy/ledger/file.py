@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
@@ -51,6 +52,28 @@ def create_private(file: Path) -> None:
     """
     with suppress(FileExistsError):
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def connect(file: Path, version: int, wait_seconds: float) -> sqlite3.Connection:
+    """A connection to a ledger file, which is made if it does not exist."""
+    create_private(file)
+    connection = sqlite3.connect(
+        file, isolation_level=None, timeout=wait_seconds, check_same_thread=False
+    )
+    # A journal cut to nothing is synced under FULL. One that is unlinked is not, and after a power
+    # failure it would come back and take the last transaction away.
+    connection.execute("PRAGMA journal_mode=TRUNCATE")
+    connection.execute("PRAGMA synchronous=FULL")
+    if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        return connection
+    try:
+        connection.executescript(f"BEGIN IMMEDIATE; {tables_of(version)} COMMIT;")
+    except sqlite3.OperationalError as error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        if "already exists" not in str(error):  # else another process was quicker
+            raise
+    return connection
 
 
 def mark_of(file: Path) -> tuple[int, int] | None:

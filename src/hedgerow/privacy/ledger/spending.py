@@ -85,6 +85,18 @@ class Spending:
 
 
 @dataclass(frozen=True)
+class LedgerRun:
+    """A run that a ledger has counted."""
+
+    run: str
+    time: str  # when it was reserved, UTC
+    method: str
+    epsilon: float
+    delta: float
+    total: float  # epsilon of the ledger with this run, at the delta that was asked for
+
+
+@dataclass(frozen=True)
 class Ceiling:
     """A budget over every run of a ledger, or over those reserved in the last 31 days."""
 
@@ -110,6 +122,29 @@ class Ceiling:
 def spending(ledger: LineStore, owner: str = COORDINATOR) -> Spending:
     """Everything an owner has reserved: ceilings, not refunds."""
     return _added(ledger.lines(owner, "reserve"))
+
+
+def spending_until(ledger: LineStore, run: str, owner: str = COORDINATOR) -> Spending:
+    """What an owner had reserved with a run and before it; whoever resumes it finds the same."""
+    reserved = ledger.lines(owner, "reserve")
+    places = [place for place, line in enumerate(reserved, start=1) if line.run == run]
+    return _added(reserved[: places[0]] if places else reserved)
+
+
+def history_of(ledger: LineStore, delta: float, owner: str = COORDINATOR) -> list[LedgerRun]:
+    """Every run that an owner reserved, in order, with the total after it."""
+    reserved = ledger.lines(owner, "reserve")
+    return [
+        LedgerRun(
+            line.run,
+            line.time,
+            str(line.values["plan"]["method"]),
+            float(line.values["epsilon"]),
+            float(line.values["delta"]),
+            _added(reserved[:place]).epsilon(delta),
+        )
+        for place, line in enumerate(reserved, start=1)
+    ]
 
 
 def month_spending(ledger: LineStore, owner: str = COORDINATOR) -> Spending:

@@ -21,7 +21,7 @@ from hedgerow import clock
 from hedgerow.errors import LedgerError
 from hedgerow.packing import pack
 from hedgerow.privacy.ledger.file import (
-    create_private,
+    connect,
     forks,
     left_open,
     mark_of,
@@ -41,7 +41,6 @@ COORDINATOR = "coordinator"
 WAIT_SECONDS = 60.0
 _COLUMNS = "seq, time, owner, kind, run, slot, attempt, body, previous, hash"
 _INSERT = f"INSERT INTO line ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_TABLES = tables_of(FORMAT)
 
 
 class _Inside:
@@ -76,39 +75,43 @@ class LineStore:
         self._newest: dict[tuple[str, str, str], int] = {}  # those of some owners, kinds and runs,
         self._pairs: set[tuple[str, str]] | None = None  # and owners and kinds that have any.
         self._seen = (0, GENESIS)  # a line that was on disk, so it must stay
+        self.closed = False
         self.rolled_back = 0  # how often lines that were read may have gone again
         self._lock = threading.RLock()  # threads may share a ledger; transactions do not overlap
 
     @classmethod
-    def in_memory(cls) -> Self:
-        """A ledger of this process alone, gone with it."""
+    def _in_memory(cls) -> Self:
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        connection.executescript(_TABLES)
+        connection.executescript(tables_of(FORMAT))
         return cls(connection, None)
 
     @classmethod
     def _opened(cls, file: Path) -> Self:
         """The store in a file, its chain walked; the file is made if it does not exist."""
+        mark = mark_of(file)
         try:
-            create_private(file)
-            mark = mark_of(file)
-            connection = sqlite3.connect(
-                file, isolation_level=None, timeout=WAIT_SECONDS, check_same_thread=False
-            )
-            # A journal cut to nothing is synced under FULL. One that is unlinked is not, and after
-            # a power failure it would come back and take the last transaction away.
-            connection.execute("PRAGMA journal_mode=TRUNCATE")
-            connection.execute("PRAGMA synchronous=FULL")
-            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                _create(connection)
+            connection = connect(file, FORMAT, WAIT_SECONDS)
         except (sqlite3.DatabaseError, OSError) as error:
             raise LedgerError(open_problem(file, error)) from error
         store = cls(connection, file)
-        if store._mark != mark:  # replaced while it was opened
+        if mark not in (None, store._mark):  # replaced while it was opened
             raise not_in_place(file)
         check_format(connection, file)
         store.verify()
         return store
+
+    @property
+    def forked(self) -> bool:
+        """Whether this process is a fork of the one that opened the ledger."""
+        return os.getpid() != self._process
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise LedgerError(
+                f"the ledger {self.path or 'in memory'} is closed, as at the end of its `with` "
+                "block. Nothing was asked and nothing was spent. Open it again, and use it inside "
+                "of the block."
+            )
 
     @property
     def in_place(self) -> bool:
@@ -117,7 +120,10 @@ class LineStore:
 
     def close(self) -> None:
         """Let go of the file; nothing can be read or written any more."""
-        if self.path is not None and os.getpid() == self._process:
+        if self.closed:
+            return
+        self.closed = True
+        if self.path is not None and not self.forked:
             with suppress(sqlite3.Error):  # an empty journal is not left lying about
                 self._connection.execute("PRAGMA busy_timeout=0")
                 self._connection.execute("PRAGMA journal_mode=DELETE")
@@ -165,9 +171,10 @@ class LineStore:
     def _transaction(self) -> Iterator[None]:
         # A forked child has our memory and a connection that SQLite forbids it to use: what one of
         # us spends, the other might not see, and lines of both could overwrite each other.
-        if os.getpid() != self._process:
+        if self.forked:
             raise not_ours(self.path)
         with self._lock:
+            self._check_open()
             self._check_in_place()  # before the journal is touched
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -277,6 +284,7 @@ class LineStore:
         return [Line(*row) for row in rows]
 
     def _read(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        self._check_open()
         try:
             return self._connection.execute(query, values).fetchall()
         except sqlite3.OperationalError as error:
@@ -349,14 +357,3 @@ class LineStore:
         if not self._is_inside and count > self._seen[0]:
             self._seen = (count, lines[-1].hash)
         return count
-
-
-def _create(connection: sqlite3.Connection) -> None:
-    """Make the tables, unless another process was quicker."""
-    try:
-        connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
-    except sqlite3.OperationalError as error:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        if "already exists" not in str(error):
-            raise
