@@ -331,6 +331,13 @@ MISTAKES = [
             ("all columns belong to 'a'", "hedgerow train", "Nothing was sent")),
     Mistake("exact numbers from other sites", ("evaluate", "m.hedge", "--engine", "nvflare"),
             ("exact numbers need the rows here", "Give --epsilon", SPENT), trained=True),
+    Mistake("all rows held out", on_train("--holdout", "1"),
+            ("--holdout is 1", "above 0 and at most 0.9", "such as 0.2", SPENT)),
+    Mistake("rows held out of other sites", ("train", "--schema", "schema.toml", "--out", "m.hedge",
+            "--engine", "nvflare", "--site", "x", "--holdout", "0.2"),
+            ("parts tables of this machine", "a table of their own there", SPENT)),
+    Mistake("held-out rows of a run without", ("evaluate", "m.hedge", *TABLES, "--holdout"),
+            ("all rows were trained on", "train with --holdout 0.2", SPENT), trained=True),
 ]  # fmt: skip
 
 

@@ -7,6 +7,7 @@ screen.py              results on stdout, everything else on stderr; logging in 
 files.py               where results go: checked before anything is spent, written by rename
 progress.py            progress on stderr, and Ctrl-C between two releases
 parties.py             where the parties of a command are: tables in this process, or other sites
+trained_on.py          the tables of a model noted beside it, and the rows held out
 curves.py              expected errors and simulated curves, for `advise` and `plan`
 cluster.py             a Dask cluster as the one party of a run
 demo_run.py            the training and comparison behind `demo`

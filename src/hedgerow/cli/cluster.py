@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.cli.progress import counting
 from hedgerow.cli.screen import tell
+from hedgerow.data.holdout import WHOLE
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ class OnCluster:
     """The party `all`: partitions on workers, and the coordinator's ledger."""
 
     names = owners = ("all",)
+    tables: tuple[Path, ...] = ()
+    part = WHOLE
 
     def __init__(self, data: Sequence[str], engine: EngineOptions) -> None:
         if len(data) != 1:

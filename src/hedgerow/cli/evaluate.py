@@ -13,6 +13,7 @@ from hedgerow.cli.given import given_values
 from hedgerow.cli.parties import parties_of, party_sources
 from hedgerow.cli.screen import decimals, print_json, results, show, table
 from hedgerow.cli.train import nothing_spent
+from hedgerow.data.holdout import WHOLE, Part
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -52,6 +53,14 @@ ResultOut = Annotated[
         rich_help_panel=options.OUTPUT,
     ),
 ]
+HeldOut = Annotated[
+    bool,
+    typer.Option(
+        "--holdout",
+        help="Only on rows that training held out; give the tables it was trained on.",
+        rich_help_panel=options.TABLES,
+    ),
+]
 LedgerIn = Annotated[
     Path | None,
     typer.Option(
@@ -67,6 +76,7 @@ def evaluate(
     model: options.ModelFile,
     data: options.DataFiles = None,
     csv: options.CsvOptions,
+    holdout: HeldOut = False,
     epsilon: Epsilon = None,
     delta: Delta = None,
     trust: options.TrustOptions,
@@ -81,15 +91,18 @@ def evaluate(
 
     Running the same command again gives the stored result, and spends nothing.
     """
+    from hedgerow.cli.trained_on import held_out_part
+
+    part = held_out_part(model) if holdout else WHOLE
     if epsilon is None:
         private = {"out": out, "ledger": ledger, "site": engine.site, "delta": delta}
         _refuse_without_epsilon({**private, **vars(budget), "scheduler": engine.scheduler}, engine)
-        _exact(model, data, csv, json)
+        _exact(model, data, csv, part, json)
         return
     from hedgerow.cli.private_evaluation import run_and_show
 
     with nothing_spent():
-        parties = parties_of(engine, data)
+        parties = parties_of(engine, data, part)
         given = given_values(options.EpsilonOptions(epsilon, delta), trust)
     run_and_show(model, parties, given, out, ledger, budget, csv, json)
 
@@ -110,13 +123,18 @@ def _refuse_without_epsilon(private: dict[str, Any], engine: options.EngineOptio
         )
 
 
-def _exact(model: Path, data: Sequence[str] | None, csv: options.CsvOptions, json: bool) -> None:
+def _exact(
+    model: Path, data: Sequence[str] | None, csv: options.CsvOptions, part: Part, json: bool
+) -> None:
+    from hedgerow.cli.trained_on import SENTENCES, rows_are
+
     if not data:
         raise SettingsError("no table: give --data, once for each party")
     sources = list(party_sources(data).values())
-    measured = measure(model, sources, csv)
+    measured = measure(model, sources, csv, part)
+    seen = rows_are(model, sources, part)
     if json:
-        print_json({**measured, "private": False, "warning": WARNING})
+        print_json({**measured, "private": False, "warning": WARNING, "rows_are": seen})
         return
     names = ", ".join(str(path) for path in sources)
     shown = table(f"{model} on {names}", "what", "value", right=("value",))
@@ -127,11 +145,12 @@ def _exact(model: Path, data: Sequence[str] | None, csv: options.CsvOptions, jso
         text = "undefined: one class only" if value is None else f"{value:,.{decimals(value)}f}"
         shown.add_row(_TITLES.get(name, name.replace("_", " ")), text)
     results().print(shown)
+    show(SENTENCES[seen])
     show(WARNING, style="yellow")
 
 
 def measure(
-    model: Path, data: Sequence[Path], csv: options.CsvOptions | None = None
+    model: Path, data: Sequence[Path], csv: options.CsvOptions | None = None, part: Part = WHOLE
 ) -> dict[str, Any]:
     """Exact measures of a model on tables together: AUC for binary labels, errors for regression.
 
@@ -142,7 +161,7 @@ def measure(
     from hedgerow.model.ensemble import Ensemble
 
     trained, csv = Ensemble.load(model), csv or options.CsvOptions()
-    label, seen = trained.schema.label, [_seen(trained, path, csv) for path in data]
+    label, seen = trained.schema.label, [_seen(trained, path, csv, part) for path in data]
     target = np.concatenate([true for true, _ in seen])
     predicted = np.concatenate([made for _, made in seen])  # (row, class), or (row,) for regression
     if label.lower is not None and label.upper is not None:
@@ -156,11 +175,11 @@ def measure(
 
 
 def _seen(
-    trained: Ensemble, path: Path, csv: options.CsvOptions
+    trained: Ensemble, path: Path, csv: options.CsvOptions, part: Part
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Labels and predictions of one table."""
     from hedgerow.data.readers import stream_of
-    from hedgerow.data.tables import labels_of
+    from hedgerow.data.tables import labels_of, rows_of
     from hedgerow.errors import TableError
 
     label = trained.schema.label
@@ -176,7 +195,13 @@ def _seen(
         raise TableError(
             f"{path} has 0 rows, so there is nothing to measure; give a table with rows."
         )
-    return labels, trained.predict(stream)
+    predicted = trained.predict(stream)
+    if not part.share:
+        return labels, predicted
+    mask = part.mask(rows_of(stream, trained.schema), trained.schema)
+    if not mask.any():
+        raise TableError(f"no row of {path} was held out, so there is nothing to measure.")
+    return labels[mask], predicted[mask]
 
 
 def _class_measures(

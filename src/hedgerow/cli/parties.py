@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hedgerow.data.holdout import WHOLE, Part
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -36,6 +37,16 @@ class Parties(Protocol):
         """Parties that write into the coordinator's ledger file."""
         ...
 
+    @property
+    def tables(self) -> tuple[Path, ...]:
+        """Files of this machine that are read."""
+        ...
+
+    @property
+    def part(self) -> Part:
+        """The part of their rows that is meant."""
+        ...
+
     def settled(self, schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
         """What was given, completed by what the parties fix; refuses what contradicts it."""
         ...
@@ -59,6 +70,9 @@ class Parties(Protocol):
 
 
 class _NothingStarted:
+    tables: tuple[Path, ...] = ()
+    part = WHOLE
+
     def close(self) -> None:
         pass
 
@@ -68,13 +82,14 @@ class TablesHere(_NothingStarted):
 
     folder: Path | None = None  # where roles of a session keep what outlives them
 
-    def __init__(self, data: Sequence[str]) -> None:
+    def __init__(self, data: Sequence[str], part: Part = WHOLE) -> None:
         if not data:
             raise SettingsError(
                 "no tables: give --data once for each party, or --engine nvflare --site SITE for "
                 "parties at other sites"
             )
-        self._sources = party_sources(data)
+        self._sources, self.part = party_sources(data), part
+        self.tables = tuple(self._sources.values())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -87,12 +102,20 @@ class TablesHere(_NothingStarted):
     def settled(self, schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
         from hedgerow.cli.given import with_pooled_cuts
 
+        if self.part.share and given.get("candidates") == "quantiles-not-private":
+            raise SettingsError(
+                "candidates = quantiles-not-private reads all rows, the held-out ones too. Leave "
+                "out --holdout, or choose other candidates"
+            )
         return with_pooled_cuts(schema, given, self._sources)
 
     def check(self, schema: Schema) -> None:
         from hedgerow.data.tables import rows_of
 
-        self._tables = {name: rows_of(path, schema) for name, path in self._sources.items()}
+        self._tables = {
+            name: self.part.of(rows_of(path, schema), schema, str(path))
+            for name, path in self._sources.items()
+        }
 
     def ledger_path(self, beside: Path) -> Path:
         return beside
@@ -217,12 +240,17 @@ def pinned_values(roster: Roster) -> dict[str, Any]:
     }
 
 
-def parties_of(chosen: EngineOptions, data: Sequence[str] | None) -> Parties:
-    """The parties that a training command means."""
+def parties_of(chosen: EngineOptions, data: Sequence[str] | None, part: Part = WHOLE) -> Parties:
+    """The parties that a training command means, and the part of their rows."""
     if chosen.engine not in ENGINES:
         raise SettingsError(f"unknown engine {chosen.engine!r}; known: {', '.join(ENGINES)}")
     if chosen.engine != "dask" and (flags := chosen.used_flags()):
         raise SettingsError(f"{flags[0]} belongs to --engine dask; leave it out or name the engine")
+    if part.share and chosen.engine != "local":
+        raise SettingsError(
+            f"--holdout parts tables of this machine, and --engine {chosen.engine} reads them "
+            "elsewhere. Put the rows to hold out into a table of their own there"
+        )
     if chosen.engine == "nvflare":
         patience = Patience(chosen.timeout_seconds, chosen.wait_seconds)
         return OtherSites(chosen.site, data or (), patience)
@@ -232,7 +260,7 @@ def parties_of(chosen: EngineOptions, data: Sequence[str] | None) -> Parties:
         from hedgerow.cli.cluster import OnCluster
 
         return OnCluster(data or (), chosen)
-    return TablesHere(data or ())
+    return TablesHere(data or (), part)
 
 
 def party_sources(data: Sequence[str]) -> dict[str, Path]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.cli.screen import decimals, print_json, results, show, table, tell
 from hedgerow.cli.train import check_parties, facts_of, nothing_spent, plan_file, record_budget
+from hedgerow.cli.trained_on import SENTENCES, check_part, rows_are, write_note
 from hedgerow.errors import PlanError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def run_and_show(
         stored_in = ledger or parties.ledger_path(model.with_name(model.name + ".ledger"))
     with closing(parties):
         evaluation, facts = _run(trained, parties, given, out, stored_in, budget)
+    facts["rows_are"] = rows_are(model, parties.tables, parties.part)
     if json:
         print_json({**evaluation.to_dict(), **facts})
         return
@@ -67,12 +69,14 @@ def _run(
         beside = out.with_name(out.name + ".plan.toml")
         given = parties.settled(model.schema, given)
         plan = _settled(model, given, len(parties.names), beside)
+        check_part(parties.part, plan)
         parties.check(model.schema)
         check_writable(out)
         opened = Ledger.open(stored_in)
     with opened, plan_file(beside, plan, opened):
         with nothing_spent():
             check_parties(opened, plan, parties.names, beside, resume=False)
+            write_note(out, parties, plan, opened)
             record_budget(opened, budget, plan, parties.owners)
         evaluation, facts = _ask(model, parties, plan, opened, out)
     return evaluation, {**facts, "plan": str(beside), "out": str(out)}
@@ -147,6 +151,7 @@ def _show(found: Evaluation, facts: Given, model: str) -> None:
     for note in found.findings.notes:
         show(note, style="yellow")
     again = " (all of it replayed: nothing was spent now)" if not facts["releases_asked"] else ""
+    show(SENTENCES[facts["rows_are"]])
     runs = "1 run" if facts["ledger_runs"] == 1 else f"{facts['ledger_runs']} runs"
     show(
         f"Spent: epsilon = {facts['epsilon']:.4g} at delta = {facts['delta']:g}{again}. The ledger "

@@ -45,6 +45,15 @@ StartIsPublic = Annotated[
         rich_help_panel=options.METHOD,
     ),
 ]
+Holdout = Annotated[
+    float | None,
+    typer.Option(
+        "--holdout",
+        metavar="SHARE",
+        help="Keep this share of the rows out of training, to `evaluate` on; 0.2 for a fifth.",
+        rich_help_panel=options.TABLES,
+    ),
+]
 Resume = Annotated[
     bool,
     typer.Option(
@@ -68,14 +77,17 @@ def train(
     start_is_public: StartIsPublic = False,
     engine: options.EngineOptions,
     resume: Resume = False,
+    holdout: Holdout = None,
     out: options.ModelOut,
     json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Train a model. Running the same command again resumes a run that was stopped."""
+    from hedgerow.cli.trained_on import part_for_training
+
     with nothing_spent():
         given = given_values(promise, settings)
-        parties = parties_of(engine, data)
+        parties = parties_of(engine, data, part_for_training(holdout))
         start = _start_model(warm_start_from, start_is_public, given)
     with closing(parties):
         model, facts = _run(schema, parties, out, given, plan, ledger, budget, resume, start)
@@ -99,6 +111,7 @@ def _run(
     """Everything that can fail is tried before the first charge."""
     from hedgerow.cli.files import check_writable
     from hedgerow.cli.given import settle_plan, tell_cautions
+    from hedgerow.cli.trained_on import check_part, write_note
     from hedgerow.coordinator.gate import start_trees
     from hedgerow.data.schema import Schema
     from hedgerow.privacy.ledger.ledger import Ledger
@@ -112,6 +125,7 @@ def _run(
         given = parties.settled(public, given)
         agreed = settle_plan(public, given, len(parties.names), plan, beside)
         tell_cautions(agreed, public)
+        check_part(parties.part, agreed)
         start_trees(start, agreed, public)  # refuses a model that the plan does not name
         parties.check(public)
         check_writable(out)
@@ -119,6 +133,7 @@ def _run(
     with opened, plan_file(beside, agreed, opened):
         with nothing_spent():
             check_parties(opened, agreed, parties.names, beside, resume)
+            write_note(out, parties, agreed, opened)
             record_budget(opened, budget, agreed, parties.owners)
         model, facts = _grow(public, parties, agreed, opened, out, start)
     return model, {**facts, "plan": str(beside)}
@@ -250,6 +265,7 @@ def _grow(
         model.save(out)
     facts = {
         "model": str(out),
+        "holdout": parties.part.share,
         "ledger": str(ledger.path),
         **facts_of(plan, ledger, federation),
         "releases_asked": watch.asked,
@@ -300,3 +316,8 @@ def _show(model: Ensemble, facts: dict[str, Any]) -> None:
         shown.add_row("received by a party", size_text(facts["bytes_to_parties"] / n_parties))
     results().print(shown)
     tell(f"Model written to {facts['model']}.")
+    if facts["holdout"]:
+        tell(
+            f"Held out of training: a share of {facts['holdout']:g} of the rows of every table. "
+            f"`hedgerow evaluate {facts['model']} --data ... --holdout` measures on them alone."
+        )

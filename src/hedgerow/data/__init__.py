@@ -16,6 +16,7 @@ binning.py         the public base grid, and codes on it
 drafting.py        a schema proposed from a public sample; marked, because it reads rows
 draft_columns.py   what a draft makes of one column
 checking.py        what a schema does to a table, counted for its owner's eyes alone
+holdout.py         which rows are kept out of training, by a public rule
 persons.py         unit person: at most k rows of each person
 cards.py           what terminals and notebooks show of an object: a line, a small table
 datasets.py        made-up tables for the demonstration

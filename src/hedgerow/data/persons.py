@@ -28,10 +28,10 @@ def rows_per_person(rows: Rows, schema: Schema) -> Rows:
         )
     persons, k = rows.persons, schema.unit.at_most
     order = np.argsort(persons, kind="stable")
-    number = _number_in_group(persons[order])
+    number = number_in_group(persons[order])
     key = _rank_keys(persons[order], number, schema)
     ranked = np.lexsort((key, persons[order]))
-    counted = order[ranked[_number_in_group(persons[order][ranked]) < k]]
+    counted = order[ranked[number_in_group(persons[order][ranked]) < k]]
     return rows.take(np.sort(counted))
 
 
@@ -74,7 +74,7 @@ def places_of(parts: Sequence[PersonCounts], schema: Schema) -> list[Places]:
     """Which rows count where a party's rows lie in several parts: as if they were in one.
 
     `rows_per_person` keeps the k rows of a person with the lowest keys. Keys of one person are all
-    different, because `_scramble` is a bijection, so the k-th of them divides the rows that count
+    different, because `scrambled` is a bijection, so the k-th of them divides the rows that count
     from the rest.
     """
     ids = np.concatenate([part.ids for part in parts])
@@ -82,7 +82,7 @@ def places_of(parts: Sequence[PersonCounts], schema: Schema) -> list[Places]:
     order = np.argsort(ids, kind="stable")  # by person, parts in their order
     person, count = ids[order], counts[order]
     before = np.cumsum(count) - count
-    first = np.flatnonzero(_number_in_group(person) == 0)
+    first = np.flatnonzero(number_in_group(person) == 0)
     lengths = np.diff(np.append(first, len(person)))  # parts that a person is in
     before -= np.repeat(before[first], lengths)
     total = np.add.reduceat(count, first) if len(first) else count  # (person,)
@@ -104,7 +104,7 @@ def rows_that_count(
     """Of one part of a party's rows: (row,)."""
     order = np.argsort(persons, kind="stable")
     number = np.empty(len(persons), np.int64)
-    number[order] = _number_in_group(persons[order])
+    number[order] = number_in_group(persons[order])
     place = np.searchsorted(places.ids, persons)
     number += places.earlier[place]
     return np.asarray(_rank_keys(persons, number, schema) <= places.last[place])
@@ -117,7 +117,7 @@ def _last_keys(
     last, k = np.full(len(ids), np.iinfo(np.uint64).max), schema.unit.at_most
     many = totals > k
     persons = np.repeat(ids[many], totals[many])
-    keys = _rank_keys(persons, _number_in_group(persons), schema)
+    keys = _rank_keys(persons, number_in_group(persons), schema)
     keys = keys[np.lexsort((keys, persons))]
     first = np.cumsum(totals[many]) - totals[many]
     last[many] = keys[first + k - 1]
@@ -129,10 +129,10 @@ def _rank_keys(
 ) -> NDArray[np.uint64]:
     """What ranks a person's rows, from the person and the number of the row: (row,)."""
     salt = np.uint64(int(schema.hash[:16], 16))
-    return _scramble(persons ^ _scramble(number.astype(np.uint64) + salt))
+    return scrambled(persons ^ scrambled(number.astype(np.uint64) + salt))
 
 
-def _number_in_group(sorted_ids: NDArray[np.uint64]) -> NDArray[np.int64]:
+def number_in_group(sorted_ids: NDArray[np.uint64]) -> NDArray[np.int64]:
     """0, 1, 2 ... within each run of equal ids."""
     n = len(sorted_ids)
     first = np.concatenate([[True], sorted_ids[1:] != sorted_ids[:-1]]) if n else np.zeros(0, bool)
@@ -140,7 +140,7 @@ def _number_in_group(sorted_ids: NDArray[np.uint64]) -> NDArray[np.int64]:
     return np.asarray(np.arange(n) - starts)
 
 
-def _scramble(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def scrambled(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """A fixed bijection of 64 bits that makes values look random (SplitMix64's finaliser)."""
     bits = values + np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
