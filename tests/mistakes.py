@@ -135,6 +135,8 @@ MISTAKES = [
             ("is a folder", "name a file"), trained=True),
     Mistake("many trees drawn as one", ("tree", "m.hedge"),
             ("cannot be drawn as one readable tree", 'method "private-tree"'), trained=True),
+    Mistake("a notebook that is none", ("demo", "--notebook", "demo.py"),
+            ("demo.py is no name of a notebook", "ends in .ipynb")),
     Mistake("a ledger named as the model", ("statement", "m.hedge.ledger"),
             ("m.hedge.ledger is not a hedgerow model", "looks like a ledger", "name a .hedge file"),
             trained=True),

@@ -10,6 +10,7 @@ parties.py             where the parties of a command are: tables in this proces
 trained_on.py          the tables of a model noted beside it, and the rows held out
 curves.py              expected errors and simulated curves, for `advise` and `plan`
 cluster.py             a Dask cluster as the one party of a run
+demo_notebook.py       the demonstration as a notebook
 demo_run.py            the training and comparison behind `demo`
 private_evaluation.py  the private part of `evaluate`
 sessions.py            what commands share whose parties send each other messages in a session

@@ -30,12 +30,22 @@ def demo(
             "--repeat-visits", help="Patients come several times; what is protected is a patient."
         ),
     ] = False,
+    notebook: Annotated[
+        Path | None,
+        typer.Option(
+            "--notebook", help="Write the demonstration as a notebook there, and train nothing."
+        ),
+    ] = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Train over three made-up hospitals and compare with the alternatives. Takes seconds."""
     from hedgerow.cli.files import check_writable
     from hedgerow.errors import HedgerowError
+
+    if notebook is not None:
+        _write_notebook(notebook)
+        return
 
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -53,6 +63,20 @@ def demo(
     if result.picture is None:
         advice = "No picture: matplotlib is missing. Install it with: pip install 'hedgerow[plots]'"
         tell(advice)
+
+
+def _write_notebook(path: Path) -> None:
+    """A file that exists may hold somebody's work, so it stays as it is."""
+    from hedgerow.cli.demo_notebook import notebook_text
+    from hedgerow.cli.files import write_text
+    from hedgerow.errors import SettingsError
+
+    if path.suffix != ".ipynb":
+        raise SettingsError(f"{path} is no name of a notebook; name a file that ends in .ipynb")
+    if path.exists():
+        raise SettingsError(f"{path} exists and was not changed; name another file")
+    write_text(path, notebook_text())
+    tell(f"Notebook written to {path}. Open it with: jupyter lab {path}")
 
 
 def _show(found: Outcome) -> None:

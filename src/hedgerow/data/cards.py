@@ -13,7 +13,8 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 LONGEST = 48  # letters of a value in a line
 LONGEST_CELL = 160
 MOST_ROWS = 24  # of a table
-# Colours of the page are inherited; the two of our own can be read on white and on black.
+# Colours of the page are inherited; the two of our own can be read on white and on black. Notebooks
+# have rules for tables of their own, which a class named twice and `!important` are stronger than.
 _STYLE = """
 .hedgerow-card { font-size: 13px; line-height: 1.45; max-width: 60rem; margin: .25rem 0;
   padding: .5rem .8rem; border: 1px solid rgba(128, 128, 128, .4); border-radius: .5rem; }
@@ -21,14 +22,17 @@ _STYLE = """
 .hedgerow-card .hc-title { font-size: 14px; font-weight: 600; color: #2f9672; }
 .hedgerow-card .hc-alarm { font-weight: 600; color: #e0503f; }
 .hedgerow-card .hc-note { opacity: .75; }
-.hedgerow-card table { border-collapse: collapse; border: none; margin: .25rem 0 .5rem;
-  background: none; color: inherit; font-size: inherit; }
-.hedgerow-card th, .hedgerow-card td { text-align: left; vertical-align: top; border: none;
-  padding: .1rem 1.2rem .1rem 0; background: none; color: inherit; white-space: normal;
-  overflow-wrap: anywhere; }
-.hedgerow-card th { font-weight: 500; opacity: .65; white-space: nowrap; }
-.hedgerow-card td.hc-number { text-align: right; font-variant-numeric: tabular-nums; }
-.hedgerow-card .hc-pictures { display: flex; flex-wrap: wrap; gap: .5rem; }
+.hedgerow-card.hedgerow-card table { border-collapse: collapse; border: none;
+  margin: .25rem 0 .5rem; background: none; color: inherit; font-size: inherit; }
+.hedgerow-card.hedgerow-card tr { background: none !important; }
+.hedgerow-card.hedgerow-card th, .hedgerow-card.hedgerow-card td { text-align: left !important;
+  vertical-align: top; border: none; padding: .1rem 1.2rem .1rem 0; background: none;
+  color: inherit; white-space: normal; max-width: none; overflow-wrap: anywhere; }
+.hedgerow-card.hedgerow-card th { font-weight: 500; opacity: .65; white-space: nowrap; }
+.hedgerow-card.hedgerow-card td.hc-number { text-align: right !important;
+  font-variant-numeric: tabular-nums; }
+.hedgerow-card .hc-pictures { display: flex; flex-wrap: wrap; gap: .5rem;
+  align-items: flex-start; }
 """
 
 
@@ -114,7 +118,7 @@ def _paragraph(root: Element, text: str, kind: str) -> None:
 
 def _text(value: object) -> str:
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return "true" if value else "false"
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, int):
