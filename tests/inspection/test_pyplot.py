@@ -49,7 +49,9 @@ def test_a_plot_is_pyplots_figure_until_it_is_shown_or_saved(
     assert pyplot.gcf() is second.figure
     pyplot.savefig(tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 5000
-    assert "<svg" in first._repr_svg_()
+    root = fromstring(first._repr_svg_())
+    assert root.get("style") == "max-width: 100%; height: auto"  # wide trees fit into notebooks
+    assert root.get("viewBox") == f"0 0 {first.width:.0f} {first.height:.0f}"
     assert pyplot.get_fignums() == [second.figure.number]
     second.save(tmp_path / "b.svg")
     assert pyplot.get_fignums() == []

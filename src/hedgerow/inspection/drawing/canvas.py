@@ -53,7 +53,8 @@ class Picture:
         """The whole picture, on a background of its own, so that it suits any page."""
         if self.figure is not None:  # taken as SVG, it need not be shown a second time
             sys.modules["matplotlib.pyplot"].close(self.figure)
-        root = self._root(xmlns=NAMESPACE)
+        fitted = "max-width: 100%; height: auto"  # a notebook may be narrower than a wide tree
+        root = self._root(xmlns=NAMESPACE, style=fitted)
         SubElement(root, "style").text = sheet()
         SubElement(root, "rect", {"class": "ground", "width": "100%", "height": "100%"})
         return self._filled(root) + "\n"
