@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,9 @@ from tests.compiling import compile_together
 from tests.quick import pytest_addoption as pytest_addoption
 from tests.quick import pytest_ignore_collect as pytest_ignore_collect
 
+# Ledgers that nobody names lie in the user's state folder: never in that of whoever runs tests.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="hedgerow-state-")
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 compile_together()
 randomness.install()
 # Machines may be busy, so examples have all the time they need; and the same code gets the same

@@ -66,6 +66,7 @@ def shell(
 ) -> Shell:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "500")
+    monkeypatch.setenv("HEDGEROW_LEDGER", "m.hedge.ledger")
     monkeypatch.setenv("TERMINAL_WIDTH", "500")
     SCHEMA.write("schema.toml")
     for seed, name in enumerate("abc"):

@@ -16,8 +16,9 @@ say hedgerow schema check schema.toml --data north.csv --data east.csv --data ha
 # What a run would ask and cost. Nobody is asked.
 say hedgerow plan --schema schema.toml --epsilon 1 --delta 1e-6 --parties 3 --out plan.toml
 
-# One --data per party. The plan, the ledger and the model lie beside each other.
-say hedgerow train --schema schema.toml --plan plan.toml \
+# One --data per party. The rows are made up, so their ledger lies here too; leave --ledger out for
+# real ones, and it goes to the state folder, where it counts whatever is trained on these files.
+say hedgerow train --schema schema.toml --plan plan.toml --ledger loans.ledger \
     --data north.csv --data east.csv --data harbour.csv --out loans.hedge
 
 say hedgerow predict loans.hedge --data new.csv --out predictions.csv
@@ -27,5 +28,5 @@ head -n 4 predictions.csv
 say hedgerow evaluate loans.hedge --data new.csv
 
 say hedgerow statement loans.hedge
-say hedgerow ledger show loans.hedge.ledger
-say hedgerow ledger verify loans.hedge.ledger
+say hedgerow ledger show loans.ledger
+say hedgerow ledger verify loans.ledger

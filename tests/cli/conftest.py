@@ -41,8 +41,12 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def call(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Call a command inside the folder; errors raised on purpose come back as `exception`."""
+    """Call a command inside the folder; errors raised on purpose come back as `exception`.
+
+    The ledger lies in the folder too, unless a command names another one.
+    """
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("HEDGEROW_LEDGER", "m.hedge.ledger")
     monkeypatch.setenv("COLUMNS", "200")
     runner = CliRunner()
     return lambda *words: runner.invoke(app, [str(word) for word in words])

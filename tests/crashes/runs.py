@@ -45,7 +45,8 @@ def command(
     tables = write_tables(folder)
     options = ["--epsilon", "50", "--delta", "1e-6", *method]
     options += ["--trust", "parties", "--seed", "3", "--set", f"spare={spare}"]
-    return [sys.executable, *program, "train", *tables, *options, "--out", str(folder / out)]
+    placed = ["--out", str(folder / out), "--ledger", str(folder / f"{out}.ledger")]
+    return [sys.executable, *program, "train", *tables, *options, *placed]
 
 
 def run(arguments: list[str], fail_at: str = "") -> subprocess.CompletedProcess[str]:

@@ -46,7 +46,8 @@ class Shell:
 
     def train(self, out: str, *words: str) -> tuple[str, ...]:
         tables = ("--data", "north=a.csv", "--data", "b.csv", "--data", "c.parquet")
-        return ("train", "--schema", "schema.toml", *tables, "--out", out, *words)
+        placed = ("--out", out, "--ledger", f"{out}.ledger")
+        return ("train", "--schema", "schema.toml", *tables, *placed, *words)
 
 
 @pytest.fixture(scope="module")

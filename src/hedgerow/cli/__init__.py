@@ -6,6 +6,7 @@ given.py               what was given: flag before environment before plan file;
 screen.py              results on stdout, everything else on stderr; logging in UTC
 files.py               where results go: checked before anything is spent, written by rename
 progress.py            progress on stderr, and Ctrl-C between two releases
+data_sets.py           which ledger counts a data set
 parties.py             where the parties of a command are: tables in this process, or other sites
 trained_on.py          the tables of a model noted beside it, and the rows held out
 curves.py              expected errors and simulated curves, for `advise` and `plan`
@@ -23,7 +24,7 @@ evaluate.py            how good a model is; private with an epsilon
 explain.py             what a model does, column by column
 export.py              a model in the format of another library
 federation.py          sets up a federation; a trial on one machine
-ledger.py              shows and verifies a ledger
+ledger.py              lists, shows and verifies ledgers
 methods.py             lists methods and their settings
 party.py               runs a party beside its data; shows and decides
 plan.py                what a run will ask and cost

@@ -54,8 +54,8 @@ schema_app = typer.Typer(
 )
 ledger_app = typer.Typer(
     no_args_is_help=True,
-    help="Show and verify what was spent.",
-    epilog="Example: hedgerow ledger show model.hedge.ledger",
+    help="List, show and verify what was spent.",
+    epilog="Example: hedgerow ledger show --data north.csv",
 )
 _TRAIN = (
     "hedgerow train --schema schema.toml --data north.csv --data south.csv --data west.parquet "
@@ -111,8 +111,9 @@ for group, name, command, example in (
     ),
     (schema_app, "confirm", draft.confirm, "hedgerow schema confirm schema.toml --by 'A. Meyer'"),
     (schema_app, "show", schema_commands.show, "hedgerow schema show schema.toml"),
-    (ledger_app, "show", ledger.show, "hedgerow ledger show model.hedge.ledger"),
-    (ledger_app, "verify", ledger.verify, "hedgerow ledger verify model.hedge.ledger"),
+    (ledger_app, "list", ledger.list_, "hedgerow ledger list"),
+    (ledger_app, "show", ledger.show, "hedgerow ledger show --data north.csv"),
+    (ledger_app, "verify", ledger.verify, "hedgerow ledger verify --data north.csv"),
 ):
     group.command(name, epilog=f"Example: {example}")(options.with_groups(command))
 app.add_typer(schema_app, name="schema")

@@ -72,8 +72,14 @@ class OnCluster:
         with counting("partitions read") as bar:
             self._rows = ClusterRows(source, schema, client, self._wait_seconds, bar.reached)
 
-    def ledger_path(self, beside: Path) -> Path:
-        return beside
+    @property
+    def files(self) -> tuple[Path, ...]:
+        pattern = Path(self._data)
+        return (pattern.parent if "*" in pattern.name else pattern,)
+
+    @property
+    def site_ledger(self) -> Path | None:
+        return None
 
     @contextmanager
     def federation(self, schema: Schema, plan: Plan, ledger: Ledger) -> Iterator[Federation]:

@@ -61,14 +61,6 @@ HeldOut = Annotated[
         rich_help_panel=options.TABLES,
     ),
 ]
-LedgerIn = Annotated[
-    Path | None,
-    typer.Option(
-        "--ledger",
-        help="By default that of the model: what training spent is there.",
-        rich_help_panel=options.PROMISE,
-    ),
-]
 
 
 def evaluate(
@@ -81,7 +73,7 @@ def evaluate(
     delta: Delta = None,
     trust: options.TrustOptions,
     budget: options.BudgetOptions,
-    ledger: LedgerIn = None,
+    ledger: options.LedgerOptions,
     engine: options.EngineOptions,
     out: ResultOut = None,
     json: options.Json = False,
@@ -95,7 +87,7 @@ def evaluate(
 
     part = held_out_part(model) if holdout else WHOLE
     if epsilon is None:
-        private = {"out": out, "ledger": ledger, "site": engine.site, "delta": delta}
+        private = {"out": out, **vars(ledger), "site": engine.site, "delta": delta}
         _refuse_without_epsilon({**private, **vars(budget), "scheduler": engine.scheduler}, engine)
         _exact(model, data, csv, part, json)
         return

@@ -1,9 +1,8 @@
-"""`hedgerow ledger show|verify`: what was reserved, charged and released, and is it all there."""
+"""`hedgerow ledger list|show|verify`: what was reserved, charged, released; is it all there."""
 
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,15 +15,74 @@ if TYPE_CHECKING:
     from hedgerow.privacy.ledger.ledger import Ledger
     from hedgerow.privacy.ledger.line import Line
 
-LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="A .ledger file.")]
+LedgerNamed = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[LEDGER]",
+        help="A ledger file, or a name of `hedgerow ledger list`; else HEDGEROW_LEDGER, or the "
+        "only one.",
+    ),
+]
+CountedFiles = Annotated[
+    list[str] | None,
+    typer.Option("--data", metavar="PATH", help="Instead: the ledger that counts this table."),
+]
 
 
-def show(ledger: LedgerFile, json: options.Json = False) -> None:
-    """Show every run and owner: reserved epsilon, slots charged and released, budget left."""
+def list_(json: options.Json = False) -> None:
+    """List the ledgers of this user: the data set, its files, and what was spent of its budget."""
+    from hedgerow.cli.data_sets import data_sets, ledgers_folder
+    from hedgerow.errors import HedgerowError
     from hedgerow.privacy.ledger.ledger import Ledger
     from hedgerow.privacy.ledger.store import COORDINATOR
 
-    with Ledger.open(ledger, create=False) as opened:
+    entries: list[dict[str, Any]] = []
+    for known in data_sets():
+        about = {"name": known.name, "ledger": str(known.path), "files": list(known.files)}
+        try:
+            with Ledger.open(known.path, create=False) as opened:
+                total = _total(opened, COORDINATOR, [_run(line, opened) for line in _runs(opened)])
+            entries.append({**about, **total, "problem": None})
+        except HedgerowError as error:  # one that is damaged does not hide the others
+            entries.append({**about, "problem": str(error)})
+    if json:
+        print_json({"folder": str(ledgers_folder()), "ledgers": entries})
+        return
+    numbers = ("runs", "epsilon", "delta", "budget", "next run at most")
+    shown = table(f"Ledgers in {ledgers_folder()}", "data set", "files", *numbers, right=numbers)
+    for entry in entries:
+        cells = (entry["name"], "\n".join(entry["files"]))
+        if entry["problem"]:
+            shown.add_row(*cells, "damaged", "", "", "", "")
+            continue
+        next_run, budget = entry["next_run_epsilon"], entry["budget_epsilon"]
+        shown.add_row(
+            *cells,
+            str(entry["runs"]),
+            f"{entry['epsilon']:.4g}",
+            f"{entry['delta']:g}",
+            "none set" if budget is None else f"{budget:g}",
+            "no limit" if next_run is None else f"{next_run:.4g}",
+        )
+    results().print(shown)
+    for problem in (entry["problem"] for entry in entries if entry["problem"]):
+        say(problem, style="red")
+
+
+def _runs(ledger: Ledger) -> list[Line]:
+    from hedgerow.privacy.ledger.store import COORDINATOR
+
+    return ledger.lines(COORDINATOR, "reserve")
+
+
+def show(ledger: LedgerNamed = None, data: CountedFiles = None, json: options.Json = False) -> None:
+    """Show every run and owner: reserved epsilon, slots charged and released, budget left."""
+    from hedgerow.cli.data_sets import ledger_given
+    from hedgerow.privacy.ledger.ledger import Ledger
+    from hedgerow.privacy.ledger.store import COORDINATOR
+
+    place = ledger_given(ledger, data)
+    with Ledger.open(place, create=False) as opened:
         lines = opened.lines(kind="reserve")
         order = list(dict.fromkeys(line.run for line in lines))
         lines.sort(key=lambda line: (order.index(line.run), line.owner != COORDINATOR))
@@ -33,10 +91,10 @@ def show(ledger: LedgerFile, json: options.Json = False) -> None:
         first = sorted(owners, key=lambda owner: owner != COORDINATOR)
         totals = [_total(opened, owner, runs) for owner in first]
     if json:
-        print_json({"ledger": str(ledger), "runs": runs, "totals": totals})
+        print_json({"ledger": str(place), "runs": runs, "totals": totals})
         return
     numbers = ("epsilon", "delta", "charged", "released")
-    shown = table(f"Runs of {ledger}", "run", "reserved (UTC)", "owner", *numbers, right=numbers)
+    shown = table(f"Runs of {place}", "run", "reserved (UTC)", "owner", *numbers, right=numbers)
     for run in runs:
         cells = (run["run"][:8], run["time"][:16].replace("T", " "), run["owner"])
         charged = f"{run['charged']} of {run['slots']}"
@@ -67,20 +125,24 @@ def show(ledger: LedgerFile, json: options.Json = False) -> None:
     console.print(added)
 
 
-def verify(ledger: LedgerFile, json: options.Json = False) -> None:
+def verify(
+    ledger: LedgerNamed = None, data: CountedFiles = None, json: options.Json = False
+) -> None:
     """Walk the hash chain and add every charge up again; an error names the first bad line."""
+    from hedgerow.cli.data_sets import ledger_given
     from hedgerow.privacy.ledger.ledger import Ledger
     from hedgerow.privacy.ledger.verify import verify as verified
 
-    with Ledger.open(ledger, create=False) as opened:
+    place = ledger_given(ledger, data)
+    with Ledger.open(place, create=False) as opened:
         owners = verified(opened)
         n_lines = len(opened.lines())
     if json:
-        print_json({"ledger": str(ledger), "lines": n_lines, "verified": True})
+        print_json({"ledger": str(place), "lines": n_lines, "verified": True})
         return
     charges = sum(owner.charges for owner in owners)
     say(
-        f"{ledger}: {n_lines:,} lines are unchanged and in order; {charges:,} charges of "
+        f"{place}: {n_lines:,} lines are unchanged and in order; {charges:,} charges of "
         f"{len(owners)} owners add up."
     )
 

@@ -56,7 +56,20 @@ SiteFolder = Annotated[
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .hedge file.")]
 ModelOut = Annotated[Path, _option(OUTPUT, "--out", "Where the model goes (.hedge).")]
 LedgerIn = Annotated[
-    Path | None, _option(PROMISE, "--ledger", "By default the model's name + .ledger.")
+    Path | None,
+    _option(
+        PROMISE,
+        "--ledger",
+        "Ledger file (or HEDGEROW_LEDGER); by default the one that counts these tables.",
+    ),
+]
+DataName = Annotated[
+    str | None,
+    _option(
+        PROMISE,
+        "--data-name",
+        "Name of the data set (or HEDGEROW_DATA_NAME), and so of its ledger in the state folder.",
+    ),
 ]
 Json = Annotated[
     bool, _option(OUTPUT, "--json", "Machine-readable result on stdout, nothing else there.")
@@ -139,6 +152,14 @@ class TrustOptions:
 @dataclass(frozen=True)
 class PromiseOptions(TrustOptions, EpsilonOptions):
     """The whole promise: fields of EpsilonOptions come first."""
+
+
+@dataclass(frozen=True)
+class LedgerOptions:
+    """Which ledger a command is charged to."""
+
+    ledger: LedgerIn = None
+    data_name: DataName = None
 
 
 @dataclass(frozen=True)

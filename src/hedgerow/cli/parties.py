@@ -55,8 +55,14 @@ class Parties(Protocol):
         """Whatever can be checked before anything is reserved."""
         ...
 
-    def ledger_path(self, beside: Path) -> Path:
-        """Where the coordinator's ledger lies by default."""
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Where rows lie that this command reads: what their ledger is found by."""
+        ...
+
+    @property
+    def site_ledger(self) -> Path | None:
+        """The ledger of the coordinator's site, if there is one."""
         ...
 
     @contextmanager
@@ -72,6 +78,14 @@ class Parties(Protocol):
 class _NothingStarted:
     tables: tuple[Path, ...] = ()
     part = WHOLE
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return self.tables
+
+    @property
+    def site_ledger(self) -> Path | None:
+        return None
 
     def close(self) -> None:
         pass
@@ -116,9 +130,6 @@ class TablesHere(_NothingStarted):
             name: self.part.of(rows_of(path, schema), schema, str(path))
             for name, path in self._sources.items()
         }
-
-    def ledger_path(self, beside: Path) -> Path:
-        return beside
 
     @contextmanager
     def federation(self, schema: Schema, plan: Plan, ledger: Ledger) -> Iterator[Federation]:
@@ -194,7 +205,8 @@ class OtherSites(_NothingStarted):
     def check(self, schema: Schema) -> None:
         """Tables are checked by the parties themselves, before they join."""
 
-    def ledger_path(self, beside: Path) -> Path:
+    @property
+    def site_ledger(self) -> Path | None:
         return self._site.ledger_path
 
     @contextmanager

@@ -13,7 +13,7 @@ from hedgerow.cli.trained_on import SENTENCES, check_part, rows_are, write_note
 from hedgerow.errors import PlanError
 
 if TYPE_CHECKING:
-    from hedgerow.cli.options import BudgetOptions, CsvOptions
+    from hedgerow.cli.options import BudgetOptions, CsvOptions, LedgerOptions
     from hedgerow.cli.parties import Parties
     from hedgerow.evaluation import Evaluation, Measure
     from hedgerow.model.ensemble import Ensemble
@@ -29,7 +29,7 @@ def run_and_show(
     parties: Parties,
     given: Given,
     out: Path | None,
-    ledger: Path | None,
+    ledger: LedgerOptions,
     budget: BudgetOptions,
     csv: CsvOptions,
     json: bool,
@@ -42,9 +42,9 @@ def run_and_show(
         written = csv.applied(trained.schema.csv)
         trained = replace(trained, schema=replace(trained.schema, csv=written))
         out = out or model.with_name(model.name + ".evaluation.json")
-        stored_in = ledger or parties.ledger_path(model.with_name(model.name + ".ledger"))
+        old = model.with_name(model.name + ".ledger")
     with closing(parties):
-        evaluation, facts = _run(trained, parties, given, out, stored_in, budget)
+        evaluation, facts = _run(trained, parties, given, out, ledger, old, budget)
     facts["rows_are"] = rows_are(model, parties.tables, parties.part)
     if json:
         print_json({**evaluation.to_dict(), **facts})
@@ -58,12 +58,13 @@ def _run(
     parties: Parties,
     given: Given,
     out: Path,
-    stored_in: Path,
+    ledger: LedgerOptions,
+    old: Path,
     budget: BudgetOptions,
 ) -> tuple[Evaluation, Given]:
     """Everything that can fail is tried before the first charge."""
+    from hedgerow.cli.data_sets import open_ledger
     from hedgerow.cli.files import check_writable
-    from hedgerow.privacy.ledger.ledger import Ledger
 
     with nothing_spent():
         beside = out.with_name(out.name + ".plan.toml")
@@ -72,8 +73,8 @@ def _run(
         check_part(parties.part, plan)
         parties.check(model.schema)
         check_writable(out)
-        opened = Ledger.open(stored_in)
-    with opened, plan_file(beside, plan, opened):
+        opened = open_ledger(ledger, parties, old)
+    with opened, plan_file(beside, plan, opened, out):
         with nothing_spent():
             check_parties(opened, plan, parties.names, beside, resume=False)
             write_note(out, parties, plan, opened)

@@ -14,7 +14,7 @@ from hedgerow.cli.screen import print_json, tell
 Out = Annotated[Path, typer.Option("--out", help="Where the page goes (HTML).")]
 LedgerFile = Annotated[
     Path | None,
-    typer.Option("--ledger", help="The ledger; default: MODEL.ledger, if it is there."),
+    typer.Option("--ledger", help="The ledger; by default the one that has the model's run."),
 ]
 EvaluationFile = Annotated[
     Path | None,
@@ -33,6 +33,7 @@ def report(
     json: options.Json = False,
 ) -> None:
     """Write one self-contained page: promise, budget, shapes, trees. Costs no budget."""
+    from hedgerow.cli.data_sets import ledger_of_run
     from hedgerow.cli.files import write_text
     from hedgerow.evaluation.result import Evaluation
     from hedgerow.inspection.explain import explain
@@ -46,6 +47,7 @@ def report(
         given or (beside if (beside := model.with_name(model.name + suffix)).is_file() else None)
         for given, suffix in ((ledger, ".ledger"), (evaluation, ".evaluation.json"))
     )
+    chosen = chosen or ledger_of_run(str(loaded.record.get("run", "")))
     measured = None if stored is None else Evaluation.load(stored)
     if measured is not None and evaluation is None and measured.model != loaded.hash:
         tell(f"{stored} is of another model and was left out.", style="yellow")

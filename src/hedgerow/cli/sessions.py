@@ -74,14 +74,6 @@ def further_settings(texts: list[str], own: Mapping[str, Any]) -> dict[str, Any]
     return values | {name: value for name, value in own.items() if value is not None}
 
 
-def opened_ledger(parties: TablesHere | OtherSites, schema: Schema, stored_in: Path) -> Ledger:
-    """The coordinator's ledger, once everything that can be checked was."""
-    from hedgerow.privacy.ledger.ledger import Ledger
-
-    parties.check(schema)
-    return Ledger.open(stored_in)
-
-
 def show_disclosures(agreement: Agreement) -> None:
     """A table of what each party will be able to see."""
     shown = table("What is shown without an epsilon", "to", "about", "what", "measured by")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hedgerow.cli import options
+from hedgerow.cli.data_sets import ledger_place, open_ledger
 from hedgerow.cli.files import check_writable
 from hedgerow.cli.parties import OtherSites, TablesHere
 from hedgerow.cli.screen import print_json, results, show, size_text, table, tell
@@ -15,7 +16,6 @@ from hedgerow.cli.sessions import (
     EngineName,
     StepSeconds,
     further_settings,
-    opened_ledger,
     parties_for,
     run_session,
     show_disclosures,
@@ -68,6 +68,7 @@ def similarity(
     continues: Continues = None,
     store: StoreFolder = None,
     ledger: options.LedgerIn = None,
+    data_name: options.DataName = None,
     step_seconds: StepSeconds = 600.0,
     json: options.Json = False,
     verbose: options.Verbose = False,
@@ -86,11 +87,13 @@ def similarity(
     with nothing_spent():
         parties = parties_for("similarity", TablesHere, engine, data, site, step_seconds)
         _give_store(parties, store, keep or continues is not None)
-        stored_in = ledger or parties.ledger_path(out.with_name(out.name + ".ledger"))
+        chosen = options.LedgerOptions(ledger, data_name)
+        stored_in = ledger_place(chosen, parties)
         before = _settings_of(continues, stored_in)
         public, agreement = _agreed(schema, parties, before, own, further or [])
         check_writable(out)
-        opened = opened_ledger(parties, public, stored_in)
+        parties.check(public)
+        opened = open_ledger(chosen, parties, out.with_name(out.name + ".ledger"))
     if not json:
         show_disclosures(agreement)
     with opened:

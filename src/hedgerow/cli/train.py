@@ -70,7 +70,7 @@ def train(
     data: options.DataFiles = None,
     promise: options.PromiseOptions,
     budget: options.BudgetOptions,
-    ledger: options.LedgerIn = None,
+    ledger: options.LedgerOptions,
     plan: PlanIn = None,
     settings: options.SeededMethodOptions,
     warm_start_from: WarmStart = None,
@@ -103,25 +103,24 @@ def _run(
     out: Path,
     given: dict[str, Any],
     plan: Path | None,
-    ledger: Path | None,
+    ledger: options.LedgerOptions,
     budget: options.BudgetOptions,
     resume: bool,
     start: Ensemble | None,
 ) -> tuple[Ensemble, dict[str, Any]]:
     """Everything that can fail is tried before the first charge."""
+    from hedgerow.cli.data_sets import ledger_place, open_ledger
     from hedgerow.cli.files import check_writable
     from hedgerow.cli.given import settle_plan, tell_cautions
     from hedgerow.cli.trained_on import check_part, write_note
     from hedgerow.coordinator.gate import start_trees
     from hedgerow.data.schema import Schema
-    from hedgerow.privacy.ledger.ledger import Ledger
 
     with nothing_spent():
         beside = beside_of(out, ".plan.toml")
-        stored_in = ledger or parties.ledger_path(beside_of(out, ".ledger"))
         public = Schema.read(schema)
         if resume:
-            _check_exists(beside, stored_in)
+            _check_exists(beside, ledger_place(ledger, parties))
         given = parties.settled(public, given)
         agreed = settle_plan(public, given, len(parties.names), plan, beside)
         tell_cautions(agreed, public)
@@ -129,8 +128,8 @@ def _run(
         start_trees(start, agreed, public)  # refuses a model that the plan does not name
         parties.check(public)
         check_writable(out)
-        opened = Ledger.open(stored_in)
-    with opened, plan_file(beside, agreed, opened):
+        opened = open_ledger(ledger, parties, beside_of(out, ".ledger"))
+    with opened, plan_file(beside, agreed, opened, out):
         with nothing_spent():
             check_parties(opened, agreed, parties.names, beside, resume)
             write_note(out, parties, agreed, opened)
@@ -166,17 +165,20 @@ def nothing_spent() -> Iterator[None]:
 
 
 @contextmanager
-def plan_file(beside: Path, plan: Plan, ledger: Ledger) -> Iterator[None]:
+def plan_file(beside: Path, plan: Plan, ledger: Ledger, result: Path) -> Iterator[None]:
     """The plan lies beside the model before it is reserved; one never reserved does not stay.
 
     While the block lasts no other process can drive the run: two would pay for each other's slots.
     """
+    from hedgerow.cli.data_sets import check_not_forgotten
     from hedgerow.cli.files import held, write_text
     from hedgerow.cli.plan import plan_text
 
     fresh = not beside.exists()
     if fresh:
         write_text(beside, plan_text(plan))
+    else:
+        check_not_forgotten(ledger, plan, beside, result)
     with held(beside, f"run {plan.run}"):
         try:
             yield
@@ -315,7 +317,7 @@ def _show(model: Ensemble, facts: dict[str, Any]) -> None:
         shown.add_row("sent by a party", size_text(facts["bytes_from_parties"] / n_parties))
         shown.add_row("received by a party", size_text(facts["bytes_to_parties"] / n_parties))
     results().print(shown)
-    tell(f"Model written to {facts['model']}.")
+    tell(f"Model written to {facts['model']}. What was spent is on the ledger {facts['ledger']}.")
     if facts["holdout"]:
         tell(
             f"Held out of training: a share of {facts['holdout']:g} of the rows of every table. "

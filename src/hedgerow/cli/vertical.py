@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hedgerow.cli import options
+from hedgerow.cli.data_sets import open_ledger
 from hedgerow.cli.files import check_writable, write_text
 from hedgerow.cli.screen import print_json, results, show, size_text, table, tell
 from hedgerow.cli.sessions import (
     EngineName,
     SessionResult,
     StepSeconds,
-    opened_ledger,
     run_session,
     show_disclosures,
 )
@@ -98,6 +98,7 @@ def train(
     engine: EngineName = "local",
     site: options.SiteFolder = None,
     ledger: options.LedgerIn = None,
+    data_name: options.DataName = None,
     step_seconds: StepSeconds = 3600.0,
     json: options.Json = False,
     verbose: options.Verbose = False,
@@ -124,8 +125,8 @@ def train(
         parties.check(public)
         settings = settings_of(public, parties, active, owner or [], further or [], own)
         agreement = agreement_for(public, settings, secrets.token_hex(8))
-        beside = _folder(out) / "ledger" if out is not None else Path()
-        opened = opened_ledger(parties, public, ledger or parties.ledger_path(beside))
+        beside = None if out is None else _folder(out) / "ledger"
+        opened = open_ledger(options.LedgerOptions(ledger, data_name), parties, beside)
     if not json:
         show_disclosures(agreement)
     with opened:
@@ -162,6 +163,8 @@ def predict(
     ] = None,
     engine: EngineName = "local",
     site: options.SiteFolder = None,
+    ledger: options.LedgerIn = None,
+    data_name: options.DataName = None,
     step_seconds: StepSeconds = 3600.0,
     json: options.Json = False,
     verbose: options.Verbose = False,
@@ -189,7 +192,8 @@ def predict(
         run, settings, public = known_model(model, parties, schema)
         settings = replace(settings, ids=ids_of(engine, id_column, agreed_ids))
         agreement = prediction_agreement(public, settings, run, secrets.token_hex(8))
-        opened = opened_ledger(parties, public, parties.ledger_path(Path(model) / "ledger"))
+        parties.check(public)
+        opened = open_ledger(options.LedgerOptions(ledger, data_name), parties)
     if not json:
         show_disclosures(agreement)
     with opened:

@@ -174,7 +174,8 @@ def known_model(
     if schema is None:
         raise SettingsError("--schema is missing: the schema that the model was trained with")
     public = Schema.read(schema)
-    with Ledger.open(parties.ledger_path(Path())) as ledger:
+    assert parties.site_ledger is not None
+    with Ledger.open(parties.site_ledger) as ledger:
         lines = ledger.lines(COORDINATOR, "disclose", model)
     if not lines or not str(lines[0].values["agreement"]["program"]).startswith("fedxgboost-"):
         raise SettingsError(
