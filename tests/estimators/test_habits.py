@@ -60,9 +60,9 @@ def test_unknown_keywords_are_explained_and_the_signature_stays(estimator: Any) 
     assert sorted(names) == sorted(estimator().get_params())
     assert clone(estimator(schema="s.toml")).schema == "s.toml"
     with pytest.raises(
-        SettingsError, match=rf"{estimator.__name__} has no parameter 'schem' \(did"
+        SettingsError, match=rf"{estimator.__name__} has no parameter 'schemaa' \(did"
     ):
-        estimator(schem="s.toml")
+        estimator(schemaa="s.toml")
     with pytest.raises(SettingsError, match="has no parameter 'colour'; it has "):
         estimator().set_params(colour=1)
     with pytest.raises(SettingsError, match=r"no parameter 'eval_metric'\. Scores on rows that"):

@@ -37,6 +37,8 @@ class DaskEngine(LocalEngine):
             raise problem
         return replies
 
+    hand_over = _replies  # whichever way a message comes, the cluster's problem ends the run
+
 
 def dask_federation(
     rows: ClusterRows, schema: Schema, privacy: Privacy, ledger: Ledger | None = None
