@@ -50,8 +50,10 @@ _HOMES = {
     "Privacy": "hedgerow.privacy.settings",
     "PrivateBoostingClassifier": "hedgerow.estimators.boosting",
     "PrivateBoostingRegressor": "hedgerow.estimators.boosting",
+    "PrivateScorer": "hedgerow.estimators.scoring",
     "PrivateTreeClassifier": "hedgerow.estimators.tree",
     "Schema": "hedgerow.data.schema",
+    "SearchCost": "hedgerow.estimators.search_cost",
     "SimilarityBoostingClassifier": "hedgerow.estimators.simfl",
     "SimilarityBoostingRegressor": "hedgerow.estimators.simfl",
     "SimilarityMemory": "hedgerow.methods.simfl.memory",
@@ -67,6 +69,7 @@ _HOMES = {
     "plan_for": "hedgerow.methods.registry",
     "report_html": "hedgerow.inspection.report",
     "rows_of": "hedgerow.data.tables",
+    "search_cost": "hedgerow.estimators.search_cost",
     "set_budget": "hedgerow.privacy.ledger.spending",
     "spending": "hedgerow.privacy.ledger.spending",
 }
@@ -92,6 +95,9 @@ if TYPE_CHECKING:  # the same again for type checkers; tests compare the two
     from hedgerow.estimators.boosting import PrivateBoostingRegressor as PrivateBoostingRegressor
     from hedgerow.estimators.evaluation import evaluate_privately as evaluate_privately
     from hedgerow.estimators.loading import load as load
+    from hedgerow.estimators.scoring import PrivateScorer as PrivateScorer
+    from hedgerow.estimators.search_cost import SearchCost as SearchCost
+    from hedgerow.estimators.search_cost import search_cost as search_cost
     from hedgerow.estimators.simfl import (
         SimilarityBoostingClassifier as SimilarityBoostingClassifier,
     )

@@ -26,6 +26,7 @@ from hedgerow import (
     Privacy,
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
+    PrivateScorer,
     PrivateTreeClassifier,
     Schema,
     SimilarityBoostingClassifier,
@@ -36,6 +37,7 @@ from hedgerow import (
     VerticalBoostingRegressor,
     evaluate_privately,
     rows_of,
+    search_cost,
     spending,
 )
 from hedgerow.audit import AuditSettings
@@ -83,6 +85,7 @@ def made() -> dict[str, Any]:
         SimilarityBoostingRegressor(SCHEMA), SimilarityMemory(), VerticalBoostingClassifier(SCHEMA),
         VerticalBoostingRegressor(SCHEMA), AuditSettings(), rows,
         pair, model.model_.trees[0], model.model_.trees[0].structure,
+        PrivateScorer("auc", 0.1), search_cost(model, TABLE, LABELS, cv=2),
     ]  # fmt: skip
     return {type(value).__name__: value for value in found}
 

@@ -19,20 +19,22 @@ from hedgerow.estimators.base import Classifier, Estimator, Regressor
 from hedgerow.estimators.inputs import is_dask, is_named, split_rows
 from hedgerow.estimators.keywords import explained, refuse_keywords
 from hedgerow.estimators.progress import FitProgress, both
+from hedgerow.estimators.scoring import selection_disclosures
 from hedgerow.estimators.weights import check_class_weight, weighted
 from hedgerow.methods.registry import check_party_count, method_named, plan_for, with_exact_cuts
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Disclosure
-from hedgerow.model.trust import usual_trust
+from hedgerow.model.trust import trust_named, usual_trust
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.cautions import warn_of
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import DEFAULTS, Privacy, spare_for
 
+_MANY = 1000  # parties, more than any plan asks for
 _PRIVACY = frozenset(f.name for f in fields(Privacy)) - {"epsilon", "delta", "trust"}
 
 
-class _PrivateBoosting(Estimator):
+class PrivateBoosting(Estimator):
     """What classifier and regressor share: the promise, the plan, the gate."""
 
     epsilon: float
@@ -113,7 +115,8 @@ class _PrivateBoosting(Estimator):
         told.end(len(model.trees))
         if self.class_weight is not None:
             model = weighted(model, self.class_weight, gate.label_sums)
-        if disclosures := self._disclosures():
+        alone = model.statement.scope == "this fit alone"
+        if disclosures := (*self._disclosures(), *selection_disclosures(alone)):
             shown = (*model.statement.disclosures, *disclosures)
             model = replace(model, statement=replace(model.statement, disclosures=shown))
         self.plan_: Plan = plan
@@ -162,6 +165,12 @@ class _PrivateBoosting(Estimator):
         check_party_count(privacy, n_parties)
         return privacy
 
+    def _planned(self, X: Any, y: Any) -> Plan:
+        """The plan of a fit to such rows, of which columns alone are looked at; nobody is asked."""
+        trust = self.trust or usual_trust(1)
+        several = trust_named(trust).masked  # how many changes nothing of what a plan costs
+        return self._plan(self._schema(X, y), self._privacy(_MANY if several else 1, trust))
+
     def _disclosures(self) -> tuple[Disclosure, ...]:
         return ()
 
@@ -171,7 +180,7 @@ class _PrivateBoosting(Estimator):
         return tags
 
 
-class PrivateBoostingClassifier(Classifier, _PrivateBoosting):
+class PrivateBoostingClassifier(Classifier, PrivateBoosting):
     """Boosted trees for classes, under differential privacy.
 
     Parameters
@@ -260,7 +269,7 @@ class PrivateBoostingClassifier(Classifier, _PrivateBoosting):
         return (Disclosure("everyone", "all rows", "the list of classes, read from the labels"),)
 
 
-class PrivateBoostingRegressor(Regressor, _PrivateBoosting):
+class PrivateBoostingRegressor(Regressor, PrivateBoosting):
     """Boosted trees for a number between public bounds, under differential privacy.
 
     Parameters are those of `PrivateBoostingClassifier`, with `label_bounds` (low, high) in place
