@@ -6,6 +6,7 @@ nowhere else: no warning, log, exception, fit, model or report may call this mod
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -111,17 +112,19 @@ def _read(stream: Stream, tallies: dict[str, _Tally], n_named: int) -> None:
                 readers[first + j].read(batch.column(j))
 
 
-class _Tally:
+class _Tally(ABC):
     """Counts of one column."""
 
     def __init__(self, name: str) -> None:
         self.name, self.n_rows = name, 0
 
+    @abstractmethod
     def read(self, values: Any) -> None:
-        raise NotImplementedError
+        """Count the values of one batch."""
 
+    @abstractmethod
     def findings(self) -> list[Finding]:
-        raise NotImplementedError
+        """What the owner should know, once all batches were read."""
 
     def found(self, what: str, n_rows: int, text: str, refused: bool = False) -> Finding:
         return Finding(self.name, what, n_rows, f"{self.name}: {text}", refused)
