@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup
 	$(BIN)/hedgerow demo
 
-# The tests to run while editing, under two minutes on two cores; tests/quick.py says which.
+# The tests to run while editing, two to three minutes on two cores; tests/quick.py says which.
 quick: setup
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --durations 10 --quick
 
