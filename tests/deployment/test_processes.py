@@ -63,7 +63,7 @@ def test_the_default_method_trains_over_three_processes(running: Sites) -> None:
     charged = [entry for entry in entries if entry["what"] == "charged"]
     assert len(charged) == released
     assert all(entry["kind"] and entry["mu"] > 0 for entry in charged)
-    assert "answered slot 0" in running.said("north")
+    running.await_words("north", "answered slot 0")  # read by a thread, maybe after the reply
     assert running.said("north").count("fingerprint") == 1
 
 
@@ -123,6 +123,7 @@ def test_a_full_disk_answers_nothing_and_goes_on_when_there_is_space(running: Si
     with pytest.raises(SumFailed, match="missing: north"):
         running.train(plan, ledger)
     running.engine.before_ask = lambda message: None
+    running.await_words("north", "the ledger cannot be written")
     assert running.said("north").count("the ledger cannot be written") == 1
     assert "the ledger cannot be written" not in running.said("south")
     assert len(ledger.lines(kind="charge")) == 2  # not one attempt more than the one that was lost
@@ -131,7 +132,7 @@ def test_a_full_disk_answers_nothing_and_goes_on_when_there_is_space(running: Si
     assert process.poll() is None
     running.train(plan, ledger)
     assert len(ledger.lines(kind="release")) == 6
-    assert "the ledger can be written again" in running.said("north")
+    running.await_words("north", "the ledger can be written again")
 
 
 def test_a_second_process_of_the_same_party_is_turned_away(running: Sites) -> None:
