@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hedgerow.deployment.approvals import write_private
 from hedgerow.engines.site import Site
-from hedgerow.errors import FormatError
+from hedgerow.errors import FormatError, SettingsError
 
 _NAME = re.compile(r"[a-z0-9-]{1,80}")
 
@@ -20,7 +20,13 @@ class FolderStore:
 
     @classmethod
     def of(cls, site: Site) -> FolderStore:
-        return cls(site.folder / "store")
+        folder, earlier = site.folder / "store", site.folder / "shelf"
+        if earlier.is_dir() and not folder.exists():  # else parts of models would seem lost
+            raise SettingsError(
+                f"what this site keeps lies in {earlier}, and the folder is called store now. "
+                f"Nothing was asked. Rename {earlier} to {folder}, then start again."
+            )
+        return cls(folder)
 
     def put(self, name: str, data: bytes) -> None:
         write_private(self._file(name), data)
