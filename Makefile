@@ -37,7 +37,8 @@ coverage: setup
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 $(PYTEST) --cov --cov-report html --cov-report term
 	@echo 'Open htmlcov/index.html for the lines.'
 
-# N=20 runs, ONLY=noise for tests that draw noise or start processes, RESULT=file for what came out
+# N=20 runs, ONLY=noise for tests that draw noise or start processes, RESULT=file for what came out;
+# the same command goes on after an interruption
 flaky: setup
 	$(ONE_THREAD) $(BIN)/python -m tests.flaky --runs $(N) --only $(or $(ONLY),all) --result $(RESULT) -- -n 3
 
@@ -54,11 +55,12 @@ check: setup
 	$(BIN)/python -m pytest -q -n 2 tests/test_documents.py
 	$(DOCS)
 
-# The files for PyPI, and the README run where nothing but the wheel is installed: two minutes.
+# The files for PyPI; the README and a newcomer's first hour where only the wheel is installed.
 dist: setup
 	rm -rf dist
 	$(BIN)/python -m hatchling build
 	$(BIN)/python -m tests.installed dist
+	$(BIN)/python -m tests.newcomer dist
 
 docs: setup
 	$(DOCS)

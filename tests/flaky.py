@@ -1,11 +1,14 @@
 """Runs the tests many times, with fresh noise and in another order each time: `make flaky`.
 
-Whatever failed at least once is listed with the seed that replays it.
+Whatever failed at least once is listed with the seed that replays it. The result is written after
+each run, so that a long campaign may be interrupted: the same command goes on with it, unless the
+commit, the selection or the arguments of pytest are others.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import secrets
@@ -20,6 +23,7 @@ from typing import Any
 
 from tests.randomness import NOISE, PROCESSES, REAL
 
+ROOT = Path(__file__).parents[1]
 RED, INTERRUPTED = 1, 2  # exit codes of pytest: tests failed, the user stopped it
 Outcomes = dict[str, dict[str, Any]]
 
@@ -49,29 +53,56 @@ def commit() -> str:
     return subprocess.run(words, capture_output=True, text=True).stdout.strip()
 
 
+def source() -> str:
+    """A hash of what is tested and of the tests: runs of other files are never added up."""
+    found = hashlib.sha256()
+    for path in sorted(p for name in ("src", "tests") for p in (ROOT / name).rglob("*.py")):
+        found.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
+    return found.hexdigest()[:16]
+
+
 class Tally:
     """Runs so far, and the tests that failed in any of them."""
 
-    def __init__(self, only: str) -> None:
-        self.only, self.commit = only, commit()
+    def __init__(self, only: str, words: Sequence[str]) -> None:
+        self.about = {
+            "commit": commit(), "source": source(), "only": only, "pytest": [*words],
+        }  # fmt: skip
         self.runs: list[dict[str, Any]] = []
         self.failures: dict[str, dict[str, Any]] = {}
+        self.chosen: list[str] | None = None  # the tests of runs after the first; None: all
+
+    def resume(self, path: Path) -> str:
+        """Take over the runs of a result file of the same campaign; says what became of it."""
+        if not path.exists():
+            return ""
+        stored = json.loads(path.read_text("utf-8"))
+        others = [name for name, value in self.about.items() if stored.get(name) != value]
+        if others:
+            return f"{path} is of another campaign ({', '.join(others)}) and starts anew."
+        self.runs, self.failures = stored["runs"], stored["failures"]
+        self.chosen = stored["chosen"]
+        return f"{path} has {len(self.runs)} runs of this commit and selection; going on with them."
 
     def add(self, seed: int, code: int, outcomes: Outcomes, seconds: float) -> None:
+        """Count a run; of one that was interrupted, only what failed until then."""
         failed = [name for name, outcome in outcomes.items() if outcome["failed"]]
         reasons = {name: outcomes[name]["why"] for name in failed}
-        if code not in (0, RED) or (code == RED and not failed):
+        interrupted = code == INTERRUPTED and bool(outcomes)  # without any, it could not start
+        if (code not in (0, RED) and not interrupted) or (code == RED and not failed):
             reasons[f"the run itself (exit code {code})"] = ""
         for name, why in reasons.items():
             entry = self.failures.setdefault(name, {"seeds": [], "why": why})
             entry["seeds"].append(seed)
-        self.runs.append(
-            {"seed": seed, "tests": len(outcomes), "failed": len(reasons), "seconds": int(seconds)}
-        )
+        if not interrupted:
+            about = {"seed": seed, "tests": len(outcomes), "failed": len(reasons)}
+            self.runs.append({**about, "seconds": int(seconds)})
 
     def write(self, path: Path) -> None:
-        result = {"commit": self.commit, "only": self.only, "runs": self.runs}
-        path.write_text(json.dumps({**result, "failures": self.failures}, indent=1) + "\n", "utf-8")
+        result = {**self.about, "runs": self.runs, "failures": self.failures, "chosen": self.chosen}
+        written = path.with_name(f"{path.name}.new")  # whoever interrupts this keeps the last one
+        written.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+        written.replace(path)
 
     def words(self) -> str:
         n = len(self.runs)
@@ -84,7 +115,7 @@ class Tally:
 
 def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.flaky", description=__doc__)
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=5, help="with those that the file has")
     about = "noise: one run of all tests, then those that draw noise or start processes"
     parser.add_argument("--only", choices=["all", "noise"], default="all", help=about)
     parser.add_argument("--result", type=Path, default=Path("flaky.json"), help="a JSON file")
@@ -96,19 +127,24 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
 def main(given: Sequence[str] | None = None) -> int:
     asked = arguments(given)
     seeds = Random(secrets.randbits(64) if asked.seed is None else asked.seed)
-    tally, chosen = Tally(asked.only), None
+    tally = Tally(asked.only, asked.words)
+    if told := tally.resume(asked.result):
+        print(told, flush=True)
     for number in range(1, asked.runs + 1):
         seed, started = seeds.randrange(1, 2**32), time.monotonic()
+        if number <= len(tally.runs):  # done before; a given --seed goes on behind its seed
+            continue
         print(f"run {number} of {asked.runs}: HEDGEROW_TEST_SEED={seed}", flush=True)
-        code, outcomes = run(seed, chosen, asked.words)
+        code, outcomes = run(seed, tally.chosen, asked.words)
         tally.add(seed, code, outcomes, time.monotonic() - started)
+        if asked.only == "noise" and tally.runs and tally.chosen is None:
+            tally.chosen = [name for name, found in outcomes.items() if draws_noise(name, found)]
         tally.write(asked.result)
         if code == INTERRUPTED:
+            print("Interrupted in this run, which does not count; the same command goes on.")
             break
-        if asked.only == "noise" and chosen is None:
-            chosen = [name for name, outcome in outcomes.items() if draws_noise(name, outcome)]
     print(tally.words())
-    return 1 if tally.failures else 0
+    return RED if tally.failures else 0 if len(tally.runs) >= asked.runs else INTERRUPTED
 
 
 if __name__ == "__main__":

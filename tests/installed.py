@@ -37,7 +37,7 @@ class Environment:
         pip = [str(self._bin / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, "install", "--no-compile", *requirements], check=True)
 
-    def run(self, *command: str) -> None:
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a program of the environment; what it prints is shown where it fails."""
         begun = time.perf_counter()
         hidden = ("PYTHON", "VIRTUAL_ENV", "HEDGEROW", "NUMBA_CACHE")
@@ -51,6 +51,7 @@ class Environment:
         print(f"{time.perf_counter() - begun:6.1f} s  {shown}", flush=True)
         if done.returncode:
             sys.exit(f"{done.stdout}{done.stderr}\nThis failed with code {done.returncode}.")
+        return done
 
 
 def run_readme(environment: Environment) -> None:

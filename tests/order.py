@@ -18,7 +18,7 @@ from tests.randomness import SEED
 
 # Tests that share something dear (sites, a cluster, compiled loops): one process runs each group.
 GROUPS = (
-    "tests/engines/nvflare/",
+    "tests/engines/grpc/",
     "tests/e2e/test_sites",
     "tests/engines/dask/",
     "tests/crashes/",

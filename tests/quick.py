@@ -16,18 +16,23 @@ ROOT = Path(__file__).parents[1]
 LONG = (
     "tests/attacks",
     "tests/cli/test_demo.py",
+    "tests/contracts/test_extras.py",
     "tests/crashes",
     "tests/data/test_memory.py",
     "tests/deployment/test_processes.py",
     "tests/e2e",
     "tests/engines/dask",
-    "tests/engines/nvflare",
+    "tests/estimators/test_overlapping.py",
     "tests/export/test_real_tables.py",
+    "tests/inspection/test_report_in_a_browser.py",
     "tests/mutations",
     "tests/oracle",
+    "tests/privacy/ledger/test_sharing.py",
     "tests/statistical",
     "tests/test_documents.py",
     "tests/test_flaky.py",
+    "tests/test_notebooks.py",
+    "tests/test_tasks.py",
 )
 
 

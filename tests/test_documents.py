@@ -97,7 +97,8 @@ def test_the_readme_runs_python_and_commands() -> None:
     assert {"plan", "train", "predict", "evaluate", "statement", "ledger"} <= set(commands)
 
 
-SCRIPTS = [folder for folder in EXAMPLES if not [*folder.glob("*.ipynb")]]  # see test_notebooks
+ELSEWHERE = ("notebooks", "higgs_over_nvflare")  # test_notebooks.py, engines/relays/test_stock.py
+SCRIPTS = [folder for folder in EXAMPLES if folder.name not in ELSEWHERE]
 
 
 @pytest.mark.parametrize("folder", SCRIPTS, ids=lambda path: path.name)
@@ -204,6 +205,20 @@ def test_every_setting_of_a_vertical_run_is_documented_with_its_default() -> Non
         name: str(value) for name, value in values.items()
     }
     assert all(len(meaning) > 10 for _, _, meaning in found)
+
+
+def test_the_figures_of_weights_are_those_of_the_result_file() -> None:
+    results = json.loads((ROOT / "benchmarks" / "results" / "sample_weights.json").read_text())
+    text = (ROOT / "docs" / "default-method.md").read_text(encoding="utf-8")
+    section = text.split("## Weights of rows")[1].split("\n## ")[0]
+    shown = re.findall(r"^\| [\d,]+ \| [\d.]+ \| (.+) \|$", section, re.MULTILINE)
+    cells = [cell for line in shown for cell in line.split(" | ")]
+    assert cells == [f"{one['auc']:.3f} (S {one['strength']:.0f})" for one in results["means"]]
+    assert f"mean of {results['repeats']} fits" in section
+    assert all(
+        one["standard_error"] < (0.0165 if one["strength"] < 40 else 0.0035)
+        for one in results["means"]
+    )
 
 
 def test_the_figures_of_the_vertical_page_are_those_of_the_result_file() -> None:

@@ -106,6 +106,58 @@ def test_a_run_that_cannot_start_is_a_failure(tmp_path: Path) -> None:
     assert list(result["failures"]) == ["the run itself (exit code 2)"]
 
 
+def test_the_same_command_goes_on_until_its_runs_are_there(tmp_path: Path) -> None:
+    folder = suite(tmp_path, lucky=LUCKY, plain=PLAIN)
+    _, whole = flaky(folder, "--runs", 3, "--only", "noise")
+    (folder / "result.json").unlink()
+    said, first = flaky(folder, "--runs", 2, "--only", "noise")
+    assert "going on" not in said.stdout
+    said, result = flaky(folder, "--runs", 3, "--only", "noise")
+    assert "has 2 runs of this commit and selection; going on" in said.stdout
+    assert said.stdout.count("HEDGEROW_TEST_SEED=") - len(result["failures"]) == 1
+    assert result["runs"][:2] == first["runs"]
+    for one in (whole, result):  # the same seeds, selection and failures as in one go
+        for about in one["runs"]:
+            del about["seconds"]
+        assert one == {**whole, "failures": one["failures"]}
+    assert {n: f["seeds"] for n, f in result["failures"].items()} == {
+        n: f["seeds"] for n, f in whole["failures"].items()
+    }
+    said, again = flaky(folder, "--runs", 3, "--only", "noise")  # nothing is left to run
+    assert "HEDGEROW_TEST_SEED=" not in said.stdout.replace("    HEDGEROW_TEST_SEED=", "")
+    assert [one["seed"] for one in again["runs"]] == [one["seed"] for one in result["runs"]]
+    said, other = flaky(folder, "--runs", 1)
+    assert "is of another campaign (only) and starts anew" in said.stdout
+    assert len(other["runs"]) == 1
+
+
+def test_an_interrupted_run_does_not_count_but_what_failed_in_it_does(tmp_path: Path) -> None:
+    stop = """
+seen = []
+
+def fail_first():  # in whichever order they come
+    seen.append(1)
+    assert len(seen) > 1
+    raise KeyboardInterrupt
+
+def test_a(): fail_first()
+
+def test_b(): fail_first()
+"""
+    folder = suite(tmp_path, stop=stop)
+    said, result = flaky(folder, "--runs", 2)
+    assert said.returncode == 1
+    assert "does not count; the same command goes on" in said.stdout
+    assert result["runs"] == []
+    assert len(result["failures"]) == 1
+    said, result = flaky(suite(folder, stop="def test_b(): raise KeyboardInterrupt"), "--runs", 2)
+    assert len(result["failures"]) == 1  # what was seen before stays
+    (folder / "result.json").unlink()
+    said, result = flaky(folder, "--runs", 2)
+    assert said.returncode == 2  # not all runs are there
+    assert result["failures"] == {}
+
+
 NAMES = [f"{group}x.py::test_{i}" for group in GROUPS for i in range(3)]
 NAMES += [f"tests/data/test_{k}.py::test_{i}" for k in range(20) for i in range(5)]
 

@@ -214,3 +214,24 @@ def test_the_estimator_without_a_mistake_fits() -> None:
     ledger = Ledger.in_memory()
     PrivateBoostingClassifier(**GOOD, ledger=ledger).fit(X, Y)
     assert ledger.lines(kind="charge")
+
+
+@pytest.mark.parametrize(
+    ("name", "piece"),
+    [
+        ("save_model", "hedgerow.load(path) brings it back"),
+        ("get_booster", "hedgerow.export"),
+        ("explain_global", "model.explain()"),
+        ("best_iteration", "the plan fixes the rounds"),
+        ("epsilon_", "model.statement_"),
+        ("colour", "no attribute 'colour'"),
+        ("classes_", "not fitted yet"),  # what a property raises is not lost
+        ("feature_importances_", "not fitted yet"),
+    ],
+)
+def test_attributes_of_other_libraries_say_what_is_here(name: str, piece: str) -> None:
+    model = PrivateBoostingClassifier(**GOOD)
+    with pytest.raises(AttributeError) as caught:
+        getattr(model, name)
+    assert piece in str(caught.value)
+    assert not hasattr(model, name)

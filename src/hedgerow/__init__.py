@@ -60,6 +60,7 @@ _HOMES = {
     "Spending": "hedgerow.privacy.ledger.spending",
     "Statement": "hedgerow.model.statement",
     "Unit": "hedgerow.data.schema",
+    "Weight": "hedgerow.data.weights",
     "VerticalBoostingClassifier": "hedgerow.estimators.vertical",
     "VerticalBoostingRegressor": "hedgerow.estimators.vertical",
     "evaluate_privately": "hedgerow.estimators.evaluation",
@@ -90,6 +91,7 @@ if TYPE_CHECKING:  # the same again for type checkers; tests compare the two
     from hedgerow.data.schema import Schema as Schema
     from hedgerow.data.schema import Unit as Unit
     from hedgerow.data.tables import rows_of as rows_of
+    from hedgerow.data.weights import Weight as Weight
     from hedgerow.engines.local import local_federation as local_federation
     from hedgerow.estimators.boosting import PrivateBoostingClassifier as PrivateBoostingClassifier
     from hedgerow.estimators.boosting import PrivateBoostingRegressor as PrivateBoostingRegressor

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 FAIL_POINTS = (
     "reserve",
@@ -20,15 +22,26 @@ FAIL_POINTS = (
     "write-model",
 )
 _passed: dict[str, int] = {}
-_WANTED = os.environ.get("HEDGEROW_FAIL_AT", "")  # as it was when the process began
+_wanted = os.environ.get("HEDGEROW_FAIL_AT", "")  # as it was when the process began
 
 
 def fail_point(name: str) -> None:
     """Die here if the environment says so."""
-    if not _WANTED:
+    if not _wanted:
         return
-    place, _, number = _WANTED.partition("@")
+    place, _, number = _wanted.partition("@")
     if place == name:
         _passed[name] = _passed.get(name, 0) + 1
         if _passed[name] == int(number or 1):
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """What is passed inside is no part of what the process is for, as the fits that warm it up."""
+    global _wanted
+    before, _wanted = _wanted, ""
+    try:
+        yield
+    finally:
+        _wanted = before

@@ -95,12 +95,17 @@ class Rig:
         return self.send(name, messages.plain("join", values))
 
     def question(self, **changes: Any) -> Ask:
-        """The honest first question of the plan, with whatever is changed."""
+        """The honest first question of the plan, with whatever is changed.
+
+        `parties` are those of the roster that are summed; all others are absent.
+        """
+        if "parties" in changes:
+            changes["absent"] = self.roster.without(changes.pop("parties"))
         query: SumQuery = changes.pop("query", LabelSums(2))
         slot = changes.get("slot", 0)
         noise = noise_for(query, self.plan.slots[slot].mu, self.plan, SCHEMA)
         joined = digest_of({a["name"]: Announcement.from_dict(a) for a in self.announced})
-        ask = Ask(self.plan.run, slot, 1, tuple(self.parties), query, noise, 1, joined, self.key)
+        ask = Ask(self.plan.run, slot, 1, (), query, noise, 1, joined, self.key)
         return replace(ask, **changes)
 
     def ask(self, name: str, **changes: Any) -> Message:

@@ -17,11 +17,15 @@ from hedgerow.methods.maddock.boosting import grow
 from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.party.party import Party
 from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol.messages import Ask, Message
+from hedgerow.queries import LabelSums
+from hedgerow.queries.calibration import noise_for
 from hedgerow.testing import noise_off
 from tests.attacks.rig import SCHEMA, Packed, some_rows
+from tests.privacy.accounting.test_priced_slots import plan_of
 
 
 class Flaky(Packed):
@@ -85,6 +89,22 @@ def test_a_second_loss_beyond_the_spares_ends_the_slot_but_not_the_run() -> None
     ledger = Ledger.in_memory()
     model = grow(Gate(federation, plan, ledger))
     assert len(model.trees) == 1 + 5  # one batch fewer: its slot was charged and lost
+    books(ledger, engine._ledger)
+
+
+def test_a_slot_priced_during_the_run_is_asked_again_at_the_price_of_a_spare() -> None:
+    """The gate itself asks so: what the ledgers would refuse is never tried."""
+    federation, engine, _ = make(4)
+    plan, query, ledger = plan_of(1, "parties"), LabelSums(2), Ledger.in_memory()
+    adaptive = plan.budget.adaptive
+    engine.lose = {2: {"party-1"}}
+    gate = Gate(federation, plan, ledger)
+    gate.release(query)
+    release = gate.release(query, 0.9 * adaptive.mu)
+    mus = [line.values["mu"] for line in ledger.lines(COORDINATOR, "charge")[1:]]
+    assert mus == [0.9 * adaptive.mu, adaptive.retry]
+    noise = noise_for(query, adaptive.retry, plan, SCHEMA)
+    assert release.unit >= noise.sigmas[0] / 2.0**noise.bits
     books(ledger, engine._ledger)
 
 
@@ -203,8 +223,8 @@ def test_masks_that_do_not_cancel_release_nothing() -> None:
     gate = Gate(federation, plan, ledger := Ledger.in_memory())
     mask = type(engine.parties["party-0"]._keys).mask
 
-    def wrong(self: object, me: str, context: object, keys: object, size: int) -> np.ndarray:
-        return mask(self, me, context, keys, size) + np.uint64(1)  # type: ignore[arg-type]
+    def wrong(self: object, me: str, context: object, size: int) -> np.ndarray:
+        return mask(self, me, context, size) + np.uint64(1)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(engine.parties["party-0"]._keys), "mask", wrong)

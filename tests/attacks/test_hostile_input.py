@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hedgerow.data.schema import Schema
 from hedgerow.data.schema_toml import read_schema
 from hedgerow.deployment.limits_file import read_limits
-from hedgerow.engines.site import read_card, read_roster
+from hedgerow.engines.cards import read_card, read_roster
 from hedgerow.errors import HedgerowError
 from hedgerow.evaluation.result import Evaluation, Findings, Measure
 from hedgerow.methods.maddock.boosting import _structure

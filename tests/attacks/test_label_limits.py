@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +18,7 @@ from hedgerow.deployment.roles import role_factories
 from hedgerow.engines.local import local_federation
 from hedgerow.methods.fedxgboost.run import agreement_for
 from hedgerow.party.limits import Limits
+from hedgerow.party.sessions import PartySessions
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.spending import Budget, label_spending
 from hedgerow.protocol.roles import Agreement
@@ -86,3 +92,47 @@ def test_two_agreements_under_way_do_not_both_take_what_is_left() -> None:
     with pytest.raises(RefusedBy, match="over-limits"):
         first.run()
     assert label_spending(ledger, "bank") == 1.0
+
+
+@pytest.mark.parametrize("runs", [("one", "two"), ("one", "one")])
+def test_two_processes_do_not_both_enter_what_one_may(
+    runs: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each checks its limits before the other has entered anything, if nothing holds it back."""
+    check, both = PartySessions._check_fresh, threading.Barrier(2)
+
+    def checked(self: PartySessions, agreement: Agreement) -> None:
+        check(self, agreement)
+        if agreement.spends.get(self._name) and agreement.run in joining:
+            with suppress(threading.BrokenBarrierError):
+                both.wait(timeout=1)
+
+    monkeypatch.setattr(PartySessions, "_check_fresh", checked)
+    joining: set[str] = set()
+    ready = threading.Barrier(2)
+
+    def run(name: str) -> str:
+        with Ledger.open(tmp_path / "a.ledger") as ledger:
+            federation = _federation(ledger, budget=1.5)
+            first = _agreement(secrets.token_hex(4), epsilon=0.1)  # so that all keys are known
+            Session(federation, first, ledger).run()
+            send = federation.transport.send
+            ready.wait(timeout=60)
+
+            def sending(messages: Any, wanted: str, seconds: float) -> Any:
+                if wanted == "joined":
+                    joining.add(name)
+                return send(messages, wanted, seconds)
+
+            federation.transport.send = sending  # type: ignore[method-assign]
+            try:
+                Session(federation, _agreement(name), ledger).run()
+            except RefusedBy as refused:
+                return refused.word
+        return "done"
+
+    with ThreadPoolExecutor(2) as pool:
+        words = list(pool.map(run, runs))
+    assert sorted(words) == ["done", "over-limits" if runs[0] != runs[1] else "old-attempt"]
+    with Ledger.open(tmp_path / "a.ledger") as ledger:
+        assert label_spending(ledger, "bank") == pytest.approx(1.2)

@@ -14,6 +14,7 @@ from hedgerow.deployment.roles import role_factories
 from hedgerow.engines.local import local_federation
 from hedgerow.methods.fedxgboost.run import agreement_for
 from hedgerow.packing import pack, unpack
+from hedgerow.party.run import MOST_OPENED
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol import messages
 from hedgerow.protocol.masks import SEAL_BYTES, MaskKeys
@@ -174,7 +175,8 @@ def test_no_message_writes_lines_into_the_log_of_another_site(
     carrier.meet()
     carrier.step()
     bank = carrier.federation.engine.parties["bank"]._sessions
-    session = bank._known[agreement.run]
+    session = bank._known.get(agreement.run)
+    assert session is not None
     forged = pack({"kind": "a\n2030-01-01 WARNING hedgerow: all is well" * 999})
     sealed = bank._sealed(session, session.steps, "phone", forged)
     carrier.messages["phone"] = {"bank": np.frombuffer(sealed, np.uint8)}
@@ -185,3 +187,14 @@ def test_no_message_writes_lines_into_the_log_of_another_site(
 
 
 PAIR = ("bank", "phone")
+
+
+def test_sessions_that_are_only_agreed_to_fill_no_memory() -> None:
+    carrier = Carrier(_agreement())
+    for number in range(3 * MOST_OPENED):
+        carrier.agreement = replace(carrier.agreement, run=f"run-{number}")
+        carrier.open()
+    bank = carrier.federation.engine.parties["bank"]._sessions
+    assert len(bank._known._kept) == MOST_OPENED
+    carrier.meet()
+    assert carrier.step()

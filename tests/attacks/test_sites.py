@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from hedgerow.data.schema import Schema
+from hedgerow.engines.cards import PinnedRoster
 from hedgerow.engines.site import Site
 from hedgerow.methods.registry import plan_for
 from hedgerow.party.limits import Limits
@@ -126,7 +127,7 @@ LIES: dict[str, Callable[[Rig], Message]] = {
         rig.question(noise=replace(rig.question().noise, sigmas=(1.0,) * 9)).body(),
     ),
     "too-few-parties": lambda rig: Message("ask", rig.question(parties=("a", "b")).body()),
-    "unknown-party": lambda rig: Message("ask", rig.question(parties=("a", "b", "x")).body()),
+    "unknown-party": lambda rig: Message("ask", rig.question(absent=("x",)).body()),
     "not-in-plan": lambda rig: Message("ask", replace(rig.question(), slot=99).body()),
     "unknown-run": lambda rig: Message("ask", rig.question(run="other").body()),
     "other-schema": lambda rig: opening(
@@ -222,7 +223,7 @@ def test_a_man_in_the_middle_with_every_transport_key_cannot_swap_mask_keys(
 ) -> None:
     """It sits in the coordinator's place, signs as the coordinator, and holds all certificates."""
     names = ("a", "b", "c", "d")
-    sites = {n: Site.create(tmp_path / n, "trial", n, "here:1") for n in (*names, "coordinator")}
+    sites = {n: Site.create(tmp_path / n, n) for n in (*names, "coordinator")}
     held = transport_keys(sites)
     rig = Rig(names, opened=False)
     rig.coordinator = sites["coordinator"].identity()
@@ -233,7 +234,7 @@ def test_a_man_in_the_middle_with_every_transport_key_cannot_swap_mask_keys(
     keys = tuple((n, sites[n].identity().public) for n in names)
     rig.roster = Roster(keys, rig.coordinator.public, 1, 3, "parties")
     for name, party in rig.parties.items():
-        sites[name].pin(rig.roster)
+        sites[name].pin(PinnedRoster("trial", rig.roster))
         party.pin(sites[name].roster())
     assert rig.roster.coordinator not in {identity.public for identity in held}
 
@@ -253,11 +254,11 @@ def test_a_man_in_the_middle_with_every_transport_key_cannot_swap_mask_keys(
 
 
 def test_a_roster_of_the_provisioner_with_its_own_keys_is_not_pinned(tmp_path: Path) -> None:
-    site = Site.create(tmp_path / "a", "trial", "a", "here:1")
+    site = Site.create(tmp_path / "a", "a")
     own = Identity()
     keys = tuple((name, Identity().public) for name in ("a", "b", "c"))
     with pytest.raises(Exception, match="somebody stands in between"):
-        site.pin(Roster(keys, own.public, 1, 3, "parties"))
+        site.pin(PinnedRoster("trial", Roster(keys, own.public, 1, 3, "parties")))
     assert not (site.folder / "roster.toml").exists()
 
 
@@ -281,6 +282,23 @@ def test_a_party_whose_ledger_cannot_be_written_says_nothing_until_it_can(
     assert rig.ask("a").type == "answer"
     assert len(rig.ledgers["a"].lines("a", "recover")) == 1
     assert recorded(rig) == []
+
+
+def test_an_open_run_keeps_its_roster_and_a_revoked_key_ends_its_sets() -> None:
+    rig = Rig(spare=5)
+    before = rig.roster
+    further = (*before.parties, ("e", Identity().public))
+    rig.parties["a"].pin(replace(before, parties=further))
+    assert rig.ask("a").type == "answer"  # opened under the roster before
+    assert word(rig.send("a", opening(rig, fresh_plan(rig, "second")))) == "other-roster"
+    again = messages.plain("open", {"plan": rig.plan.to_dict(), "roster": before.hash})
+    assert rig.send("a", again).type == "opened"  # whoever comes back may join it again
+    without = tuple((n, Identity().public if n == "d" else k) for n, k in before.parties)
+    rig.parties["a"].pin(replace(before, parties=without))
+    assert word(rig.ask("a", attempt=2)) == "unknown-party"
+    assert rig.ask("a", attempt=2, parties=("a", "b", "c")).type == "answer"
+    rig.parties["a"].pin(replace(before, coordinator=Identity().public))
+    assert word(rig.ask("a", attempt=3, parties=("a", "b", "c"))) == "bad-signature"
 
 
 def test_a_watcher_that_fails_keeps_no_answer_back() -> None:

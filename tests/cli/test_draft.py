@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import tomllib
 import warnings
 from pathlib import Path
 from typing import Any
@@ -146,8 +147,12 @@ def test_bounds_lie_outside_and_not_far(low: float, high: float) -> None:
             [f"{i % 50} %" for i in range(300)],
             "50 distinct other texts, as signs",
         ),
-        ("level", ["<5" if i % 40 == 0 else str(i % 40) for i in range(300)], "1 distinct other"),
-        ("account", [f"{i:06d}" for i in range(300)], "300 distinct texts, like a name or an id"),
+        (
+            "level",
+            ["<5" if i % 40 == 0 else str(i % 40) for i in range(300)],
+            "numbers and one other text",
+        ),
+        ("account", [f"{i:06d}" for i in range(300)], "300 distinct codes with leading zeros"),
         ("stamp", [1.7e12 + 4 * (i % 100) for i in range(300)], "too close together"),
         ("story", [f"came with a pain in toe {i}, left" for i in range(300)], "300 distinct texts"),
         ("crp", [f"<{i}" if i < 9 else f"{i}.5" for i in range(300)], "9 distinct other texts"),
@@ -254,12 +259,67 @@ def test_a_comma_that_may_be_two_things_is_left_to_a_person(call: Call, folder: 
     assert Schema.read(folder / "c.toml").columns[0] == Numeric("cost", 1000, 9500, integer=True)
 
 
-def test_a_file_in_an_unknown_encoding_asks_for_it(call: Call, folder: Path) -> None:
+def test_a_file_that_is_no_utf_8_is_taken_for_cp1252_aloud(call: Call, folder: Path) -> None:
     (folder / "l.csv").write_bytes("größe;y\n1;a\n2;b\n".encode("cp1252"))
-    done = call("schema", "draft", "--data", "l.csv", "--label", "y")
+    draft = ("schema", "draft", "--data", "l.csv", "--label", "y")
+    done = call(*draft)
+    assert "taken for cp1252" in done.stderr
+    assert "give its encoding by --encoding" in done.stderr
+    assert Schema.from_dict(tomllib.loads(done.stdout)).names == ("größe",)
+    assert "taken for" not in call(*draft, "--encoding", "latin-1").stderr
+    (folder / "l.csv").write_bytes(b"gr\x81\xdfe;y\n1;a\n2;b\n")  # no text in cp1252 either
+    done = call(*draft)
     assert isinstance(done.exception, TableError)
     assert "--encoding" in str(done.exception)
-    assert "cp1252" in str(done.exception)
+
+
+def test_words_among_numbers_are_missing_values(call: Call, folder: Path) -> None:
+    words = ["k.A.", "?", "NA", ""]
+    weights = [words[i // 10] if i % 10 == 0 and i < 40 else f"{50 + i},{i % 7}" for i in range(99)]
+    rows = [["gewicht", "station", "ort", "krank"]]
+    for i, weight in enumerate(weights):
+        ward = "ICU" if i % 30 == 0 else str(i % 30)  # a list of codes: no word among quantities
+        rows.append([weight, ward, ("Ulm", "?")[i % 2], ("ja", "nein")[i % 2]])
+    write(folder / "w.csv", rows, CsvFormat(";"))
+    done = call("schema", "draft", "--data", "w.csv", "--label", "krank", "--out", "w.toml")
+    told = " ".join(done.stderr.split())
+    assert "because they stand among numbers: '?', 'k.A.'" in told
+    schema = Schema.read(folder / "w.toml")
+    assert schema.csv == CsvFormat(";", ",", missing=("?", "k.A."))
+    assert schema.columns[0] == Numeric("gewicht", 50, 150)
+    assert isinstance(schema.columns[1], Categorical)
+    assert "ICU" in schema.columns[1].categories
+    assert schema.names == ("gewicht", "station")  # of the places one is left, which tells nothing
+    assert schema.label.classes == ("nein", "ja")  # effects are about whoever is ill
+    codes = rows_of(folder / "w.csv", schema).codes.column(0)
+    assert (codes[[0, 10, 20, 30]] == codes[0]).all()
+    assert (codes == codes[0]).sum() == 4
+
+
+def test_ids_left_out_with_repeats_say_how_persons_are_protected() -> None:
+    table = {
+        "Fallakte": [f"{i // 2:05d}" for i in range(900)],
+        "PLZ": [f"0{i + 1000}" for i in range(900)],
+        "dose": [i % 40 for i in range(900)],
+        "sick": ["no", "yes"] * 450,
+    }
+    schema = Schema.draft(table, label="sick")
+    assert schema.names == ("dose",)
+    assert "450 distinct codes with leading zeros" in schema.notes[1]
+    assert "name it under [unit]" in schema.notes[1]
+    assert schema.notes[2].endswith("like an id or a post code.")
+
+
+@pytest.mark.parametrize(
+    "name", ["Patient ID", "patient", "Patienten-Nr", "KundenNummer", "customer_no", "paciente"]
+)
+def test_columns_of_persons_are_known_by_their_names(name: str) -> None:
+    table = {
+        name: [f"{i // 2:05d}" for i in range(900)],
+        "dose": [i % 40 for i in range(900)],
+        "sick": ["no", "yes"] * 450,
+    }
+    assert Schema.draft(table, label="sick").unit == Unit("person", name, 2)
 
 
 def drafted_schema() -> Schema:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import threading
 from pathlib import Path
 from typing import Any
@@ -234,7 +235,31 @@ def test_a_damaged_ledger_does_not_hide_the_others(fit: Call, state: Path, call:
     found = {one["name"]: one for one in told(call("ledger", "list", "--json"))["ledgers"]}
     assert "not a hedgerow ledger" in found["broken"]["problem"]
     assert "damaged" in call("ledger", "list").stdout
-    assert fit("y", "--data", "b.csv").exit_code == 0  # and stands in nobody's way
+    assert fit("y", "--data", "a.csv").exit_code == 0  # these rows are known to be counted
+
+
+@pytest.mark.parametrize("how", ["damaged", "held"])
+def test_rows_that_an_unreadable_ledger_may_count_get_no_new_one(
+    how: str, fit: Call, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they have cost would be forgotten: it counts two files, and one comes alone."""
+    both = ("--data", "a.csv", "--data", "b.csv", "--trust", "coordinator")
+    assert fit("x", *both).exit_code == 0
+    (ledger,) = state.glob("*.ledger")
+    good = ledger.read_bytes()
+    monkeypatch.setattr(data_sets, "WAIT_SECONDS", 0.1)
+    holder = sqlite3.connect(ledger, isolation_level=None)
+    if how == "held":
+        holder.execute("BEGIN EXCLUSIVE")  # as a process that was stopped while it commits
+    else:
+        ledger.write_bytes(b"no database" * 100)
+    for words in (("--data", "a.csv"), ("--data", "b.csv", "--data-name", "other")):
+        refused(fit("y", *words), LedgerError, "cannot be read.*may count.*Nothing was asked")
+    assert list(state.glob("*.ledger")) == [ledger]
+    holder.close()
+    ledger.write_bytes(good)
+    assert fit("y", "--data", "a.csv").exit_code == 0
+    assert list(ledgers(state).values()) == [2]
 
 
 def test_a_report_finds_the_ledger_of_its_run(fit: Call, state: Path, call: Call) -> None:

@@ -114,7 +114,7 @@ MISTAKES = {
     "unknown active": (("--id", "id", "--out", "m", "--active", "me"), ("--active is 'me'",)),
     "a site folder": (
         ("--id", "id", "--out", "m", "--site", "k"),
-        ("--site belongs to --engine nvflare",),
+        ("--data has no place with --site",),
     ),
     "two ways": (
         ("--id", "id", "--out", "m", "--set", "n_trees=3"),

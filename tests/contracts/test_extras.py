@@ -15,17 +15,17 @@ from hedgerow import Schema
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "tests" / "golden" / "stored" / "models" / "auto.binary.hedge"
 PACKAGES = (
-    "dask", "distributed", "gmpy2", "matplotlib", "nvflare", "onnx", "phe",
+    "dask", "distributed", "gmpy2", "grpc", "matplotlib", "onnx", "phe",
     "private_set_intersection", "treelite",
 )  # fmt: skip
-# Users bring frames of pandas and polars themselves, the demo goes on without its picture, and the
-# rest is for the project's own work.
-NOT_NEEDED = {"pandas", "polars", "plots", "docs", "benchmarks", "dev"}
+# Users bring frames of pandas and polars themselves, the demo goes on without its picture, relays
+# run inside of NVFlare and Flower, and the rest is for the project's own work.
+NOT_NEEDED = {"pandas", "polars", "plots", "nvflare", "flower", "docs", "benchmarks", "dev"}
 COMMANDS = {
     "dask": ["train", "--schema", "schema.toml", "--data", "rows.csv", "--epsilon", "1", "--delta",
              "1e-6", "--engine", "dask", "--out", "model.hedge"],
-    "nvflare": ["federation", "try", "--schema", "schema.toml", "--data", "rows.csv", "--data",
-                "rows.csv", "--data", "rows.csv", "--epsilon", "1", "--delta", "1e-6"],
+    "grpc": ["federation", "try", "--schema", "schema.toml", "--data", "rows.csv", "--data",
+             "rows.csv", "--data", "rows.csv", "--epsilon", "1", "--delta", "1e-6"],
     "export": ["export", str(MODEL), "--to", "onnx", "--out", "model.onnx"],
     "export, treelite": ["export", str(MODEL), "--to", "treelite", "--out", "model.treelite"],
     "vertical": ["vertical", "train", "--schema", "schema.toml", "--data", "a=x.csv", "--data",

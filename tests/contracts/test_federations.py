@@ -1,6 +1,6 @@
 """Every engine gives the same exact sums; adding an engine adds its line here.
 
-Dask and NVFlare need processes of their own: their folders beside this one run the same contract.
+Dask and gRPC need processes of their own: their folders beside this one run the same contract.
 """
 
 from __future__ import annotations

@@ -51,7 +51,9 @@ def hops_to_the_noise(fit: Callable[[], Any]) -> tuple[list[Hop], list[Any], lis
             frame = frame.f_back
         path.reverse()
         codes.reverse()
+        sys.setprofile(earlier)
 
+    fit()  # compiling would take minutes while it is watched
     earlier = sys.getprofile()
     sys.setprofile(watch)
     try:

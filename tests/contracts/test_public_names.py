@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 NAMESPACES = ("audit", "errors", "export", "inspection", "testing")
 # These pages show how it works inside, so they import what is not public.
 INSIDE = {"docs/methods.md", "docs/privacy.md", "docs/schema.md"}
+RECIPE = "hedgerow.engines.nvflare.HedgerowRecipe"  # public, and importable with its extra alone
 USERS = sorted(
     path
     for path in [
@@ -91,7 +92,7 @@ def test_type_checkers_see_the_homes_that_python_uses() -> None:
 
 @pytest.mark.parametrize("path", USERS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_documents_and_examples_import_public_names_alone(path: Path) -> None:
-    public = {*public_names(), *(f"hedgerow.{name}" for name in NAMESPACES)}
+    public = {*public_names(), *(f"hedgerow.{name}" for name in NAMESPACES), RECIPE}
     for module, names in _IMPORT.findall(path.read_text(encoding="utf-8")):
         for name in names.split(", "):
             assert f"{module}.{name}" in public, f"{module}.{name} is not public"

@@ -267,13 +267,13 @@ def test_a_huge_clip_does_not_wrap_even_as_the_first_call_of_a_process() -> None
     code = """
 import numpy as np
 from hedgerow import kernels
-from hedgerow.kernels import loops
+from hedgerow.kernels import statistics
 out = np.zeros((1, 2), np.int64)
 for clip in (2**63 + 1, 2**62):
     try:
         scores, target = np.zeros((1, 1)), np.ones(1)
         gradients = kernels.Gradients(scores, target, 17, 0, kernels.SLOPE, clip, 1)
-        loops.row_statistics(gradients, 0, 1, out)
+        statistics.row_statistics(gradients, 0, 1, out)
     except OverflowError:
         continue
     assert abs(out[0, 0]) <= 2**17, (clip, out)

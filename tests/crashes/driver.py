@@ -41,7 +41,7 @@ def many() -> None:
 
 def _child(wanted: dict[str, Any]) -> int:
     os.environ.update(wanted["environment"])
-    failpoints._WANTED = wanted["environment"]["HEDGEROW_FAIL_AT"]  # read when a process begins
+    failpoints._wanted = wanted["environment"]["HEDGEROW_FAIL_AT"]  # read when a process begins
     for number, name in ((1, "stdout"), (2, "stderr")):
         target = os.open(wanted[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(target, number)

@@ -31,6 +31,20 @@ def schema_of(*columns: Any, label: Label = LABEL, **more: Any) -> Schema:
     return Schema(columns, label, **more)
 
 
+def test_columns_that_the_schema_does_not_have_are_named() -> None:
+    table = {"age": [30, 40], "job": ["a", "b"], "id": [1, 1], "sick": ["no", "yes"]}
+    person = Unit("person", "id", 2)
+    checked = schema_of(Numeric("age", 0, 100), unit=person).check(table)
+    assert checked.unused == ("job",)
+    assert str(checked).endswith("Not used, because the schema has no such column: 'job'")
+    assert checked.to_dict()["unused"] == ["job"]
+    wide = {f"x{i}": [1, 2] for i in range(25)} | {"sick": ["no", "yes"]}
+    assert str(schema_of(Numeric("x0", 0, 9)).check(wide)).endswith("'x20' and 4 more")
+    assert (
+        schema_of(Numeric("x0", 0, 9)).check(np.array([[1.0], [2.0]]), table["sick"]).unused == ()
+    )
+
+
 def test_a_bound_that_clips_everything_is_named() -> None:
     table = {"age": np.arange(N) % 60 + 20, "sick": ["no", "yes"] * (N // 2)}
     found = told(schema_of(Numeric("age", 0, 1)), table)

@@ -66,6 +66,23 @@ def test_a_table_means_the_same_however_its_file_is_written(
     assert schema.check(tmp_path / "t.csv").findings == schema.check(table).findings
 
 
+def test_a_files_own_words_for_missing_values(tmp_path: Path) -> None:
+    form = CsvFormat(";", missing=("k.A.", "?"))
+    lines = [list("abcd"), ["1", "0.5", "Köln", "ja"], ["k.A.", "?", "?", "ja"], ["", "", "", "ja"]]
+    columns = (Numeric("a", 0, 9), Ordinal("b", STAGES), Categorical("c", (*PLACES, "?")))
+    write(tmp_path / "t.csv", lines, form)
+    schema = Schema(columns, Label("d", LABEL.classes), csv=form)
+    assert Schema.from_dict(schema.to_dict()).csv == form
+    codes = rows_of(tmp_path / "t.csv", schema).codes
+    for j in range(3):
+        first, second, third = codes.column(j).tolist()
+        assert first != second == third  # a word is missing even where a list has it
+    with pytest.raises(TableError, match="no number"):
+        rows_of(tmp_path / "t.csv", Schema(columns, schema.label, csv=CsvFormat(";")))
+    with pytest.raises(SchemaError, match="missing"):
+        CsvFormat(missing="k.A.")  # type: ignore[arg-type]
+
+
 @given(FORMATS)
 def test_a_format_is_written_down_and_read_back_and_is_no_part_of_the_hash(form: CsvFormat) -> None:
     schema = Schema(COLUMNS, LABEL, csv=form)

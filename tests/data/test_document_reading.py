@@ -24,7 +24,10 @@ from hedgerow.deployment.limits_file import limits_from_text
 from hedgerow.deployment.runs import _RECORD, RunRecord
 from hedgerow.deployment.start import _START
 from hedgerow.deployment.start import _File as StartFile
-from hedgerow.engines.site import _Kit, _read, read_card, read_roster
+from hedgerow.engines.cards import Card, read_card, read_roster
+from hedgerow.engines.grpc import hello as hellos
+from hedgerow.engines.grpc.hello import PartyHello, Verdict
+from hedgerow.engines.site import _read, _SiteFile
 from hedgerow.errors import FormatError, HedgerowError, SettingsError
 from hedgerow.evaluation.result import (
     CalibrationPoint,
@@ -104,16 +107,14 @@ def as_toml(values: Any) -> str:
 
 def a_card() -> dict[str, Any]:
     identity = Identity()
-    text = f"hedgerow key card 1\nf\nnorth\n{identity.public}".encode()
-    return {
-        "format": 1, "federation": "f", "name": "north", "key": identity.public,
-        "fingerprint": "", "signature": identity.sign(text),
-    }  # fmt: skip
+    card = Card("north", identity.public, address="h:1").signed(identity)
+    return {"format": 2, **card.__dict__}
 
 
 ROSTER_FILE = {
-    "format": 1, "federation": "f", "trust": "parties", "colluding": 1, "minimum_parties": 2,
-    "coordinator": {"key": KEY, "fingerprint": ""}, "party": [{"name": "a", "key": "00"}],
+    "format": 2, "federation": "f", "trust": "parties", "colluding": 1, "minimum_parties": 2,
+    "mutual_tls": True, "coordinator": {"key": KEY, "address": "h:1", "certificate": ""},
+    "party": [{"name": "a", "key": "00", "certificate": ""}],
 }  # fmt: skip
 START = {
     "format": 1, "data": "", "schema": "s.toml", "limits": "", "id": "", "some": False,
@@ -140,8 +141,12 @@ DOCUMENTS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
     "simfl": (SimilaritySettings().to_dict(), SimilaritySettings.from_dict),
     "fedxgboost": (VerticalSettings({"x": "a"}, "a").to_dict(), VerticalSettings.from_dict),
     "limits": (LIMITS, as_limits),
-    "site": ({"format": 1, "federation": "f", "name": "a", "address": "h:1", "trial": True},
-             as_file(lambda file: _read(_Kit, file, "site folder"))),
+    "site": ({"format": 2, "name": "a", "address": "h:1", "bind": "h:2", "mutual_tls": True,
+              "trial": True}, as_file(lambda file: _read(_SiteFile, file, "site folder"))),
+    "hello": (vars(PartyHello("a", "k", 1, "i", "r", "n")),
+              lambda values: hellos._HELLO.read(PartyHello, values)),
+    "verdict": (vars(Verdict(True, "w", "r")),
+                lambda values: hellos._VERDICT.read(Verdict, values)),
     "card": (a_card(), as_file(read_card)),
     "roster file": (ROSTER_FILE, as_file(read_roster)),
     "start": (START, lambda values: _START.read(StartFile, values)),

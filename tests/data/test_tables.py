@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -138,7 +139,8 @@ WRONG: list[tuple[Column, list[Any], str]] = [
     (Numeric("x", 0, 1), ["0.5", SECRET, SECRET], "'x' is numeric and 2 rows hold text"),
     (Numeric("x", 0, 9), ["0,5", "3,14"], "2 rows .* decimal comma.* 3.14"),
     (Numeric("x", 0, 9), ["2020-01-31", "1.2.1999"], "2 rows .* dates"),
-    (Numeric("x", 0, 9), [pd.Timestamp("2020-01-31")], "dates or times"),
+    (Numeric("x", 0, 9), [pd.Timestamp("2020-01-31")], "1 rows .* dates"),
+    (Numeric("x", 0, 9), [datetime.date(2020, 1, 31)], "dates or times"),
     (Numeric("x", 0, 9), [[1, 2], [3]], "not numbers"),
     (Numeric("x", 0, 9), [1, SECRET], "1 rows hold text"),
     (Numeric("x", 0, 9, missing=False), [1.0, None, np.nan], "missing = false and 2 rows"),

@@ -165,3 +165,41 @@ def test_times_of_day_among_dates_are_kept_and_durations_refused() -> None:
     for column in ([datetime.timedelta(1)] * 2, pa.array([1, 2], pa.duration("s"))):
         with pytest.raises(TableError, match="column 'x' holds durations"):
             rows_of({"x": column, "y": [0, 1]}, schema)
+
+
+# Objects of which two in one column once changed what the others were read as.
+OBJECTS: list[Any] = [
+    1, 2.5, True, "1", "x", None, np.float32(0.1), np.float16(0.1), 0.1, 2**53 + 1, 2**70, b"x",
+    Decimal("1.50"), datetime.date(2024, 5, 17), datetime.datetime(2024, 5, 17),
+    datetime.datetime(2024, 5, 17, 10, tzinfo=datetime.UTC), datetime.time(10, 30),
+    np.datetime64("2024-05-17T10:00"), pd.Timestamp("2024-05-17"), pd.NA, float("nan"), "nan",
+]  # fmt: skip
+CARRIERS: dict[str, Any] = {
+    "list": lambda values: {"c": values},
+    "array": lambda values: {"c": np.array([*values, None], object)[:-1]},
+    "series": lambda values: {"c": pd.Series(values, dtype=object)},
+    "rows": lambda values: [[value] for value in values],
+}
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize("numeric", [False, True])
+def test_what_a_row_is_read_as_does_not_depend_on_other_rows(carrier: str, numeric: bool) -> None:
+    """A row that changed the codes of others would move sums by more than any sensitivity."""
+    keys = dict.fromkeys(key for value in OBJECTS if (key := key_of(value)) not in (None, "nan"))
+    listed = Categorical("c", (*keys, "nan"), other="category")
+    column = Numeric("c", 0.1, 2.0) if numeric else listed  # 0.1 as float32 lies above the edge
+    schema = Schema((column,), Label("label", classes=("a", "b")))
+
+    def codes(values: list[Any]) -> list[int] | None:
+        try:
+            rows = rows_of(CARRIERS[carrier](values), schema, with_label=False)
+        except TableError:
+            return None  # refused as a whole
+        return list(rows.codes.column(0).tolist())
+
+    alone = {place: codes([value]) for place, value in enumerate(OBJECTS)}
+    for i, one in enumerate(OBJECTS):
+        for j, other in enumerate(OBJECTS):
+            if (found := codes([one, other])) is not None:
+                assert [found[:1], found[1:]] == [alone[i], alone[j]], (one, other)

@@ -1,4 +1,4 @@
-"""`hedgerow party start SITE [NAME=PATH]...` without an engine: the sockets are all there is.
+"""`hedgerow party start SITE [NAME=PATH]...` that dials nobody: the sockets are all there is.
 
 SIGUSR1 fills the disk (no file may grow), SIGUSR2 frees it again.
 """
@@ -29,7 +29,7 @@ def drive(site: str, *given: str) -> int:
     try:
         process = process_for(
             Path(site), paths.get("data"), paths.get("schema"), paths.get("limits"),
-            wait=True, with_engine=False,
+            wait=True, dials=False,
         )  # fmt: skip
         with stopped_by_signals(process):
             process.run()

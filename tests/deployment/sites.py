@@ -14,6 +14,7 @@ from pathlib import Path
 
 from hedgerow.coordinator.federation import Federation, Reply
 from hedgerow.coordinator.gate import Gate
+from hedgerow.engines.cards import PinnedRoster
 from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Unreachable, call
 from hedgerow.methods.registry import METHODS, plan_for
@@ -61,8 +62,8 @@ class Sites:
     def __init__(self, folder: Path, names: Sequence[str], n_rows: int = 120) -> None:
         self.folder = folder
         MIXED.write(folder / "schema.toml")
-        self.coordinator = Site.create(folder / "coordinator", "trial", "coordinator", "here:1")
-        self.by_name = {name: Site.create(folder / name, "trial", name, "here:1") for name in names}
+        self.coordinator = Site.create(folder / "coordinator", "coordinator", "here:1")
+        self.by_name = {name: Site.create(folder / name, name) for name in names}
         for seed, name in enumerate(names):
             write_csv(folder / f"{name}.csv", mixed_table(n_rows, seed))
         self.processes: dict[str, subprocess.Popen[str]] = {}
@@ -77,7 +78,7 @@ class Sites:
 
     def pin(self, roster: Roster | None = None) -> None:
         for site in self.by_name.values():
-            site.pin(roster or self.roster())
+            site.pin(PinnedRoster("trial", roster or self.roster()))
 
     def start(self, name: str, *words: str, fail_at: str = "") -> subprocess.Popen[str]:
         """Start a party; its table is named at its first start only, then remembered."""

@@ -35,7 +35,7 @@ LIMITS = 'format = 1\ndelta = 1e-6\napprove = "each plan"\n[epsilon]\nper_run = 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    made = Site.create(tmp_path / "a", "trial", "a", "here:1")
+    made = Site.create(tmp_path / "a", "a")
     (made.folder / "limits.toml").write_text(LIMITS)
     return made
 
@@ -228,9 +228,8 @@ def test_the_process_of_a_running_party_is_asked_first(site: Site) -> None:
 
 def test_a_party_that_never_started_has_an_empty_status(site: Site) -> None:
     status = json.loads(call("status", site.path, "--json").stdout)
-    assert (status["runs"], status["refused"], status["fingerprint"]) == ([], {}, None)
+    assert (status["runs"], status["refused"], status["running"]) == ([], {}, False)
     assert not site.ledger_path.exists()
-    assert not (site.folder / "signing-key.pem").exists()
 
 
 def test_a_limits_file_is_written_once(site: Site) -> None:
@@ -243,12 +242,13 @@ def test_a_limits_file_is_written_once(site: Site) -> None:
     assert "per_month" in (site.folder / "limits.toml").read_text()
 
 
-def test_the_key_is_made_once_and_its_card_written(site: Site) -> None:
-    first = json.loads(call("key", site.path, "--json").stdout)
-    assert first["fingerprint"] in call("key", site.path).stdout
+def test_the_card_is_shown_again_and_is_the_same(site: Site) -> None:
+    first = json.loads(call("card", site.path, "--json").stdout)
+    assert first["phrase"] in call("card", site.path).stdout
     assert Path(first["card"]).is_file()
+    assert json.loads(call("card", site.path, "--json").stdout) == first
     with pytest.raises(SettingsError, match="needs a party's"):
-        Site.open(Site.create(site.path.parent / "c", "t", "coordinator", "h:1").path, "party")
+        Site.open(Site.create(site.path.parent / "c", "coordinator").path, "party")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Parties that hold different columns, as separate processes over mutual TLS."""
+"""Parties that hold different columns, as separate processes over TLS."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run(words: list[str]) -> dict[str, Any]:
     return found
 
 
-def test_site_give_the_model_and_predictions_of_one_process(sites: Sites, tmp_path: Path) -> None:
+def test_sites_give_the_model_and_predictions_of_one_process(sites: Sites, tmp_path: Path) -> None:
     site = sites.by_name["coordinator"]
     folder = site.path.parent.parent
     common = ["--schema", str(folder / "schema.toml"), "--trees", "1", "--depth", "2"]
@@ -56,7 +56,7 @@ def test_site_give_the_model_and_predictions_of_one_process(sites: Sites, tmp_pa
     for party in PARTIES:
         columns = ",".join(name for name, owner in OWNERS.items() if owner == party)
         owners += ["--owner", f"{party}={columns}"]
-    engine = ["--engine", "nvflare", "--site", str(site.path)]
+    engine = ["--site", str(site.path)]
     apart, here = str(tmp_path / "apart.hedge"), str(tmp_path / "here.hedge")
     facts = run(["train", *engine, *common, *owners, "--active", "bank", "--merge", apart])
     run(["train", *tables, "--id", "id", *common, "--out", str(tmp_path / "m"), "--merge", here])

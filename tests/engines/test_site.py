@@ -1,24 +1,31 @@
-"""Site folders, key cards and rosters: what a site keeps, and what it accepts from others."""
+"""Site folders, cards and rosters: what a site keeps, and what it accepts from others."""
 
 from __future__ import annotations
 
 import stat
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hedgerow.deployment.roster import collect, people, roster_fingerprint
+from hedgerow.deployment.roster import people, roster_of
 from hedgerow.deployment.trial import pin_everywhere
-from hedgerow.engines.site import Site, read_card, read_roster, roster_text
+from hedgerow.engines.cards import Card, PinnedRoster, read_card, read_roster
+from hedgerow.engines.site import Site
 from hedgerow.errors import FormatError, HedgerowError, SettingsError
 from hedgerow.protocol.identity import Identity, Roster
 
 
-def made_sites(folder: Path, *names: str, federation: str = "trial") -> dict[str, Site]:
-    everyone = ("coordinator", *names)
-    return {n: Site.create(folder / n, federation, n, "localhost:8002") for n in everyone}
+def made_sites(folder: Path, *names: str) -> dict[str, Site]:
+    made = {"coordinator": Site.create(folder / "coordinator", "coordinator", "localhost:8002")}
+    return made | {name: Site.create(folder / name, name) for name in names}
+
+
+def cards_of(sites: dict[str, Site]) -> list[Card]:
+    return [read_card(site.card_file) for site in sites.values()]
 
 
 def test_a_site_is_read_back_and_knows_its_role(tmp_path: Path) -> None:
@@ -31,70 +38,129 @@ def test_a_site_is_read_back_and_knows_its_role(tmp_path: Path) -> None:
         Site.open(tmp_path / "north", "coordinator")
     with pytest.raises(SettingsError, match="is no site folder"):
         Site.open(tmp_path)
+    with pytest.raises(SettingsError, match="exists and was not changed"):
+        Site.create(tmp_path / "north", "north")
 
 
-def test_the_signing_key_is_made_once_and_closed_to_others(tmp_path: Path) -> None:
+def test_a_site_folder_of_an_earlier_version_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "local" / "hedgerow").mkdir(parents=True)
+    (tmp_path / "local" / "hedgerow" / "kit.toml").write_text("format = 1")
+    with pytest.raises(SettingsError, match=r"of an earlier hedgerow.*changelog"):
+        Site.open(tmp_path)
+
+
+def test_keys_are_made_once_and_closed_to_others(tmp_path: Path) -> None:
     site = made_sites(tmp_path, "north")["north"]
-    public = site.identity().public
+    public, certificate = site.identity().public, site.certificate()
     assert Site.open(site.path).identity().public == public
-    for file in (site.folder / "signing-key.pem", site.folder / "kit.toml"):
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert Site.open(site.path).certificate() == certificate
+    for name in ("signing-key.pem", "tls-key.pem", "site.toml"):
+        assert stat.S_IMODE((site.folder / name).stat().st_mode) == 0o600
     assert stat.S_IMODE(site.folder.stat().st_mode) == 0o700
 
 
 def test_a_damaged_signing_key_is_not_replaced_in_silence(tmp_path: Path) -> None:
     site = made_sites(tmp_path, "north")["north"]
-    site.identity()
     (site.folder / "signing-key.pem").write_text("gone")
     with pytest.raises(FormatError, match="restore it from a backup"):
         site.identity()
 
 
-def test_a_card_that_was_changed_is_refused(tmp_path: Path) -> None:
+def test_a_card_holds_nothing_private_and_one_that_was_changed_is_refused(tmp_path: Path) -> None:
     sites = made_sites(tmp_path, "north", "south")
-    file = sites["north"].write_card()
-    assert read_card(file).key == sites["north"].identity().public
-    text = file.read_text()
-    file.write_text(text.replace("north", "south"))
-    with pytest.raises(FormatError, match="was changed on its way"):
-        read_card(file)
-    file.write_text(text.replace(sites["north"].identity().public, Identity().public))
-    with pytest.raises(FormatError, match="was changed on its way"):
-        read_card(file)
+    file = sites["north"].card_file
+    card, text = read_card(file), file.read_text()
+    assert card == sites["north"].card()
+    assert card.phrase in text
+    assert "PRIVATE" not in text
+    for before, after in (
+        ('"north"', '"south"'),
+        (card.key, Identity().public),
+        (card.certificate, sites["south"].certificate()[1]),
+    ):
+        file.write_text(text.replace(before, after))
+        with pytest.raises(FormatError, match="was changed on its way"):
+            read_card(file)
 
 
-def test_everyone_pins_one_roster(tmp_path: Path) -> None:
+def test_every_change_of_a_card_or_roster_changes_its_phrase(tmp_path: Path) -> None:
     sites = made_sites(tmp_path, "a", "b", "c")
+    card = sites["coordinator"].card()
+    changed = (
+        replace(card, address="localhost:8003"), replace(card, key=Identity().public),
+        replace(card, certificate=""), replace(card, mutual_tls=True), replace(card, name="x"),
+    )  # fmt: skip
+    assert len({one.phrase for one in (card, *changed)}) == 6
+    assert all(len(one.phrase.split()) == 12 for one in changed)
+    agreed = roster_of(cards_of(sites), "trial")
+    rosters = [agreed, *others_than(agreed)]
+    assert len({one.phrase for one in rosters}) == len(rosters)
+
+
+def others_than(agreed: PinnedRoster) -> list[PinnedRoster]:
+    """Rosters that differ in one thing each."""
+    roster = agreed.roster
+    swapped = tuple((n, Identity().public if n == "b" else k) for n, k in roster.parties)
+    return [
+        replace(agreed, federation="x"),
+        replace(agreed, address="localhost:1"),
+        replace(agreed, certificate=""),
+        replace(agreed, certificates={**agreed.certificates, "b": ""}),
+        replace(agreed, mutual_tls=True),
+        replace(agreed, roster=replace(roster, parties=swapped)),
+        replace(agreed, roster=replace(roster, parties=roster.parties[:2])),
+        replace(agreed, roster=replace(roster, coordinator=Identity().public)),
+        replace(agreed, roster=replace(roster, colluding=2)),
+        replace(agreed, roster=replace(roster, minimum=2)),
+        replace(agreed, roster=replace(roster, trust="nobody")),
+    ]
+
+
+def test_every_difference_between_two_rosters_is_named(tmp_path: Path) -> None:
+    agreed = roster_of(cards_of(made_sites(tmp_path, "a", "b", "c")), "trial")
+    assert agreed.differences(agreed) == []
+    words = [other.differences(agreed) for other in others_than(agreed)]
+    assert all(len(found) == 1 for found in words)
+    assert words[5] == ["b has ANOTHER SIGNING KEY: ask b by telephone why."]
+    assert words[6] == ["c is gone: its runs end."]
+    assert agreed.differences(others_than(agreed)[6]) == ["c is new."]
+
+
+def test_everyone_pins_one_roster_and_keeps_those_before(tmp_path: Path) -> None:
+    sites = made_sites(tmp_path, "a", "b", "c", "d")
     pin_everywhere(sites)
-    assert len({site.roster().hash for site in sites.values()}) == 1
-    assert len({roster_fingerprint(site.roster()) for site in sites.values()}) == 1
+    assert len({site.pinned().phrase for site in sites.values()}) == 1
     roster = sites["a"].roster()
-    assert [name for name, _ in people(roster)] == ["coordinator", "a", "b", "c"]
+    assert [name for name, _ in people(roster)] == ["coordinator", "a", "b", "c", "d"]
     assert roster.coordinator == sites["coordinator"].identity().public
+    assert sites["a"].former_keys() == {}
+    gone = sites.pop("d")
+    pin_everywhere(sites)
+    assert sites["a"].former_keys() == {gone.identity().public: "d"}
+    assert len(list((sites["a"].folder / "rosters").iterdir())) == 2
 
 
 def test_a_roster_with_another_key_for_this_site_is_not_pinned(tmp_path: Path) -> None:
     sites = made_sites(tmp_path, "a", "b", "c")
     pin_everywhere(sites)
-    roster = sites["a"].roster()
-    swapped = tuple((n, Identity().public if n == "b" else k) for n, k in roster.parties)
-    forged = Roster(swapped, roster.coordinator, 1, 3, "parties")
+    agreed = sites["a"].pinned()
+    swapped = tuple((n, Identity().public if n == "b" else k) for n, k in agreed.roster.parties)
+    forged = replace(agreed, roster=Roster(swapped, agreed.roster.coordinator, 1, 3, "parties"))
     with pytest.raises(SettingsError, match="the roster has another key for b"):
         sites["b"].pin(forged)
-    assert sites["b"].roster() == roster
-    # The others cannot see it from their own key: that is what comparing fingerprints is for.
-    assert roster_fingerprint(forged) != roster_fingerprint(roster)
+    assert sites["b"].pinned() == agreed
+    # The others cannot see it from their own key: that is what comparing phrases is for.
+    assert forged.phrase != agreed.phrase
 
 
 def test_no_roster_yet_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="hedgerow federation pin"):
+    with pytest.raises(SettingsError, match="hedgerow party pin"):
         made_sites(tmp_path, "a")["a"].roster()
 
 
 def test_rosters_that_no_run_could_use_are_refused(tmp_path: Path) -> None:
     sites = made_sites(tmp_path, "a", "b")
-    cards = [read_card(site.write_card()) for site in sites.values()]
-    coordinator = sites["coordinator"]
+    cards = cards_of(sites)
     for trust, colluding, minimum, words in (
         ("parties", 1, 3, "2 parties can never make a sum of at least 3"),
         ("parties", 2, 2, "2 parties can never make a sum of at least 3"),
@@ -102,40 +168,38 @@ def test_rosters_that_no_run_could_use_are_refused(tmp_path: Path) -> None:
         ("everyone", 1, 2, "known: coordinator, parties, nobody"),
     ):
         with pytest.raises(SettingsError, match=words):
-            collect(coordinator, cards, trust, colluding, minimum)
-    assert collect(coordinator, cards, "parties", 1, 2)[0].minimum == 2
-    with pytest.raises(SettingsError, match="coordinator's key card is missing"):
-        collect(sites["a"], [c for c in cards if c.name != "coordinator"], "parties", 1, 2)
+            roster_of(cards, "trial", trust, colluding, minimum)
+    assert roster_of(cards, "trial", "parties", 1, 2).roster.minimum == 2
+    with pytest.raises(SettingsError, match="coordinator's card is missing"):
+        roster_of(cards[1:], "trial", "parties", 1, 2)
+    wanting = [replace(cards[0], mutual_tls=True), *(replace(c, certificate="") for c in cards[1:])]
+    with pytest.raises(SettingsError, match="the cards of a, b have none"):
+        roster_of(wanting, "trial", "parties", 1, 2)
 
 
-def test_cards_of_another_federation_or_two_keys_of_one_site_are_refused(tmp_path: Path) -> None:
+def test_two_cards_of_one_name_are_refused(tmp_path: Path) -> None:
     sites = made_sites(tmp_path / "one", "a", "b", "c")
-    other = made_sites(tmp_path / "two", "a", federation="other")
-    again = made_sites(tmp_path / "three", "a")
-    with pytest.raises(SettingsError, match="is for the federation 'other'"):
-        collect(sites["coordinator"], [read_card(other["a"].write_card())], "parties", 1, 3)
-    twice = [read_card(sites["a"].write_card()), read_card(again["a"].write_card())]
-    with pytest.raises(SettingsError, match="two different keys for a"):
-        collect(sites["coordinator"], twice, "parties", 1, 3)
+    again = made_sites(tmp_path / "two", "a")
+    with pytest.raises(SettingsError, match="two different cards of a"):
+        roster_of([*cards_of(sites), again["a"].card()], "trial")
+    with pytest.raises(SettingsError, match="two different cards of coordinator"):
+        roster_of([*cards_of(sites), again["coordinator"].card()], "trial")
+    roster_of([*cards_of(sites), sites["a"].card()], "trial")  # the same one twice is no harm
 
 
 def test_a_roster_survives_its_file_and_a_newer_format_is_refused(tmp_path: Path) -> None:
     sites = made_sites(tmp_path, "a", "b", "c")
     pin_everywhere(sites)
-    roster, file = sites["a"].roster(), tmp_path / "roster.toml"
-    file.write_text(roster_text(roster, "trial"))
-    assert read_roster(file, "trial") == roster
-    with pytest.raises(SettingsError, match="is the roster of 'trial'"):
-        read_roster(file, "other")
-    file.write_text(file.read_text().replace("format = 1", "format = 9"))
+    agreed, file = sites["a"].pinned(), tmp_path / "roster.toml"
+    file.write_text(agreed.to_toml())
+    assert read_roster(file) == agreed
+    file.write_text(file.read_text().replace("format = 2", "format = 9"))
     with pytest.raises(FormatError, match="format 9"):
         read_roster(file)
 
 
-@given(st.text(max_size=200) | st.sampled_from(["format = 1", "format = 1\nparty = 3"]))
+@given(st.text(max_size=200) | st.sampled_from(["format = 2", "format = 2\nparty = 3"]))
 def test_any_text_is_a_roster_or_a_clear_error(text: str) -> None:
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "roster.toml"
         file.write_text(text, "utf-8")

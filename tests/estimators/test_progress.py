@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,19 +58,24 @@ def test_a_verbose_fit_prints_some_lines_and_a_silent_one_none(
     assert 5 <= counts[1] <= 11 < counts[2]
 
 
-def test_the_first_fit_of_a_process_says_what_it_waits_for() -> None:
+def test_a_fit_that_compiles_says_so_once_and_one_that_finds_loops_on_disk_does_not(
+    tmp_path: Path,
+) -> None:
     program = (
         "import numpy as np; from hedgerow import PrivateBoostingClassifier as P\n"
         "X = np.zeros((200, 2)); y = np.arange(200) % 2\n"
-        "for _ in range(2): P(bounds=(-1, 1), classes=[0, 1], verbose=1).fit(X, y)"
+        "for _ in range(2): P(bounds=(-1, 1), classes=[0, 1], method='dp-tr-newton', verbose=1,"
+        " settings={'n_trees': 2}).fit(X, y)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=200
-    )
-    lines = done.stdout.splitlines()
-    assert lines[0].startswith("[hedgerow] loading compiled loops")
-    assert sum("compiled loops" in line for line in lines) == 1
-    assert sum("done" in line for line in lines) == 2
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    for n_lines in (1, 0):
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True,
+            timeout=200, env=environment,
+        )  # fmt: skip
+        lines = done.stdout.splitlines()
+        assert sum("[hedgerow] compiling loops" in line for line in lines) == n_lines
+        assert sum("done" in line for line in lines) == 2
 
 
 @pytest.mark.parametrize("verbose", [3, -1, "yes", 1.5])

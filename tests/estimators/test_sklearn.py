@@ -24,10 +24,16 @@ from tests.slow import ALL
 
 Numbers = tuple[NDArray[np.float64], NDArray[np.int64]]
 NOISE = "two fits never have the same noise, whatever the random_state"
+WEIGHTS = {
+    "check_all_zero_sample_weights_error": "that all weights are 0 is a fact about private rows",
+    "check_sample_weight_equivalence_on_dense_data": NOISE,
+    "check_sample_weight_equivalence_on_sparse_data": NOISE,
+}
 EXPECTED: dict[str, dict[str, str]] = {
-    "PrivateBoostingClassifier": {"check_fit_idempotent": NOISE},
+    "PrivateBoostingClassifier": {"check_fit_idempotent": NOISE, **WEIGHTS},
     "PrivateTreeClassifier": {},
     "PrivateBoostingRegressor": {
+        **WEIGHTS,
         "check_fit_idempotent": NOISE,
         "check_regressor_data_not_an_array": NOISE,
         "check_regressors_int": NOISE,
@@ -42,8 +48,8 @@ STRONG: dict[str, Any] = {
     "max_depth": 4, "learning_rate": 1.0, "random_state": 0, "settings": {"candidates": "log"},
 }  # fmt: skip
 ESTIMATORS = [
-    PrivateBoostingClassifier(classes="public", **STRONG),
-    PrivateBoostingRegressor(label_bounds=(-10, 10), **STRONG),
+    PrivateBoostingClassifier(classes="public", max_weight=10.0, **STRONG),
+    PrivateBoostingRegressor(label_bounds=(-10, 10), max_weight=10.0, **STRONG),
     PrivateTreeClassifier(
         1e6, bounds=(-10, 10), classes="public", min_samples_leaf=1, random_state=0
     ),

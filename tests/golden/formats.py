@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.golden.declared import limits, plans, rosters, schemas
+from tests.golden.declared import limits, plans, relays, rosters, schemas, streams
 from tests.golden.labels import labels
 from tests.golden.ledgers import ledgers, spending
 from tests.golden.models import evaluations, exports, kept, meanings, models, parts, statements
@@ -26,7 +26,9 @@ FORMATS: dict[str, tuple[Callable[[], Files], str]] = {
     "evaluations": (evaluations, "FORMAT in evaluation/result.py"),
     "plans": (plans, "FORMAT in privacy/accounting/plan.py"),
     "schemas": (schemas, "FORMAT in data/schema_toml.py"),
-    "rosters": (rosters, "FORMAT in engines/site.py"),
+    "rosters": (rosters, "FORMAT in engines/cards.py or engines/site.py"),
+    "streams": (streams, "VERSION in engines/grpc/hello.py"),
+    "relays": (relays, "FORMAT in engines/party_end.py"),
     "limits": (limits, "FORMAT in deployment/limits_file.py"),
     "keys": (keys, "the number in the label of the derivation (protocol/masks.py and others)"),
     "messages": (messages, "VERSION in protocol/messages.py"),

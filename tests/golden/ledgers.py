@@ -18,7 +18,7 @@ from tests.golden.trained import model_of
 def _kept_ledger(path: Path) -> Ledger:
     """One ledger with a run of every kind: Gaussian, pure, an evaluation, two sessions."""
     with fixed("ledger"):
-        run = runs.Run(ledger=Ledger.open(path))
+        run = runs.Run(ledger=Ledger.open(path), lasting=True)
     model = model_of(runs.train("random-trees", "binary", run))
     runs.train("private-tree", "binary", run)
     runs.train("auto", "binary", run)

@@ -57,6 +57,7 @@ class Run:
     evaluation: Evaluation | None = None
     reports: Mapping[str, list[bytes]] = field(default_factory=dict)
     federation: Federation | None = None
+    lasting: bool = False  # whether its parties remember each other by their ledger
 
 
 class Recorder:
@@ -109,6 +110,9 @@ def federation_of(
     **more: Any,
 ) -> Federation:
     federation = local_federation(tables, schema, run.ledger, trust=trust, **more)
+    if run.lasting:  # as with a key of its own, which a party of a site keeps
+        for party in federation.engine.parties.values():  # type: ignore[attr-defined]
+            party._handshake._lasts = True
     federation.engine = Recorder(federation.engine, run, forgetful)
     run.federation = federation
     return federation

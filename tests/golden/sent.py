@@ -7,6 +7,7 @@ from hedgerow.methods.simfl.kept import place_of
 from hedgerow.privacy.accounting.rounds import Draw
 from hedgerow.privacy.noise.poisson_sampling import PoissonSampler
 from hedgerow.protocol.identity import Announcement, Identity, digest_of
+from hedgerow.protocol.joined import Joined, SumSet
 from hedgerow.protocol.masks import Context, MaskKeys
 from hedgerow.protocol.messages import REFUSALS, Message, plain
 from tests.golden import runs
@@ -27,8 +28,9 @@ def keys() -> Files:
             )
             for name in PARTIES
         }
-    context = Context("plan", "schema", 4, 1, "request", PARTIES)
-    masks = {n: [int(x) for x in boxes[n].mask(n, context, announced, 5)] for n in PARTIES}
+    among = SumSet(Joined(announced), PARTIES, 1)
+    context = Context("plan", "schema", 4, 1, "request", among)
+    masks = {n: [int(x) for x in boxes[n].mask(n, context, 5)] for n in PARTIES}
     sealed = boxes["east"].seal(boxes["west"].public, "request", "east", b"an answer")
     sampler = PoissonSampler.of(b"s" * 32, ("east", "plan", "line"), Draw(3, 0.25))
     seal = seal_ids(["a", "b", "c"], b"k" * 32)

@@ -11,7 +11,7 @@ import pytest
 
 from hedgerow.data.schema import Schema
 from hedgerow.deployment.limits_file import in_force, limits_in_words
-from hedgerow.engines.site import read_card, read_roster, roster_text
+from hedgerow.engines.cards import read_card, read_roster
 from hedgerow.evaluation import Evaluation
 from hedgerow.methods.fedxgboost.model import Part, merged
 from hedgerow.methods.registry import METHODS
@@ -121,10 +121,12 @@ def test_a_stored_schema_has_its_hash_and_is_written_back(file: Path, tmp_path: 
 
 def test_the_stored_roster_card_and_limits_are_read() -> None:
     file = STORED / "rosters/roster.toml"
-    roster = read_roster(file, "hedge")
-    assert roster.hash == table_of("rosters/facts.json")["hash"]
-    assert roster_text(roster, "hedge") == file.read_text()
-    assert read_card(STORED / "rosters/north.key.toml").name == "north"
+    agreed, known = read_roster(file), table_of("rosters/facts.json")
+    assert agreed.roster.hash == known["hash"]
+    assert agreed.phrase == known["phrase"]
+    assert agreed.to_toml() == file.read_text()
+    card = read_card(STORED / "rosters/north.card.toml")
+    assert (card.name, card.phrase) == ("north", known["card phrase"])
     text = (STORED / "limits/limits.toml").read_text()
     found, facts = in_force(text, "north", "limits.toml", "default"), table_of("limits/facts.json")
     assert (found.hash, limits_in_words(found.limits)) == (facts["hash"], facts["words"])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hedgerow.data.schema import Label
 from hedgerow.errors import FormatError, SettingsError
-from hedgerow.kernels import loops
+from hedgerow.kernels import statistics
 from hedgerow.model.losses import Logistic, Softmax, Squared, loss_for, loss_named
 from hedgerow.privacy.settings import BoostingSettings
 from tests.contracts.attacks import GOLDEN, TIGHT
@@ -88,9 +88,9 @@ def test_the_softmax_bound_holds_on_the_whole_simplex_and_is_tight(
 
 
 def kernel_softmax(scores: list[float], own: int, bits: int) -> tuple[list[int], list[int]]:
-    out = np.empty(2 * len(scores), np.int64)
-    loops.softmax(np.array(scores), float(own), bits, out)
-    return out[: len(scores)].tolist(), out[len(scores) :].tolist()
+    out = np.empty((1, 2 * len(scores)), np.int64)
+    statistics.softmax(np.array([scores]), np.array([float(own)]), bits, out)
+    return out[0, : len(scores)].tolist(), out[0, len(scores) :].tolist()
 
 
 @pytest.mark.parametrize("n_classes", [3, 4, 7])
@@ -136,10 +136,11 @@ def test_scores_that_are_no_numbers_add_nothing_beyond_the_bound(bits: int) -> N
 def test_the_squared_loss_clips_scores_far_outside(target: float, bits: int) -> None:
     one = 1 << bits
     for score in (-1e6, -1.0, 0.0, 0.4, 1.0, 1e6, math.inf, -math.inf, math.nan):
-        out = loops.squared(score, target, bits)
+        out = np.empty((1, 2), np.int64)
+        statistics.squared(np.array([score]), np.array([target]), bits, out)
         clipped = 0.5 if math.isnan(score) else min(max(score, 0.0), 1.0)
-        assert list(out) == [math.trunc((clipped - target) * one), one]
-        assert abs(int(out[0])) <= one
+        assert out[0].tolist() == [math.trunc((clipped - target) * one), one]
+        assert abs(int(out[0, 0])) <= one
 
 
 def test_probabilities_are_stable_and_add_up() -> None:
@@ -205,7 +206,7 @@ def test_the_compiled_gradient_keeps_the_joint_bound(bits: int) -> None:
     scores = np.concatenate([np.linspace(-60, 60, 1500), tight, -tight])
     for score in scores.tolist():
         for target in (0.0, 1.0):
-            loops.logistic(np.array([score]), np.array([target]), bits, out)
+            statistics.logistic(np.array([score]), np.array([target]), bits, out)
             g, h = (int(v) for v in out[0])
             assert (100 * g) ** 2 + (333 * h) ** 2 <= (100 * one) ** 2
             assert (g <= 0) == (target == 1.0) or g == 0
@@ -218,7 +219,7 @@ def test_the_compiled_sigmoid_is_the_exact_one(bits: int) -> None:
     scores = np.append(scores, [0.0, -0.0, 700.0, -700.0, 1e9, -1e9, np.inf, -np.inf, np.nan])
     target = rng.integers(0, 2, len(scores)).astype(float)
     out = np.empty((len(scores), 2), np.int64)
-    loops.logistic(scores, target, bits, out)
+    statistics.logistic(scores, target, bits, out)
     for score, y, g, h in zip(scores, target, *out.T, strict=True):
         with np.errstate(over="ignore"):
             q = 0.0 if np.isnan(score) else 1 / (1 + np.exp(score if y else -score))

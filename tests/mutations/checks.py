@@ -25,6 +25,7 @@ from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy, Settings
 from hedgerow.protocol.identity import Announcement, Identity
+from hedgerow.protocol.joined import Joined, SumSet
 from hedgerow.protocol.masks import Context, MaskKeys
 from hedgerow.queries import NO_TREES, ColumnCounts, LabelSums, LeafSums, size_of
 from hedgerow.testing import check_query, noise_off
@@ -117,18 +118,19 @@ def later_slots_stop_at_what_was_planned() -> None:
         raise AssertionError("more was drawn than was planned")
 
 
-def _two_parties() -> tuple[MaskKeys, dict[str, Announcement], Context]:
+def _two_parties() -> tuple[MaskKeys, Context]:
     keys = {name: MaskKeys() for name in ("a", "b")}
     announced = {
         name: Announcement(name, 1, 1, keys[name].public, "p", "s", "r").signed(Identity())
         for name in keys
     }
-    return keys["a"], announced, Context("p", "s", 0, 1, "question", ("a", "b"))
+    among = SumSet(Joined(announced), ("a", "b"), 1)
+    return keys["a"], Context("p", "s", 0, 1, "question", among)
 
 
 def masks_depend_on_everything_asked() -> None:
-    keys, announced, context = _two_parties()
-    first = keys.mask("a", context, announced, 4)
+    keys, context = _two_parties()
+    first = keys.mask("a", context, 4)
     for change in (
         {"request": "another question"},
         {"attempt": 2},
@@ -136,13 +138,13 @@ def masks_depend_on_everything_asked() -> None:
         {"plan": "another plan"},
         {"schema": "another schema"},
     ):
-        other = keys.mask("a", replace(context, **change), announced, 4)  # type: ignore[arg-type]
+        other = keys.mask("a", replace(context, **change), 4)  # type: ignore[arg-type]
         assert not np.array_equal(first, other), f"the mask ignores {next(iter(change))}"
 
 
 def masks_differ_between_coordinates() -> None:
-    keys, announced, context = _two_parties()
-    mask = keys.mask("a", context, announced, 1000)
+    keys, context = _two_parties()
+    mask = keys.mask("a", context, 1000)
     assert len(np.unique(mask)) == 1000, "coordinates share a mask"
 
 

@@ -73,12 +73,11 @@ def prices_not_added_up(patch: pytest.MonkeyPatch) -> None:
 
 
 def unbound_query(patch: pytest.MonkeyPatch) -> None:
-    def info(self: Context, announcements: Any, me: str) -> Callable[[str], bytes]:
-        keys = [[name, announcements[name].key] for name in self.parties]
-        fields = [self.plan, self.schema, self.slot, self.attempt, keys]
-        return lambda other: canonical_json([*fields, sorted((me, other))])
+    def info(self: Context) -> bytes:
+        fields = [self.plan, self.schema, self.slot, self.attempt]
+        return canonical_json([*fields, self.among.hash, self.among.degree])
 
-    patch.setattr(Context, "info", info)
+    patch.setattr(Context, "info", property(info))
 
 
 def one_mask_for_all(patch: pytest.MonkeyPatch) -> None:
@@ -163,4 +162,4 @@ def test_a_planted_defect_turns_its_check_red(name: str, monkeypatch: pytest.Mon
 
 
 def test_kernels_are_compiled() -> None:
-    assert hasattr(loops.leaf_sums, "signatures")
+    assert hasattr(loops.add_to_leaves, "signatures")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from hedgerow.errors import FormatError
 from hedgerow.protocol.identity import Announcement, Identity, signed_by
+from hedgerow.protocol.joined import Joined, SumSet
 from hedgerow.protocol.masks import Context, MaskKeys, add_modulo, derived
 
 NAMES = ("a", "b", "c", "d")
@@ -22,14 +24,18 @@ SIGNED = {
     )
     for name in NAMES
 }
-CONTEXT = Context("plan", "schema", 3, 1, "request", NAMES)
+
+
+def among(names: tuple[str, ...], signed: Mapping[str, Announcement] = SIGNED) -> SumSet:
+    return SumSet(Joined(signed), names, colluding=1)
+
+
+CONTEXT = Context("plan", "schema", 3, 1, "request", among(NAMES))
 
 
 def total(contexts: dict[str, Context] | None = None, size: int = 50) -> np.ndarray:  # type: ignore[type-arg]
     contexts = contexts or dict.fromkeys(NAMES, CONTEXT)
-    return add_modulo(
-        [KEYS[n].mask(n, contexts[n], SIGNED, size) for n in contexts[NAMES[0]].parties]
-    )
+    return add_modulo([KEYS[n].mask(n, contexts[n], size) for n in contexts[NAMES[0]].among.names])
 
 
 @pytest.mark.parametrize("salt", [bytes(32), b"salt"])
@@ -42,12 +48,12 @@ def test_keys_are_derived_as_the_standard_says(salt: bytes) -> None:
 
 def test_masks_cancel_over_the_complete_set() -> None:
     assert not total().any()
-    fewer = replace(CONTEXT, parties=("a", "c", "d"))
+    fewer = replace(CONTEXT, among=among(("a", "c", "d")))
     assert not total(dict.fromkeys(NAMES, fewer)).any()
 
 
 def test_masks_do_not_cancel_when_one_party_is_left_out() -> None:
-    left = [KEYS[n].mask(n, CONTEXT, SIGNED, 50) for n in NAMES[1:]]
+    left = [KEYS[n].mask(n, CONTEXT, 50) for n in NAMES[1:]]
     assert len(np.unique(add_modulo(left))) == 50
 
 
@@ -55,24 +61,25 @@ def test_masks_do_not_cancel_when_one_party_is_left_out() -> None:
     "other",
     [
         {"plan": "x"}, {"schema": "x"}, {"slot": 4}, {"attempt": 2}, {"request": "x"},
-        {"parties": ("a", "b", "c")},
+        {"among": among(("a", "b", "c"))},
     ],
     ids=lambda other: next(iter(other)),
 )  # fmt: skip
 def test_every_part_of_the_context_changes_the_whole_mask(other: dict) -> None:  # type: ignore[type-arg]
-    one = KEYS["a"].mask("a", CONTEXT, SIGNED, 50)
-    two = KEYS["a"].mask("a", replace(CONTEXT, **other), SIGNED, 50)
+    one = KEYS["a"].mask("a", CONTEXT, 50)
+    two = KEYS["a"].mask("a", replace(CONTEXT, **other), 50)
     assert not np.any(one == two)
-    if "parties" not in other:
+    if "among" not in other:
         mixed = {**dict.fromkeys(NAMES, CONTEXT), "c": replace(CONTEXT, **other)}
         assert np.all(total(mixed) != 0)
 
 
 def test_a_new_announcement_of_anyone_changes_the_mask() -> None:
     again = replace(SIGNED["d"], boot=2).signed(SIGNERS["d"])
-    context = replace(CONTEXT, parties=("a", "b", "c"))  # d is not even in the sum
-    one = KEYS["a"].mask("a", context, SIGNED, 50)
-    two = KEYS["a"].mask("a", context, {**SIGNED, "d": again}, 50)
+    few = ("a", "b", "c")  # d is not even in the sum
+    one = KEYS["a"].mask("a", replace(CONTEXT, among=among(few)), 50)
+    renewed = among(few, {**SIGNED, "d": again})
+    two = KEYS["a"].mask("a", replace(CONTEXT, among=renewed), 50)
     assert not np.any(one == two)
 
 
@@ -80,8 +87,8 @@ def test_a_pair_alone_knows_its_stream() -> None:
     """What b and c share is unknown to a: two sets that differ in it differ everywhere."""
     stranger = MaskKeys()
     signed = {**SIGNED, "c": replace(SIGNED["c"], key=stranger.public).signed(SIGNERS["c"])}
-    one = KEYS["b"].mask("b", CONTEXT, SIGNED, 50)
-    two = KEYS["b"].mask("b", CONTEXT, signed, 50)
+    one = KEYS["b"].mask("b", CONTEXT, 50)
+    two = KEYS["b"].mask("b", replace(CONTEXT, among=among(NAMES, signed)), 50)
     assert not np.any(one == two)
 
 
@@ -89,7 +96,7 @@ def test_a_pair_alone_knows_its_stream() -> None:
 def test_a_key_that_gives_no_secret_is_refused(key: str) -> None:
     signed = {**SIGNED, "b": replace(SIGNED["b"], key=key)}
     with pytest.raises(FormatError, match="X25519"):
-        KEYS["a"].mask("a", CONTEXT, signed, 5)
+        KEYS["a"].mask("a", replace(CONTEXT, among=among(NAMES, signed)), 5)
 
 
 def test_sums_wrap_modulo_two_to_the_sixty_four() -> None:

@@ -14,7 +14,7 @@ from hedgerow.coordinator.sessions import Session
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.engines.local import local_federation
-from hedgerow.errors import FormatError, SessionFailed
+from hedgerow.errors import FormatError, PlanError, SessionFailed
 from hedgerow.model.statement import Disclosure
 from hedgerow.packing import pack, unpack
 from hedgerow.party.limits import Limits
@@ -230,7 +230,34 @@ def test_another_agreement_under_the_same_run_is_refused() -> None:
     Session(federation, AGREEMENT, ledger).run()
     other = replace(AGREEMENT, settings={"steps": 2})
     with pytest.raises(RefusedBy, match="other-plan"):
-        Session(federation, other, ledger).run()
+        Session(federation, other, Ledger.in_memory()).run()
+
+
+def test_an_agreement_entered_by_another_process_meanwhile_is_not_taken_for_this_one() -> None:
+    """Both may use one ledger: what is shown here must be what stands there."""
+    ledger = Ledger.in_memory()
+    federation, of_another = (federation_of(ledger=ledger) for _ in range(2))
+    other = replace(AGREEMENT, settings={"steps": 2})
+    between, send = [Session(of_another, other, Ledger.in_memory())], federation.transport.send
+
+    def sending(messages: Any, wanted: str, seconds: float) -> Any:
+        if wanted == "joined" and between:
+            between.pop().run()
+        return send(messages, wanted, seconds)
+
+    federation.transport.send = sending  # type: ignore[method-assign]
+    with pytest.raises(RefusedBy, match="other-plan"):
+        Session(federation, AGREEMENT, Ledger.in_memory()).run()
+
+
+def test_a_coordinator_has_one_agreement_of_a_name_on_record() -> None:
+    """Its ledger is its own here: the parties cannot notice."""
+    ledger = Ledger.in_memory()
+    Session(federation_of(), AGREEMENT, ledger).run()
+    other = replace(AGREEMENT, settings={"steps": 2})
+    with pytest.raises(PlanError, match="another agreement"):
+        Session(federation_of(), other, ledger).run()
+    Session(federation_of(), AGREEMENT, ledger).run()
 
 
 def test_a_party_that_fails_ends_it_and_says_nothing_of_its_rows() -> None:

@@ -75,6 +75,8 @@ def test_other_scores_cuts_grids_and_trees_are_added_up_anew() -> None:
         (question(deeper), scores, BITS + 1),  # another grid
         (question(second), scores, BITS),
         (fewer, scores, BITS),  # other columns
+        (replace(question(second), update="gradient", clip=0.5), scores, BITS),
+        (replace(question(deeper), update="gradient", clip=0.25), scores, BITS),  # another clip
     ]
     for query, at, bits in steps:
         found = query.answer(rows, at, MIXED, bits)

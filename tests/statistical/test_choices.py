@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from numpy.typing import NDArray
 
 from hedgerow.privacy.accounting.rounds import Draw
@@ -164,6 +166,18 @@ def sample(
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.5, 0.9])
 def test_rows_take_part_as_often_as_stated(rate: float) -> None:
     assert hits_fit(int(sample(rate=rate).sum()), ROWS, rate)
+
+
+def test_no_row_takes_part_more_often_than_stated() -> None:
+    """A rate between two steps of 2**-32 is rounded down: a higher one would cost more."""
+    key = PoissonSampler.of(KEY, ("a", "plan"), Draw(0, 0.1)).key
+    stream = Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor()
+    (word,) = np.frombuffer(stream.update(bytes(4)), "<u4").tolist()  # decides about the first row
+    taken = [
+        PoissonSampler(key, Draw(0, above / 2**32)).taken(1).tolist()
+        for above in (word - 1, word, word + 0.5, word + 1)
+    ]
+    assert taken == [[], [], [], [0]]
 
 
 @pytest.mark.parametrize(

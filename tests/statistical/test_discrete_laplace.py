@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from hedgerow.errors import PlanError
+from hedgerow.privacy.noise import mechanisms
 from hedgerow.privacy.noise.bernoulli import Sampler
 from hedgerow.privacy.noise.mechanisms import (
     LEAST_SCALE,
@@ -112,6 +115,57 @@ def test_a_share_is_a_difference_of_negative_binomials(scale: float, shares: int
 def test_honest_shares_add_up_to_one_discrete_laplace(scale: float, shares: int) -> None:
     total = np.sum([SOURCE.laplace(10_000, scale, shares) for _ in range(shares)], axis=0)
     assert fits(total, laplace_pmf(scale, 12))
+
+
+class Scripted(Sampler):
+    """A sampler that says of every uniform draw below which limit it is, and what comes."""
+
+    def __init__(self, comes: Callable[[int], int], geometric: int = 0) -> None:
+        self.limits, self._comes, self._geometric = list[int](), comes, geometric
+
+    def below(self, size: int, limit: int) -> NDArray[np.uint64]:
+        assert size == 1
+        self.limits.append(limit)
+        return np.array([self._comes(len(self.limits) - 1)], np.uint64)
+
+    def geometrics(self, size: int, numerator: int, denominator: int = 1) -> NDArray[np.int64]:
+        return np.full(size, self._geometric)
+
+
+@pytest.mark.parametrize("shares", [2, 5])
+def test_the_urn_takes_a_ball_with_exactly_its_chance(shares: int) -> None:
+    """Step i takes (1 + m x) of m (1 + i) draws, x taken so far: the last that is, or the next.
+
+    A chance that is off by one part in fifty is too little for samples to show.
+    """
+    for taken in product([True, False], repeat=7):
+        balls = [shares * sum(taken[:i]) + (0 if taken[i] else 1) for i in range(7)]
+        sampler = Scripted(balls.__getitem__, 7)
+        found = mechanisms._negative_binomials(sampler, 1, (1, 1), shares)
+        assert found.tolist() == [sum(taken)]
+        assert sampler.limits == [shares * (1 + i) for i in range(7)]
+
+
+@pytest.mark.parametrize("limit", [3, 3 * 2**62, 2**63 + 1, 2**64 - 1])
+def test_words_that_would_favour_small_numbers_are_drawn_again(
+    limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 2**64 words as many are taken as divide evenly: the last of these, and the next."""
+    top, sampler = 2**64 // limit * limit, Sampler()
+    words = iter([[top, top - 1, 2**64 - 1, 1], [top, 5], [7]])  # one of the second is refused
+    monkeypatch.setattr(sampler, "words", lambda _: np.array(next(words), np.uint64))
+    assert sampler.below(4, limit).tolist() == [7 % limit, limit - 1, 5 % limit, 1]
+
+
+@pytest.mark.parametrize("successes", range(6))
+@pytest.mark.parametrize(("part", "scale"), [(1, 1), (3, 7), (7, 7), (2**52, 2**53 - 1)])
+def test_an_exponential_event_is_made_of_exactly_its_draws(
+    part: int, scale: int, successes: int
+) -> None:
+    """Draw k succeeds for `part` of k scale draws; the first failure decides, at an odd k."""
+    sampler = Scripted(lambda i: part - 1 if i < successes else part)
+    assert sampler.exp1(np.array([part]), scale).tolist() == [successes % 2 == 0]
+    assert sampler.limits == [scale * k for k in range(1, successes + 2)]
 
 
 @pytest.mark.parametrize("shares", [1, 3])

@@ -79,7 +79,7 @@ def test_two_runs_have_unrelated_masks() -> None:
 
 
 def test_a_message_without_mask_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MaskKeys, "mask", lambda self, me, c, a, size: np.zeros(size, np.uint64))
+    monkeypatch.setattr(MaskKeys, "mask", lambda self, me, c, size: np.zeros(size, np.uint64))
     assert not looks_uniform(messages_of(MANY)[1])
 
 

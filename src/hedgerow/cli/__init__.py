@@ -7,6 +7,7 @@ screen.py              results on stdout, everything else on stderr; logging in 
 files.py               where results go: checked before anything is spent, written by rename
 progress.py            progress on stderr, and Ctrl-C between two releases
 data_sets.py           which ledger counts a data set
+pinning.py             shows cards and rosters, and pins one after a person agreed
 parties.py             where the parties of a command are: tables in this process, or other sites
 trained_on.py          the tables of a model noted beside it, and the rows held out
 curves.py              expected errors and simulated curves, for `advise` and `plan`
@@ -17,13 +18,13 @@ private_evaluation.py  the private part of `evaluate`
 sessions.py            what commands share whose parties send each other messages in a session
 vertical_parties.py    who takes part in `vertical`, and who holds which column
 advise.py              how much epsilon is needed
-coordinator.py         the engine of the site that drives runs
+coordinator.py         the site that drives runs, and its port
 demo.py                three made-up hospitals train one model
 draft.py               proposes a schema from a public sample; who confirms it
 evaluate.py            how good a model is; private with an epsilon
 explain.py             what a model does, column by column
 export.py              a model in the format of another library
-federation.py          sets up a federation; a trial on one machine
+federation.py          the roster of all sites; a trial on one machine
 ledger.py              lists, shows and verifies ledgers
 methods.py             lists methods and their settings
 party.py               runs a party beside its data; shows and decides
@@ -37,4 +38,5 @@ statement.py           what a model promises
 train.py               trains a model over parties
 tree.py                one readable tree as text, rules, picture or JSON
 vertical.py            parties with different columns of the same people
+warm.py                compiles loops ahead of time
 """

@@ -34,6 +34,7 @@ from hedgerow.cli import (
     train,
     tree,
     vertical,
+    warm,
 )
 from hedgerow.cli import schema as schema_commands
 from hedgerow.cli.screen import clean, start_logging
@@ -97,6 +98,7 @@ for group, name, command, example in (
     (app, "statement", statement.statement, "hedgerow statement model.hedge"),
     (app, "methods", methods.methods, "hedgerow methods --json"),
     (app, "runs", runs.runs, "hedgerow runs trial/coordinator"),
+    (app, "warm", warm.warm, "hedgerow warm --method auto"),
     (
         schema_app,
         "check",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".ledger"
 KIND = "data"  # of the line that names files
+WAIT_SECONDS = 10.0  # for another process, which holds a ledger while it commits
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _NOTHING = "Nothing was asked and nothing was spent."
 
@@ -38,6 +39,7 @@ class DataSet:
 
     path: Path
     files: tuple[str, ...]
+    readable: bool = True  # else nobody knows which files it counts
 
     @property
     def name(self) -> str:
@@ -58,7 +60,12 @@ def ledgers_folder() -> Path:
 
 def data_sets() -> list[DataSet]:
     """All ledgers of the state folder by name."""
-    return [DataSet(path, _files_in(path)) for path in sorted(ledgers_folder().glob(f"*{SUFFIX}"))]
+    paths = sorted(ledgers_folder().glob(f"*{SUFFIX}"))
+    files = [_files_in(path) for path in paths]
+    return [
+        DataSet(path, known or (), known is not None)
+        for path, known in zip(paths, files, strict=True)
+    ]
 
 
 def ledger_place(chosen: LedgerOptions, parties: Parties) -> Path:
@@ -113,6 +120,8 @@ def check_not_forgotten(ledger: Ledger, plan: Plan, planned: Path, result: Path)
     if ledger.lines(kind="reserve", run=plan.run):
         return
     for known in data_sets():
+        if not known.readable:
+            raise _unreadable(known, f"run {plan.run}")
         if known.path != ledger.path and _has_run(known.path, plan.run):
             raise PlanError(
                 f"run {plan.run} of {planned} was started on the ledger {known.name} "
@@ -161,7 +170,14 @@ def ledger_of_run(run: str) -> Path | None:
 
 
 def _place_of(files: Sequence[Path], name: str | None) -> Path:
-    counted = [known for known in data_sets() if any(known.counts(file) for file in files)]
+    all_known = data_sets()
+    counted = [known for known in all_known if any(known.counts(file) for file in files)]
+    # A file that is counted is so by one ledger alone. Of any other one a ledger that cannot be
+    # read may know what it has cost, and a new one would forget it.
+    for file in files:
+        lost = [known for known in all_known if not known.readable]
+        if lost and not any(known.counts(file) for known in counted):
+            raise _unreadable(lost[0], str(file))
     if name is not None:
         if not _NAME.fullmatch(name):
             raise SettingsError(
@@ -180,6 +196,14 @@ def _place_of(files: Sequence[Path], name: str | None) -> Path:
     if name is not None:
         return folder / f"{name}{SUFFIX}"
     return counted[0].path if counted else folder / f"{_usual_name(files)}{SUFFIX}"
+
+
+def _unreadable(known: DataSet, what: str) -> LedgerError:
+    return LedgerError(
+        f"the ledger {known.path} cannot be read: it is damaged, or a process that was stopped "
+        f"holds it. It may count {what}. {_NOTHING} End that process or put the last good copy "
+        "back; or say with --ledger FILE which ledger is to count."
+    )
 
 
 def _usual_name(files: Sequence[Path]) -> str:
@@ -202,11 +226,13 @@ def _note_files(ledger: Ledger, files: Sequence[str]) -> None:
             ledger.append(COORDINATOR, KIND, values={"files": new})
 
 
-def _files_in(path: Path) -> tuple[str, ...]:
+def _files_in(path: Path) -> tuple[str, ...] | None:
     """Files that a ledger counts; its chain is walked when it is opened, not to find it."""
     from hedgerow.packing import unpack
 
     bodies = _peek(path, "SELECT body FROM line WHERE run = '' AND kind = ?", KIND)
+    if bodies is None:
+        return None
     return tuple(str(file) for (body,) in bodies for file in unpack(body)[0]["files"])
 
 
@@ -214,13 +240,15 @@ def _has_run(path: Path, run: str) -> bool:
     return bool(_peek(path, "SELECT 1 FROM line WHERE run = ? AND kind = 'reserve'", run))
 
 
-def _peek(path: Path, query: str, value: str) -> list[tuple[bytes]]:
-    """What a query finds in a ledger; nothing in one that is damaged, which says so when opened."""
+def _peek(path: Path, query: str, value: str) -> list[tuple[bytes]] | None:
+    """What a query finds in a ledger; None if it cannot be read."""
     try:
-        with closing(sqlite3.connect(path)) as connection:
+        with closing(sqlite3.connect(path, timeout=WAIT_SECONDS)) as connection:
+            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                return []  # another process is making it
             return connection.execute(query, (value,)).fetchall()
     except sqlite3.DatabaseError:
-        return []
+        return None
 
 
 @contextmanager

@@ -52,8 +52,10 @@ def demo(
     except OSError as error:
         raise HedgerowError(f"cannot make the folder {out}: {error.strerror}") from error
     check_writable(out / "model.hedge")
-    tell("The first run compiles its loops; that takes some seconds.", style="dim")
     from hedgerow.cli.demo_run import run_demo
+    from hedgerow.kernels.compiling import say_when_compiling
+
+    say_when_compiling(lambda text: tell(f"- {text}", style="dim"))
 
     result = run_demo(out, epsilon, seed, lambda text: tell(f"- {text}"), repeat_visits)
     if json:

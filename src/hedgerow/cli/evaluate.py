@@ -108,10 +108,10 @@ def _refuse_without_epsilon(private: dict[str, Any], engine: options.EngineOptio
                 f"{flag} belongs to a private evaluation, and there is no --epsilon. Nothing was "
                 "asked and nothing was spent. Give --epsilon, or leave it out for exact numbers."
             )
-    if engine.engine != "local":
+    if engine.engine != "local" or engine.site is not None:
         raise SettingsError(
-            f"exact numbers need the rows here, and --engine {engine.engine} has them "
-            "elsewhere. Nothing was asked and nothing was spent. Give --epsilon."
+            "exact numbers need the rows here, and parties at other sites or on a cluster have "
+            "them elsewhere. Nothing was asked and nothing was spent. Give --epsilon."
         )
 
 

@@ -121,10 +121,10 @@ def make_plan(
     alone = chosen.accountings == ("pure",)
     if alone or (chosen.can_be_pure and not values.get("delta")):  # there is no delta to ask for
         values = {"delta": 0.0, "accounting": "pure", **values}
-    for name in ("epsilon", "delta"):
+    for name, usual in (("epsilon", "1 is usual"), ("delta", "1e-6, well below 1 / rows")):
         if name not in values:
             raise SettingsError(
-                f"{name} is not set: give --{name}, the environment variable "
+                f"{name} is not set: give --{name} ({usual}), the environment variable "
                 f"HEDGEROW_{name.upper()}, or a plan with --plan. Nothing was asked."
             )
     values.setdefault("trust", chosen.trust or usual_trust(n_parties))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -39,7 +40,9 @@ def _setting(panel: str, flag: str, help_: str) -> Any:
     return _option(panel, flag, help_, envvar=variable)
 
 
-SchemaFile = Annotated[Path, _option(TABLES, "--schema", "Schema file (TOML).")]
+SchemaFile = Annotated[
+    Path, _option(TABLES, "--schema", "Schema file (TOML); `hedgerow schema draft` proposes one.")
+]
 DataFiles = Annotated[
     list[str] | None,
     _option(
@@ -51,7 +54,8 @@ DataFiles = Annotated[
 ]
 PartyCount = Annotated[int, _option(TABLES, "--parties", "How many will take part.", min=1)]
 SiteFolder = Annotated[
-    Path | None, _option(ENGINE, "--site", "The coordinator's site folder, with --engine nvflare.")
+    Path | None,
+    _option(ENGINE, "--site", "The coordinator's site folder, for parties at other sites."),
 ]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .hedge file.")]
 ModelOut = Annotated[Path, _option(OUTPUT, "--out", "Where the model goes (.hedge).")]
@@ -70,6 +74,12 @@ DataName = Annotated[
         "--data-name",
         "Name of the data set (or HEDGEROW_DATA_NAME), and so of its ledger in the state folder.",
     ),
+]
+RosterArgument = Annotated[
+    Path, typer.Argument(metavar="ROSTER", help="The roster that all sites pin (.toml).")
+]
+Compared = Annotated[
+    bool, typer.Option("--yes", help="Ask nothing: the phrase was compared by telephone.")
 ]
 Json = Annotated[
     bool, _option(OUTPUT, "--json", "Machine-readable result on stdout, nothing else there.")
@@ -99,6 +109,15 @@ class CsvOptions:
     ] = None
     encoding: Annotated[
         str | None, _option(TABLES, "--encoding", "Of CSV files, such as cp1252 or utf-16.")
+    ] = None
+    missing: Annotated[
+        list[str] | None,
+        _option(
+            TABLES,
+            "--missing",
+            "A word for missing values in CSV files besides NA, null and the like; repeatable.",
+            metavar="WORD",
+        ),
     ] = None
 
     def applied(self, base: CsvFormat) -> CsvFormat:
@@ -252,8 +271,9 @@ class SiteOptions:
         _setting(
             ENGINE,
             "--engine",
-            "local (tables of this machine), nvflare (parties at other sites) or dask (one owner's "
-            "table on a cluster).",
+            "local (tables of this machine), grpc (parties at other sites; the default with "
+            "--site), relay:SOCKET (carried by another runtime) or dask (one owner's table on a "
+            "cluster).",
         ),
     ] = "local"
     site: SiteFolder = None
@@ -262,7 +282,7 @@ class SiteOptions:
         _option(
             ENGINE,
             "--timeout-seconds",
-            "With nvflare: how long one reply may take before it counts lost.",
+            "Between sites: how long one reply may take before it counts lost.",
         ),
     ] = 60.0
     wait_seconds: Annotated[
@@ -270,10 +290,16 @@ class SiteOptions:
         _option(
             ENGINE,
             "--wait-seconds",
-            "With nvflare: how long to wait for parties when too few are left; with dask: for a "
+            "Between sites: how long to wait for parties when too few are left; with dask: for a "
             "worker when there is none, and a minute at least.",
         ),
     ] = 0.0
+    without: Annotated[
+        list[str] | None,
+        _option(
+            ENGINE, "--without", "Between sites: a party to leave out of this run; repeatable."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -301,6 +327,15 @@ class SampleOptions:
         int,
         _option(SAMPLE, "--repeats", "With a sample: trainings an epsilon.", min=1, max=100),
     ] = 3
+
+
+def utc_text(seconds: float) -> str:
+    """A time as people read it, in UTC.
+
+    >>> utc_text(0.0)
+    '1970-01-01 00:00:00'
+    """
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:

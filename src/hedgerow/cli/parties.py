@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hedgerow.cli.screen import tell
 from hedgerow.data.holdout import WHOLE, Part
 from hedgerow.errors import SettingsError
 
@@ -16,14 +17,17 @@ if TYPE_CHECKING:
     from hedgerow.cli.options import EngineOptions
     from hedgerow.coordinator.federation import Federation
     from hedgerow.data.schema import Schema
+    from hedgerow.engines.relay import RelayEngine
     from hedgerow.privacy.accounting.plan import Plan
     from hedgerow.privacy.ledger.ledger import Ledger
     from hedgerow.protocol.identity import Roster
     from hedgerow.protocol.roles import RoleFactory, Store
 
-ENGINES = ("local", "nvflare", "dask")
+ENGINES = ("local", "grpc", "relay:SOCKET", "dask")
+RELAY = "relay:"
 _COMMAND = "hedgerow train"  # of those that drive a run, the usual one
 _CONNECT_SECONDS = 8.0  # for sites that are just being started
+_RETURN_SECONDS = 10.0  # for parties to dial again after the coordinator's port was gone
 
 
 class Parties(Protocol):
@@ -99,8 +103,8 @@ class TablesHere(_NothingStarted):
     def __init__(self, data: Sequence[str], part: Part = WHOLE) -> None:
         if not data:
             raise SettingsError(
-                "no tables: give --data once for each party, or --engine nvflare --site SITE for "
-                "parties at other sites"
+                "no tables: give --data once for each party, or --site SITE for parties at "
+                "other sites"
             )
         self._sources, self.part = party_sources(data), part
         self.tables = tuple(self._sources.values())
@@ -163,21 +167,44 @@ class Patience:
     gone_seconds: float
 
 
-class OtherSites(_NothingStarted):
-    """Parties behind NVFlare: their roster is pinned in the coordinator's site folder."""
+def engine_of(engine: str, site: Path | None) -> str:
+    """The engine that is meant: a coordinator's site folder says that parties are elsewhere."""
+    return "grpc" if engine == "local" and site is not None else engine
 
-    def __init__(self, site: Path | None, data: Sequence[str], patience: Patience) -> None:
+
+def is_between_sites(engine: str, site: Path | None) -> bool:
+    """Whether parties are at other sites."""
+    return engine_of(engine, site) == "grpc" or engine.startswith(RELAY)
+
+
+class OtherSites(_NothingStarted):
+    """Parties at other sites: their roster is pinned in the coordinator's site folder."""
+
+    def __init__(
+        self,
+        site: Path | None,
+        data: Sequence[str],
+        patience: Patience,
+        engine: str = "grpc",
+        without: Sequence[str] = (),
+    ) -> None:
         from hedgerow.engines.site import Site
 
         if site is None:
-            raise SettingsError("--engine nvflare needs --site: the coordinator's site folder")
+            raise SettingsError(f"--engine {engine} needs --site: the coordinator's site folder")
         if data:
             raise SettingsError(
-                "--data has no place with --engine nvflare: every party reads its own table, given "
-                "to `hedgerow party start`"
+                "--data has no place with --site: every party reads its own table, given to "
+                "`hedgerow party start`"
             )
         self._site, self._patience = Site.open(site, "coordinator"), patience
         self._roster = self._site.roster()
+        self._engine_name, self._without = engine, tuple(without)
+        if unknown := sorted({*without} - {*self._roster.names}):
+            raise SettingsError(
+                f"--without {unknown[0]}: no such party; the roster has "
+                f"{', '.join(self._roster.names)}. Nothing was asked."
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -211,36 +238,40 @@ class OtherSites(_NothingStarted):
 
     @contextmanager
     def federation(self, schema: Schema, plan: Plan, ledger: Ledger) -> Iterator[Federation]:
-        from hedgerow.coordinator.federation import Federation
-        from hedgerow.deployment.hold import holding
         from hedgerow.deployment.runs import recorded
-        from hedgerow.engines.nvflare.engine import NvflareEngine
 
-        reply, gone = self._patience.reply_seconds, self._patience.gone_seconds
-        with (
-            holding(self._site, _COMMAND),
-            recorded(self._site, plan),
-            NvflareEngine(self._site, self._roster.names, _CONNECT_SECONDS + gone) as engine,
-        ):
-            site, roster = self._site, self._roster
-            yield Federation(engine, schema, roster, site.identity(), reply, gone, site.trial)
+        with self.for_session(schema, ledger, {}) as federation, recorded(self._site, plan):
+            yield federation
 
     @contextmanager
     def for_session(
         self, schema: Schema, ledger: Ledger, roles: Mapping[str, RoleFactory]
     ) -> Iterator[Federation]:
-        """The parties, for a session; their roles are theirs."""
+        """The parties, for a run or a session; their roles are theirs."""
         from hedgerow.coordinator.federation import Federation
         from hedgerow.deployment.hold import holding
-        from hedgerow.engines.nvflare.engine import NvflareEngine
 
         reply, gone = self._patience.reply_seconds, self._patience.gone_seconds
+        back = max(gone, _RETURN_SECONDS)
         site, roster = self._site, self._roster
-        with (
-            holding(site, _COMMAND),
-            NvflareEngine(site, roster.names, _CONNECT_SECONDS + gone) as engine,
-        ):
-            yield Federation(engine, schema, roster, site.identity(), reply, gone, site.trial)
+        with holding(site, _COMMAND):
+            engine = self._engine()
+            if missing := engine.await_parties(_CONNECT_SECONDS + gone):
+                tell(
+                    f"Not connected: {', '.join(missing)}. `hedgerow coordinator status "
+                    f"{site.path}` says why. Going on with the others, if they are enough."
+                )
+            yield Federation(engine, schema, roster, site.identity(), reply, back, site.trial)
+
+    def _engine(self) -> RelayEngine:
+        from hedgerow.engines.relay import RelayEngine
+
+        names, without = self._roster.names, self._without
+        if self._engine_name.startswith(RELAY):
+            path = Path(self._engine_name.removeprefix(RELAY))
+            return RelayEngine(path, names, "Start the relay of the runtime that carries.", without)
+        start = f"Start it with: hedgerow coordinator start {self._site.path}"
+        return RelayEngine(self._site.carrier_socket, names, start, without)
 
 
 def pinned_values(roster: Roster) -> dict[str, Any]:
@@ -254,20 +285,23 @@ def pinned_values(roster: Roster) -> dict[str, Any]:
 
 def parties_of(chosen: EngineOptions, data: Sequence[str] | None, part: Part = WHOLE) -> Parties:
     """The parties that a training command means, and the part of their rows."""
-    if chosen.engine not in ENGINES:
+    if chosen.engine not in ENGINES and not chosen.engine.startswith(RELAY):
         raise SettingsError(f"unknown engine {chosen.engine!r}; known: {', '.join(ENGINES)}")
     if chosen.engine != "dask" and (flags := chosen.used_flags()):
         raise SettingsError(f"{flags[0]} belongs to --engine dask; leave it out or name the engine")
-    if part.share and chosen.engine != "local":
+    apart = is_between_sites(chosen.engine, chosen.site)
+    if part.share and (apart or chosen.engine != "local"):
         raise SettingsError(
-            f"--holdout parts tables of this machine, and --engine {chosen.engine} reads them "
-            "elsewhere. Put the rows to hold out into a table of their own there"
+            "--holdout parts tables of this machine, and parties at other sites or on a cluster "
+            "have them elsewhere. Put the rows to hold out into a table of their own there"
         )
-    if chosen.engine == "nvflare":
+    if apart:
         patience = Patience(chosen.timeout_seconds, chosen.wait_seconds)
-        return OtherSites(chosen.site, data or (), patience)
-    if chosen.site is not None:
-        raise SettingsError("--site belongs to --engine nvflare; leave it out or name the engine")
+        without = chosen.without or ()
+        return OtherSites(chosen.site, data or (), patience, chosen.engine, without)
+    if chosen.site is not None or chosen.without:
+        flag = "--site" if chosen.site is not None else "--without"
+        raise SettingsError(f"{flag} is for parties at other sites; leave it out")
     if chosen.engine == "dask":
         from hedgerow.cli.cluster import OnCluster
 

@@ -19,13 +19,56 @@ if TYPE_CHECKING:
     from hedgerow.party.limits import Limits
 
 SiteArgument = Annotated[Path, typer.Argument(metavar="SITE", help="The party's site folder.")]
+PartyName = Annotated[
+    str, typer.Option("--name", help="The party's name; by default the folder's.")
+]
+CRASH_LOOP_STARTS = 4  # in ten minutes
 LimitsFile = Annotated[
     Path | None, typer.Option("--limits", help="Limits file (TOML); by default the site's own.")
 ]
 
 
+def init(path: SiteArgument, name: PartyName = "", json: options.Json = False) -> None:
+    """Make a party's site folder with its keys, and print its public card."""
+    from hedgerow.cli.pinning import show_card
+    from hedgerow.engines.site import COORDINATOR, Site
+
+    name = name or path.resolve().name
+    if name == COORDINATOR:
+        raise SettingsError("a party cannot be called coordinator; name the folder otherwise")
+    show_card(Site.create(path, name), json)
+
+
+def card(path: SiteArgument, json: options.Json = False) -> None:
+    """Print the party's public card again, and its phrase."""
+    from hedgerow.cli.pinning import show_card
+    from hedgerow.engines.site import Site
+
+    show_card(Site.open(path, "party"), json)
+
+
+def pin(
+    path: SiteArgument,
+    roster: options.RosterArgument,
+    yes: options.Compared = False,
+    json: options.Json = False,
+) -> None:
+    """Show a roster and every difference to the one before, and pin it after a person agreed.
+
+    It holds at once, also for a party that runs; open runs keep the roster they began with.
+    """
+    from hedgerow.cli import pinning
+    from hedgerow.engines.site import Site
+
+    pinning.pin(Site.open(path, "party"), roster, yes, json)
+
+
 def start(
     path: SiteArgument,
+    roster: Annotated[
+        Path | None, typer.Option("--roster", help="Pin this roster first, as `party pin` does.")
+    ] = None,
+    yes: options.Compared = False,
     data: Annotated[
         Path | None, typer.Option("--data", help="The table; remembered for the next start.")
     ] = None,
@@ -49,18 +92,31 @@ def start(
     new_ledger: Annotated[
         bool, typer.Option("--new-ledger", help="The ledger is lost: forget what was spent.")
     ] = False,
+    relay_socket: Annotated[
+        Path | None, typer.Option("--relay-socket", help="A socket for another runtime's relay.")
+    ] = None,
+    relay_group: Annotated[
+        str, typer.Option("--relay-group", help="The group whose accounts may open that socket.")
+    ] = "",
     verbose: options.Verbose = False,
 ) -> None:
     """Answer for this party, in the foreground until Ctrl-C; shows what is asked and what it costs.
 
-    Limits and roster are read at the start. Only masked or noisy sums leave the site, and what
-    is done without an epsilon where the limits name it (see `hedgerow vertical`).
+    Limits are read at the start. Only masked or noisy sums leave the site, and what is done
+    without an epsilon where the limits name it (see `hedgerow vertical`).
     """
+    from hedgerow.cli import pinning
     from hedgerow.deployment.process import stopped_by_signals
+    from hedgerow.engines.site import Site
 
+    if roster is not None:
+        pinning.pin(Site.open(path, "party"), roster, yes)
+    if relay_group and relay_socket is None:
+        raise SettingsError("--relay-group belongs to --relay-socket; name the socket too")
+    relay = None if relay_socket is None else (relay_socket.resolve(), relay_group)
     process = process_for(
         path, data, schema, limits, wait=not no_wait, new_ledger=new_ledger, id_column=id_column,
-        some_columns=some_columns,
+        some_columns=some_columns, relay=relay,
     )  # fmt: skip
     with stopped_by_signals(process):
         process.run()
@@ -72,42 +128,49 @@ def process_for(
     schema: Path | None,
     limits: Path | None,
     wait: bool,
-    with_engine: bool = True,
+    dials: bool = True,
     new_ledger: bool = False,
     id_column: str | None = None,
     some_columns: bool = False,
+    relay: tuple[Path, str] | None = None,
 ) -> PartyProcess:
     """The process behind `party start`, ready to run."""
     from hedgerow.deployment.console import PartyConsole
-    from hedgerow.deployment.process import PartyProcess, nvflare_child
+    from hedgerow.deployment.process import PartyProcess
     from hedgerow.deployment.start import Start
     from hedgerow.engines.site import Site
 
     site = Site.open(path, "party")
     begin = Start.remembered(site).updated(data, schema, limits, id_column, some_columns)
-    engine = nvflare_child if with_engine else None
 
     def console_for(allowed: Limits) -> PartyConsole:
         return PartyConsole(messages(), site.name, allowed)
 
-    return PartyProcess(site, begin, console_for, engine, wait, new_ledger)
+    return PartyProcess(site, begin, console_for, dials, wait, new_ledger, relay)
 
 
 def status(path: SiteArgument, json: options.Json = False) -> None:
-    """Show runs, what is left under each limit, refusals, and plans that wait."""
+    """Show whether it is connected, runs, what is left under each limit, and plans that wait.
+
+    Code 5 if it does not run or is not connected.
+    """
     from hedgerow.deployment.approvals import cell
     from hedgerow.deployment.status import ask_status
 
     site, _, allowed = _site_at(path)
     status_now = ask_status(site, "status", allowed)
+    link = status_now["connection"]
+    well = status_now["running"] and (link is None or link["connected"])
     if json:
         print_json(status_now)
-        return
-    show(f"Party {status_now['name']} of {status_now['federation']}: {status_now['state']}.")
+        raise typer.Exit(0 if well else 5)
+    where = status_now["federation"] or "no federation yet"
+    show(f"Party {status_now['name']} of {where}: {status_now['state']}.")
+    _show_connection(status_now)
     if status_now["fingerprint"]:
         show(f"Fingerprint: {status_now['fingerprint']}")
     if not status_now["pinned"]:
-        show(f"No roster is pinned; run `hedgerow federation pin {path}`.")
+        show(f"No roster is pinned; run `hedgerow party pin {path} ROSTER`.")
     numbers = ("epsilon", "delta", "queries")
     runs = table("Runs", "run", "reserved (UTC)", "method", *numbers, right=numbers)
     for run in status_now["runs"]:
@@ -123,6 +186,23 @@ def status(path: SiteArgument, json: options.Json = False) -> None:
         show(
             f"{len(status_now['pending'])} plans wait for approval: `hedgerow party plans {path}`."
         )
+    raise typer.Exit(0 if well else 5)
+
+
+def _show_connection(status_now: dict[str, Any]) -> None:
+    """Whether it is connected, since when, to whom, and why not."""
+    if (link := status_now["connection"]) is not None:
+        since = options.utc_text(link["since"])
+        if link["connected"]:
+            also = f" {link['words']}." if link["words"] else ""
+            software = link["software"]
+            show(f"Connected to {link['address']} (hedgerow {software}) since {since} UTC.{also}")
+        else:
+            show(f"NOT CONNECTED to {link['address']} since {since} UTC: {link['words']}.")
+    if status_now["problem"]:
+        show(f"PROBLEM: {status_now['problem']}.")
+    if status_now["recent_starts"] >= CRASH_LOOP_STARTS:
+        show(f"PROBLEM: started {status_now['recent_starts']} times in ten minutes: see its log.")
 
 
 def log(path: SiteArgument, json: options.Json = False) -> None:
@@ -237,20 +317,6 @@ def approve(
     )
 
 
-def key(path: SiteArgument, json: options.Json = False) -> None:
-    """Show the party's fingerprint, and write its key card; makes the key if there is none."""
-    from hedgerow.engines.site import Site
-    from hedgerow.protocol.identity import fingerprint
-
-    site = Site.open(path, "party")
-    card, print_of_key = site.write_card(), fingerprint(site.identity().public)
-    if json:
-        print_json({"name": site.name, "fingerprint": print_of_key, "card": str(card)})
-        return
-    show(f"{site.name}: {print_of_key}")
-    tell(f"Key card written to {card}: hand it to the other sites and compare by telephone.")
-
-
 def _site_at(path: Path, limits: Path | None = None) -> tuple[Site, Start, Limits]:
     from hedgerow.deployment.start import Start
     from hedgerow.engines.site import Site
@@ -303,12 +369,14 @@ party_app = typer.Typer(
     epilog="Example: hedgerow party start hospital-a --data rows.parquet --schema schema.toml",
 )
 for _name, _command, _example in (
+    ("init", init, "init hospital-a"),
+    ("card", card, "card hospital-a"),
+    ("pin", pin, "pin hospital-a roster.toml"),
     ("start", start, "start hospital-a --data rows.parquet --schema schema.toml"),
     ("status", status, "status hospital-a"),
     ("log", log, "log hospital-a --json"),
     ("limits", limits, "limits hospital-a --write"),
     ("plans", plans, "plans hospital-a"),
     ("approve", approve, "approve hospital-a 5242dab9"),
-    ("key", key, "key hospital-a"),
 ):
     party_app.command(_name, epilog=f"Example: hedgerow party {_example}")(_command)

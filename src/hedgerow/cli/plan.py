@@ -189,6 +189,8 @@ def _show(
     cost.add_row("epsilon", f"{made.epsilon:.4g} at delta = {privacy.delta:g}")
     cost.add_row(made.budget.mu_means, f"{made.mu:.4f}")
     cost.add_row("trust in", privacy.trust)
+    if schema.weight is not None:
+        cost.add_row("a row counts, and all noise grows by", f"at most {schema.max_weight:g}")
     opening = figures["opening_rounds"]
     cost.add_row("rounds, at most", f"{figures['rounds']:,} + {opening} to open")
     cost.add_row("values per round, at most", f"{figures['coordinates_per_round']:,}")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hedgerow.coordinator.gate import Progress
 
 log = logging.getLogger(__name__)
+FEW, LONG_SECONDS = 4, 8.0  # releases in which all loops are compiled; warm, they take less
 _STOPPING = b"\nStopping after the current release. Press Ctrl-C again to stop at once.\n"
 
 
@@ -27,7 +28,7 @@ class Watch:
     def __init__(self, bar: Bar, stored_in: str) -> None:
         self.asked = self.replayed = 0
         self._bar, self._stored_in = bar, stored_in
-        self._task: Any = None
+        self._task = bar.add_task("releases", total=None)
         self._stop = False
 
     def stop(self, *_: object) -> None:
@@ -43,9 +44,7 @@ class Watch:
         done = progress.slot + 1
         verb = "replayed" if progress.replayed else "released"
         log.debug("%s slot %d of %d: %s", verb, done, progress.n_slots, progress.name)
-        if self._task is None:
-            self._task = self._bar.add_task("releases", total=progress.n_slots)
-        self._bar.update(self._task, completed=done)
+        self._bar.update(self._task, completed=done, total=progress.n_slots)
         if self._stop and done < progress.n_slots:
             raise Interrupted(
                 f"Stopped after slot {done} of {progress.n_slots}. Its releases are stored in "
@@ -79,19 +78,39 @@ def counting(what: str, total: int | None = None) -> Iterator[Counter]:
 @contextmanager
 def watching(stored_in: str) -> Iterator[Watch]:
     """A watch with its bar, and the handler of Ctrl-C, for as long as the block lasts."""
-    bar = _bar()
+    bar = _bar(_first_run)
     watch = Watch(bar, stored_in)
     with _on_interrupt(watch.stop), bar:
         yield watch
 
 
-def _bar() -> Bar:
-    """Silent where stderr is no terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+def _first_run(task: Any) -> str:
+    """What a bar says that stands still at its beginning, as it does while loops are compiled."""
+    waits = task.completed < FEW and (task.elapsed or 0) > LONG_SECONDS and not task.finished
+    return "the first run on a machine compiles loops: a minute or so" if waits else ""
+
+
+def _bar(further: Callable[[Any], str] | None = None) -> Bar:
+    """Silent where stderr is no terminal; `further` says more about a task."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+    from rich.text import Text
+
+    class Words(ProgressColumn):
+        def render(self, task: Any) -> Text:
+            return Text(further(task) if further else "", style="dim")
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     console = messages()
-    return Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal)
+    return Progress(
+        *columns, TimeElapsedColumn(), Words(), console=console, disable=not console.is_terminal
+    )
 
 
 @contextmanager

@@ -87,6 +87,11 @@ def show(schema: SchemaArgument, json: options.Json = False) -> None:
     classes = ", ".join(text_of(value) for value in label.classes)
     say(f"Label {label.name!r}: {classes or f'{label.lower:g} to {label.upper:g}'}.")
     row = "one row" if unit.kind == "row" else f"one person ({unit.column!r})"
+    if public.weight is not None:
+        say(
+            f"Weight {public.weight.column!r}: 0 to {public.max_weight:g}, clamped. All noise is "
+            f"{public.max_weight:g} times as wide."
+        )
     say(f"Unit of privacy: {row}. Hash: {public.hash}")
     if public.drafted:
         say(f"Note: {public.origin}.", style="yellow")

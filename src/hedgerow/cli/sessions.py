@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hedgerow.cli.parties import OtherSites, Patience, TablesHere
+from hedgerow.cli.parties import OtherSites, Patience, TablesHere, is_between_sites
 from hedgerow.cli.screen import messages, results, table
 from hedgerow.errors import SettingsError
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 EngineName = Annotated[
     str,
     typer.Option(
-        "--engine", help="local (tables of this machine) or nvflare (parties at other sites)."
+        "--engine",
+        help="local (tables of this machine), grpc (parties at other sites; the default with "
+        "--site) or relay:SOCKET.",
     ),
 ]
 StepSeconds = Annotated[
@@ -49,12 +51,12 @@ def parties_for(
     seconds: float,
 ) -> TablesHere | OtherSites:
     """The parties of a session: tables here, or other sites."""
-    if engine == "nvflare":
-        return OtherSites(site, data or (), Patience(seconds, 0.0))
+    if is_between_sites(engine, site):
+        return OtherSites(site, data or (), Patience(seconds, 0.0), engine)
     if engine != "local":
-        raise SettingsError(f"unknown engine {engine!r} for {command}; known: local, nvflare")
-    if site is not None:
-        raise SettingsError("--site belongs to --engine nvflare; leave it out or name the engine")
+        raise SettingsError(
+            f"unknown engine {engine!r} for {command}; known: local, grpc, relay:SOCKET"
+        )
     return here(data or ())
 
 

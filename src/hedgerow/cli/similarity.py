@@ -116,9 +116,7 @@ def _give_store(parties: TablesHere | OtherSites, folder: Path | None, needed: b
     """Tables of this machine keep things in a folder that is named."""
     if not isinstance(parties, TablesHere):
         if folder is not None:
-            raise SettingsError(
-                "--store has no place with --engine nvflare: sites use their own folders"
-            )
+            raise SettingsError("--store has no place with --site: sites use their own folders")
         return
     if needed and folder is None:
         raise SettingsError("--keep and --continues need --store FOLDER for tables of this machine")

@@ -273,6 +273,7 @@ def _grow(
         "releases_asked": watch.asked,
         "releases_replayed": watch.replayed,
         "slots_lost": gate.lost,
+        "attendance": gate.attendance,
     }
     return model, facts
 
@@ -313,6 +314,13 @@ def _show(model: Ensemble, facts: dict[str, Any]) -> None:
         shown.add_row("releases taken from the ledger", str(facts["releases_replayed"]))
     if facts["slots_lost"]:
         shown.add_row("slots charged and lost in a crash", str(facts["slots_lost"]))
+    for over in facts["attendance"].get("over", ()):
+        names = over["parties"]
+        n_releases, everyone = over["releases"], len(names) == n_parties
+        who = "all parties" if everyone else ", ".join(names)
+        shown.add_row(f"releases over {len(names)} of {n_parties} parties", f"{n_releases} ({who})")
+    for loss in facts["attendance"].get("lost", ()):
+        shown.add_row(f"{loss['party']} fell out at slot {loss['slot']}", loss["why"])
     if not model.statement.single_owner:
         shown.add_row("sent by a party", size_text(facts["bytes_from_parties"] / n_parties))
         shown.add_row("received by a party", size_text(facts["bytes_to_parties"] / n_parties))

@@ -13,6 +13,7 @@ import typer
 from hedgerow.cli import options
 from hedgerow.cli.data_sets import open_ledger
 from hedgerow.cli.files import check_writable, write_text
+from hedgerow.cli.parties import engine_of
 from hedgerow.cli.screen import print_json, results, show, size_text, table, tell
 from hedgerow.cli.sessions import (
     EngineName,
@@ -116,6 +117,7 @@ def train(
         "learning_rate": learning_rate, "epsilon": epsilon, "merge": merge is not None,
         "allow_unsafe": allow_unsafe,
     }  # fmt: skip
+    engine = engine_of(engine, site)
     with nothing_spent():
         parties = vertical_parties(engine, data, site, step_seconds, id_column, out)
         own["ids"] = ids_of(engine, id_column, agreed_ids)
@@ -159,7 +161,7 @@ def predict(
     id_column: IdColumn = None,
     agreed_ids: Agreed = False,
     schema: Annotated[
-        Path | None, typer.Option("--schema", help="Schema file (engine nvflare).")
+        Path | None, typer.Option("--schema", help="Schema file (other sites).")
     ] = None,
     engine: EngineName = "local",
     site: options.SiteFolder = None,
@@ -177,6 +179,7 @@ def predict(
 
     from hedgerow.methods.fedxgboost.run import prediction_agreement
 
+    engine = engine_of(engine, site)
     with nothing_spent():
         folder = Path(model) if engine == "local" else None
         parties = vertical_parties(engine, data, site, step_seconds, id_column, folder)
@@ -184,7 +187,7 @@ def predict(
             raise SettingsError("--out is missing: a CSV file for the predictions")
         if engine != "local" and out is not None:
             raise SettingsError(
-                "--out has no place with --engine nvflare: predictions stay with the active party, "
+                "--out has no place with --site: predictions stay with the active party, "
                 "whose site writes them with `hedgerow vertical collect`"
             )
         if out is not None:

@@ -63,7 +63,9 @@ def vertical_parties(
             raise SettingsError("--out is missing: a folder for the parties' parts of the model")
         parties.id_column, parties.folder = id_column, folder
     elif id_column is not None:
-        raise SettingsError("--id belongs to `hedgerow party start` with --engine nvflare")
+        raise SettingsError(
+            "--id belongs to `hedgerow party start` where parties are at other sites"
+        )
     return parties
 
 

@@ -22,6 +22,7 @@ from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.protocol import messages
 from hedgerow.protocol.engine import Engine as Engine
 from hedgerow.protocol.engine import Reply as Reply
+from hedgerow.protocol.engine import TracksConnections
 from hedgerow.protocol.handshake import (
     JOIN_RUN,
     JOINED,
@@ -31,12 +32,12 @@ from hedgerow.protocol.handshake import (
     joining_message,
     opening_message,
 )
-from hedgerow.protocol.identity import Announcement, Identity, Roster, digest_of
+from hedgerow.protocol.identity import Announcement, Identity, Roster
 from hedgerow.protocol.masks import MaskKeys, add_modulo
 from hedgerow.protocol.messages import REFUSALS, Ask, Message
 from hedgerow.protocol.replies import Answer, PartyReply, ReceivedReply
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, size_of
-from hedgerow.queries.calibration import Noise
+from hedgerow.queries.calibration import Noise, made_for
 
 log = logging.getLogger(__name__)
 _PROBE_SECONDS = 5.0  # a lost party is probed before every sum, and may not hold it up
@@ -64,6 +65,15 @@ class PartiesLost(HedgerowError):
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(f"no answer from {', '.join(names)}")
         self.names = tuple(names)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A party that did not answer an attempt at a slot, and why, in words."""
+
+    slot: int
+    party: str
+    why: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +106,7 @@ class Federation:
         self.simulated = engine.simulated or trial  # one process or one account has everything
         self.turn = 0  # counts runs: trees and plan belong to the last one that began
         self.rounds = 0  # sums that were answered
+        self.losses: list[Loss] = []  # parties that did not answer an attempt
         self._transport = Transport(engine, roster, coordinator)
         self._plan: Plan | None = None
         self._presence = Presence()
@@ -166,7 +177,7 @@ class Federation:
         `reserve` is the coordinator's own reservation: made when enough parties have accepted the
         plan, and before any of them reserves it, so that no party pays for a run unknown here.
         """
-        if plan.schema_hash != self.schema.hash or plan.unit != self.schema.unit.text:
+        if not made_for(plan, self.schema):
             raise Refused("the plan was made for another schema. Nothing was asked.")
         self._plan, self._presence = plan, Presence()
         opened = self._opened_by(self.names)
@@ -192,7 +203,7 @@ class Federation:
             clock.sleep(_PAUSE_SECONDS)
             self._refresh(slot)
         if len(presence.active) < self.roster.least_set:
-            there = presence.active or presence.there
+            there = frozenset(presence.active or presence.there)
             missing = [name for name in self.names if name not in there]
             banned = [f"{name} failed twice in this run" for name in presence.banned()]
             raise SumFailed(
@@ -203,19 +214,28 @@ class Federation:
             )
 
     def _refresh(self, slot: int) -> None:
-        """Probe parties free of charge: drop those that left, take back those that returned.
+        """Drop parties that left, take back those that returned; free of charge.
 
         Between sites everyone is probed: an attempt lost to a party that was restarted since the
-        last sum would be charged, a probe is not.
+        last sum would be charged, a probe is not. An engine that knows who is connected spares the
+        probe: the process that joined is there or it is not.
         """
         plan, apart, presence = self._opened(), not self.engine.simulated, self._presence
-        asked = tuple(name for name in self.names if apart or name not in presence.active)
+        boots = self.engine.connected() if isinstance(self.engine, TracksConnections) else None
+        if boots is not None:
+            presence.seen(boots)
+            asked = presence.to_probe(boots, clock.monotonic())
+        else:
+            active = frozenset(presence.active)
+            asked = tuple(name for name in self.names if apart or name not in active)
         if not asked:
             return
         probe = messages.plain("ready", {"run": plan.run})
         replies = self._transport.send(dict.fromkeys(asked, probe), "ready", _PROBE_SECONDS)
         ready = {n: r.values for n, r in replies.items() if r.type == "ready"}
-        presence.probed(ready, apart)
+        presence.probed(ready, apart and boots is None)
+        if boots is not None:
+            presence.silent([name for name in asked if name not in ready], clock.monotonic())
         if back := presence.returning(ready, slot, self.roster.least_set):
             opened = self._opened_by(tuple(sorted({*presence.active, *back})))
             if len(opened) >= self.roster.least_set:
@@ -229,14 +249,17 @@ class Federation:
         parties = self._presence.active
         fail_point("ask")
         trust = plan.privacy.trusted
-        joined = digest_of(self._presence.announcements) if trust.masked else ""
+        joined = self._presence.announced.hash if trust.masked else ""
         c, reply_to = self.roster.colluding, self._keys.public
-        ask = Ask(plan.run, slot, attempt, parties, query, noise, c, joined, reply_to)
+        absent = self.roster.without(frozenset(parties))
+        ask = Ask(plan.run, slot, attempt, absent, query, noise, c, joined, reply_to)
         message = Message("ask", ask.body(), written=ask)
         replies = self._send_with_trees(parties, message, query.ensemble)
         lost = [name for name in parties if name not in replies]
         if lost:
             self._presence.failed(lost, slot)
+            problems = self._transport.problems
+            self.losses += [Loss(slot, name, problems.get(name, "")) for name in lost]
             raise PartiesLost(lost)
         # Nothing of an exact answer is kept, its signature neither.
         kept = () if trust.exact_sums else parties
@@ -305,7 +328,9 @@ class Federation:
             again = send(dict.fromkeys(behind, carried), "answer", seconds)
             replies = {n: r for n, r in replies.items() if n not in behind} | again
         # A party that was restarted or fell over is as good as lost; it may come back later.
-        replies = {n: r for n, r in replies.items() if _word(r) not in ("unknown-run", "failed")}
+        gone = {n: _word(r) for n, r in replies.items() if _word(r) in ("unknown-run", "failed")}
+        self._transport.problems |= {name: REFUSALS[word] for name, word in gone.items()}
+        replies = {name: reply for name, reply in replies.items() if name not in gone}
         self._raise_refusals(replies)
         if ensemble.length:
             self._known.update(dict.fromkeys(replies, ensemble.length))
@@ -338,7 +363,7 @@ class Federation:
         if isinstance(reply, PartyReply):  # handed over in this process: never sealed
             return reply.reply if isinstance(reply.reply, Answer) else None
         try:
-            key = self._presence.announcements[name].key
+            key = self._presence.announced.announcements[name].key
             return Answer.from_body(self._keys.unseal(key, message.hash, name, reply.body))
         except (FormatError, KeyError):
             return None

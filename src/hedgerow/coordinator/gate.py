@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,7 @@ class Gate:
         self._sources: set[str] = set()
         self._releases = self.lost = 0
         self._asked: list[dict[str, Any]] = []
+        self._took_part: list[tuple[str, ...]] = []
         self.label_sums: Release | None = None  # the last that were released, for what follows
         self._expected = plan.n_slots
         self.start = start_trees(start, plan, federation.schema)
@@ -150,6 +152,18 @@ class Gate:
         """What was released and at what price, in order, equal neighbours as one: public facts."""
         return [dict(one) for one in self._asked]
 
+    @property
+    def attendance(self) -> dict[str, Any]:
+        """Between sites: how many releases were over which parties, and who fell out when and why.
+
+        Of this process: releases that a resumed run took from the ledger are not among them.
+        """
+        if self._federation.engine.simulated:
+            return {}
+        counts = Counter(self._took_part)
+        releases = [{"parties": list(names), "releases": n} for names, n in counts.items()]
+        return {"over": releases, "lost": [asdict(loss) for loss in self._federation.losses]}
+
     def select(self, query: SplitChoices, name: str = "") -> tuple[int, ...]:
         """A noisy choice for every leaf that is asked about, charged like a release.
 
@@ -167,6 +181,9 @@ class Gate:
         neighbours = f"{privacy.trusted.change} one {unit.kind}"
         if unit.kind == "person":
             neighbours += f" with at most {unit.at_most} rows in each party"
+        if self.schema.weight is not None and not plan.measures:  # measuring counts rows once
+            each = "each " if unit.kind == "person" else ""
+            neighbours += f", {each}of a weight of at most {self.schema.max_weight:g}"
         disclosures: tuple[Disclosure, ...] = ()
         if plan.settings.public_rows:
             what = f"the number of rows, {plan.settings.public_rows}, declared public"
@@ -281,6 +298,7 @@ class Gate:
                     total = self._federation.sum(query, noise, index, attempt)
             except PartiesLost:
                 continue  # the attempt is abandoned and charged; the rest are asked again
+            self._took_part.append(total.parties)
             release = self._noisy(query, total, noise)
             # A receipt signs what the party sent. Where that is an exact sum, keeping it would
             # let a reader of the ledger confirm guesses of the sum.

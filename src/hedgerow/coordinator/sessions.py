@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hedgerow.coordinator.federation import Federation, RefusedBy
-from hedgerow.errors import BudgetExceeded, SessionFailed
+from hedgerow.errors import BudgetExceeded, PlanError, SessionFailed
 from hedgerow.packing import unpack
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.spending import budget_of, label_spending
@@ -88,7 +88,7 @@ class Session:
         """
         agreement, budget = self._agreement, budget_of(self._ledger)
         epsilon = sum(agreement.spends.values())
-        if not epsilon or budget is None or self._is_recorded:
+        if self._is_recorded or not epsilon or budget is None:
             return
         before = label_spending(self._ledger, COORDINATOR)
         if before + epsilon > budget.epsilon * (1 + 1e-9):
@@ -101,7 +101,15 @@ class Session:
 
     @property
     def _is_recorded(self) -> bool:
-        return bool(self._ledger.lines(COORDINATOR, "disclose", self._agreement.run))
+        """Whether it is on the ledger; PlanError if another one is, under the same name."""
+        agreement = self._agreement
+        recorded = self._ledger.lines(COORDINATOR, "disclose", agreement.run)
+        if recorded and recorded[0].values["hash"] != agreement.hash:
+            raise PlanError(
+                f"run {agreement.run} is on record with another agreement. Nothing was shown. Run "
+                "it as it was agreed on, or under a new name."
+            )
+        return bool(recorded)
 
     def _begin(self) -> None:
         """The handshake; the agreement is on record here before any party shows anything."""

@@ -59,7 +59,8 @@ def traffic(plan: Plan, schema: Schema, parties: int | Sequence[str]) -> Traffic
     """The most that a run of the plan sends, over parties of these names or over so many.
 
     Trees that stop early, and slots that are priced during the run, send less. A party that is
-    lost costs the attempt that is asked again; a model that the run builds on travels once more.
+    lost costs the attempt that is asked again, and later questions name it; a model that the run
+    builds on travels once more. Only the joining grows with the number of parties.
 
     >>> from hedgerow import Privacy, Schema, plan_for
     >>> schema = Schema.from_bounds({"age": (0, 110)}, classes=[0, 1])
@@ -69,12 +70,11 @@ def traffic(plan: Plan, schema: Schema, parties: int | Sequence[str]) -> Traffic
     (12, 8171)
     """
     names = [" " * LONGEST_NAME] * parties if isinstance(parties, int) else list(parties)
-    roster = sum(len(name) + len('"",') for name in names)
     longest = max(len(name) for name in names)
     sizes = _Sizes(plan, schema)
     sent = OPENED + longest + plan.n_slots * (ANSWER + longest)
-    received = OPENING + len(canonical_json(plan.to_dict())) + len(names) * ANNOUNCEMENT + roster
-    received += plan.n_slots * (QUESTION + len(plan.run) + roster) + sizes.published()
+    received = OPENING + len(canonical_json(plan.to_dict())) + len(names) * ANNOUNCEMENT
+    received += sum(map(len, names)) + plan.n_slots * (QUESTION + len(plan.run)) + sizes.published()
     for slot in plan.slots:
         sent += COORDINATE * slot.coordinates
         received += sizes.query(slot)

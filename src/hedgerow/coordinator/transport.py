@@ -24,6 +24,7 @@ class Transport:
         self.engine = engine
         self.round_trips = 0  # messages with their replies
         self.received, self.sent = Counter[str](), Counter[str]()  # bytes of each party
+        self.problems: dict[str, str] = {}  # why there is no reply to the last message, by party
 
     @property
     def engine(self) -> Engine:
@@ -46,13 +47,14 @@ class Transport:
         """Send each party its message; those that are the same object are signed once."""
         signed = {id(m): m.signed(self._identity) for m in set(messages.values())}
         self.round_trips += 1
+        self.problems = {}
         sent = {name: signed[id(m)] for name, m in messages.items()}
         direct = self._direct
         replies = self._carried(sent, seconds) if direct is None else self._handed(direct, sent)
         belonging = {}
         for name, reply in replies.items():
             if reply.request != messages[name].hash or reply.type not in (wanted, *_ALWAYS):
-                log.warning("a reply from %s belongs to another message", name)
+                self._problem(name, "its reply belongs to another message")
                 continue
             belonging[name] = reply
         return belonging
@@ -81,18 +83,22 @@ class Transport:
     def _read(self, name: str, reply: Reply) -> Message | None:
         """What a party replied, if it came and is its own."""
         if reply.body is None:
-            log.warning("no answer from %s: %s", name, reply.problem)
+            self._problem(name, reply.problem)
             return None
         self.sent[name] += len(reply.body)
         try:
             read = Message.from_bytes(reply.body)
         except FormatError:
-            log.warning("unreadable answer from %s", name)
+            self._problem(name, "its reply is not readable")
             return None
         if not read.is_signed_by(self.roster.keys[name]):
-            log.warning("answer from %s is not signed with its pinned key", name)
+            self._problem(name, "its reply is not signed with its pinned key")
             return None
         return read
+
+    def _problem(self, name: str, words: str) -> None:
+        self.problems[name] = words
+        log.warning("no answer from %s: %s", name, words)
 
     def _asked(self, data: Mapping[str, bytes], seconds: float) -> dict[str, Reply]:
         groups: dict[bytes, list[str]] = {}

@@ -5,9 +5,10 @@ document_rules.py  what the annotations of such a dataclass allow, and what a mi
 habits.py          other libraries' names for what is here, and misspelt ones
 values.py          the one rule by which values match categories, classes and ids
 schema.py          columns, bounds, categories, label and unit, agreed before anything is asked
+weights.py         how often rows count: private weights under a public cap, on a grid
 schema_checks.py   what its parts must be, and what a mistake in them is told
 schema_toml.py     the same as TOML
-csv_format.py      how CSV files are written: separator, decimal sign, thousands, encoding
+csv_format.py      how CSV files are written: separator, signs of numbers, encoding, missing values
 readers.py         any kind of table seen as columns; Parquet and CSV files
 tables.py          tables to rows checked against a schema
 columns.py         a column of any carrier as numbers, or as distinct values and where they are

@@ -21,6 +21,9 @@ from hedgerow.data.encoding import Persons
 from hedgerow.data.readers import Stream, one_column, stream_of
 from hedgerow.data.schema import Label, Numeric, Schema
 from hedgerow.data.values import Value
+from hedgerow.data.weights import Weight
+
+MOST_NAMED = 20  # columns that are not used
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class TableCheck:
     source: str
     n_rows: int
     findings: tuple[Finding, ...]
+    unused: tuple[str, ...] = ()  # columns of the table that the schema does not have
 
     @property
     def fits(self) -> bool:
@@ -58,29 +62,43 @@ class TableCheck:
         """The findings in sentences, one a line."""
         state = "which can be used" if self.fits else "and it is refused as it is"
         head = f"{self.source}: {self.n_rows:,} rows, {state}. "
-        if not self.findings:
-            return head + "Nothing is clipped, unlisted, missing or constant."
         told = [finding.text for finding in self.findings]
-        return "\n".join([head + "Exact counts, for the eyes of their owner alone:", *told])
+        if told:
+            head += "Exact counts, for the eyes of their owner alone:"
+        else:
+            head += "Nothing is clipped, unlisted, missing or constant."
+        if self.unused:
+            names = ", ".join(map(repr, self.unused[:MOST_NAMED]))
+            more = f" and {len(self.unused) - MOST_NAMED} more" * (len(self.unused) > MOST_NAMED)
+            told.append(f"Not used, because the schema has no such column: {names}{more}")
+        return "\n".join([head, *told])
 
     __str__ = __repr__ = words
 
     def to_dict(self) -> dict[str, Any]:
         """The same for programs of the owner."""
         found = [asdict(finding) for finding in self.findings]
-        return {"rows": self.n_rows, "fits": self.fits, "findings": found}
+        unused = list(self.unused)
+        return {"rows": self.n_rows, "fits": self.fits, "findings": found, "unused": unused}
 
 
 def check_table(
-    schema: Schema, data: Any, target: Any = None, source: str = "table", some: bool = False
+    schema: Schema,
+    data: Any,
+    target: Any = None,
+    source: str = "table",
+    some: bool = False,
+    weights: Any = None,
 ) -> TableCheck:
     """Count what the schema clips, does not list or lacks in a table, and what never varies.
 
-    Labels are `target`, or else the table's label column, if it has one. With `some` columns of
-    the schema may be absent.
+    Labels are `target`, or else the table's label column, if it has one; so it is with `weights`
+    and the weight column. With `some` columns of the schema may be absent.
     """
     stream = stream_of(data, source, schema.csv)
-    present = stream.present([*schema.names, schema.label.name, schema.unit.column or ""])
+    weight = schema.weight
+    special = (schema.label.name, schema.unit.column or "", weight.column if weight else "")
+    present = stream.present([*schema.names, *special])
     named = stream.names is not None
     tallies: dict[str, _Tally] = {
         grid.column.name: _column_tally(grid, stream)
@@ -94,13 +112,20 @@ def check_table(
         tallies[schema.unit.column] = _PersonTally(
             schema.unit.column, schema.unit.at_most, stream.source
         )
+    if weight and weights is None and (weight.column in present or not some):
+        tallies[weight.column] = _WeightTally(weight, stream.source, stream.csv)
     _read(stream, tallies, len(tallies) - n_columns)
     n_rows = max((tally.n_rows for tally in tallies.values()), default=0)
     if target is not None:
         tallies[schema.label.name] = label = _label_tally(schema.label, stream.source, PLAIN)
         label.read(one_column(target, stream.source))
+    if weight and weights is not None:
+        tallies[weight.column] = given = _WeightTally(weight, stream.source, PLAIN)
+        given.read(one_column(weights, stream.source))
     findings = [finding for tally in tallies.values() for finding in tally.findings()]
-    return TableCheck(stream.source, n_rows, tuple(findings))
+    known = {*schema.names, schema.label.name, schema.unit.column}
+    unused = tuple(name for name in stream.names or () if name not in known)
+    return TableCheck(stream.source, n_rows, tuple(findings), unused)
 
 
 def _read(stream: Stream, tallies: dict[str, _Tally], n_named: int) -> None:
@@ -192,6 +217,17 @@ class _NumberTally(_Tally):
             advice = "can tell them apart; give bounds near them"
             found.append(self.found("one cell", n_present, f"{text} {advice}"))
         return found
+
+
+class _WeightTally(_NumberTally):
+    """Counts of weights that are clamped, and of rows without one."""
+
+    def __init__(self, weight: Weight, source: str, written: CsvFormat) -> None:
+        super().__init__(weight.column, 0.0, weight.at_most, source, written, missing=False)
+
+    def constant(self, n_present: int) -> Finding:
+        text = f"all {n_present:,} weights are the same; without [weight] there is less noise"
+        return self.found("constant", n_present, text)
 
 
 class _ListTally(_Tally):

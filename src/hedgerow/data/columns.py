@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,10 @@ _FEW = 256  # of them, which are looked up whether they are there or not
 _COMMA = r"^[+-]?[0-9]*,[0-9]+$"
 _DATE = r"^[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}([ T].*)?$"
 _NUMBER = r"(?i)^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?|nan)$"
+# Python objects of which Arrow finds the common type without changing what any of them means.
+_PLAIN_OBJECTS = (str, bytes, bool, int, float, np.bool_, np.integer)
+# Of these it makes something else according to which others there are, even of the same kind.
+_NEVER_PLAIN = (np.floating, Decimal, datetime.datetime)
 
 
 class Numbers:
@@ -201,23 +207,35 @@ def without_dictionary(column: Any, place: str) -> Any:
 
 
 def _array_of(values: Any) -> Any:
-    """An Arrow array of what is not Arrow's yet."""
+    """An Arrow array of what is not Arrow's yet.
+
+    A column of Python objects has no type of its own. Arrow would take that of its first values,
+    and one row with a date could turn the numbers of all other rows into dates. What a value means
+    may follow from its own row alone: objects that are not plain are read by their text.
+    """
     import pyarrow as pa
 
-    kind = type(getattr(values, "dtype", None)).__name__
+    dtype: Any = getattr(values, "dtype", None)
+    kind = type(dtype).__name__
     if kind == "SparseDtype":
         values = np.asarray(values)
     elif kind in ("PeriodDtype", "IntervalDtype"):  # pandas' own, which its CSV files have as text
         values = values.astype(str)
-    try:
-        array = pa.array(values, from_pandas=True)
-        if not pa.types.is_date32(array.type) or not any(
-            isinstance(value, datetime.datetime) for value in values
-        ):
-            return array  # otherwise times of day among the dates would be lost
-    except (pa.ArrowException, TypeError, OverflowError):
-        pass
+    elif kind == "CategoricalDtype" and not _are_plain(dtype.categories):
+        values = np.asarray(values, object)
+    is_typed = str(getattr(values, "dtype", "object")) != "object"
+    if is_typed or _are_plain(values):
+        with suppress(pa.ArrowException, TypeError, OverflowError):
+            return pa.array(values, from_pandas=True)
     return pa.array([None if is_missing(v) else text_of(v) for v in values], pa.string())
+
+
+def _are_plain(values: Any) -> bool:
+    """Whether Arrow may find the type of a column of objects: plain ones, or all of one kind."""
+    kinds = set(map(type, values)) - {type(None)}
+    if all(issubclass(kind, _PLAIN_OBJECTS) for kind in kinds):
+        return True
+    return len(kinds) == 1 and not issubclass(kinds.pop(), _NEVER_PLAIN)
 
 
 def _text_of_bytes(column: Any) -> Any:

@@ -1,6 +1,7 @@
-"""How CSV files are written: separator, decimal sign, thousands, encoding. Public, and local.
+"""How CSV files are written: separator, signs of numbers, encoding, words for missing values.
 
-It says nothing about what a table means, so parties of one schema may write files differently.
+It is public and local: it says nothing about what a table means, so parties of one schema may
+write files differently.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import re
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -23,6 +25,7 @@ _MARKS = {
 }  # fmt: skip
 _BLANKS = "[ \u00a0\u202f]"  # that people and spreadsheets put between thousands
 _POINTED = r"^[+-]?[0-9]*\.[0-9]*([eE][+-]?[0-9]+)?$"
+WINDOWS = "cp1252"  # the usual encoding of western Europe besides UTF-8
 WRONG_SIGN = "?"  # in place of a number with a sign that the format does not have
 
 
@@ -40,6 +43,7 @@ class CsvFormat:
     decimal: Literal[".", ","] = "."
     thousands: Literal["", ".", ",", " ", "'"] = ""
     encoding: str = "utf-8"
+    missing: tuple[str, ...] = ()  # words for it besides those that are known everywhere
 
     def __post_init__(self) -> None:
         SCHEMA.check(self, "[csv]")
@@ -60,9 +64,10 @@ class CsvFormat:
         """Whether numbers are written as everywhere else, with a point and nothing more."""
         return self.decimal == "." and not self.thousands
 
-    def to_dict(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, Any]:
         """What differs from ordinary files."""
-        return {f.name: v for f in fields(self) if (v := getattr(self, f.name)) != f.default}
+        given = {f.name: v for f in fields(self) if (v := getattr(self, f.name)) != f.default}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in given.items()}
 
     def encoding_of(self, file: Path) -> str:
         """The encoding of a file: what its byte order mark says, else the format's."""
@@ -135,18 +140,34 @@ class CsvFormat:
 PLAIN = CsvFormat()
 
 
-def changed(base: CsvFormat, **given: str | None) -> CsvFormat:
+def changed(base: CsvFormat, **given: str | Iterable[str] | None) -> CsvFormat:
     """A format with what was given instead; "tab" is a name of that sign."""
-    values = {name: value for name, value in given.items() if value is not None}
+    values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if values.get("separator") in ("tab", "\\t"):
         values["separator"] = "\t"
+    if "missing" in values:
+        values["missing"] = tuple(values["missing"])
     return CsvFormat(**{**asdict(base), **values})
 
 
 def sniffed(file: Path, given: CsvFormat) -> CsvFormat:
     """The format with the separator that divides the first line into most fields.
 
-    For drafts, which read the rows anyway.
+    For drafts, which read the rows anyway. A file that is no UTF-8 is taken for cp1252, in which
+    nearly all bytes mean something: whoever drafts is told, and looks at the names.
     """
+    if given.encoding == PLAIN.encoding and not _decodes(file, given.encoding_of(file)):
+        given = changed(given, encoding=WINDOWS if _decodes(file, WINDOWS) else given.encoding)
     by_sign = {sign: len(changed(given, separator=sign).header_of(file)) for sign in SEPARATORS}
     return changed(given, separator=max(SEPARATORS, key=lambda sign: by_sign[sign]))
+
+
+def _decodes(file: Path, encoding: str) -> bool:
+    """Whether a whole file is text in an encoding."""
+    try:
+        with file.open(encoding=encoding, newline="") as opened:
+            while opened.read(1 << 20):
+                pass
+    except UnicodeDecodeError:
+        return False
+    return True

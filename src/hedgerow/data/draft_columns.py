@@ -19,11 +19,18 @@ COMMAS = (
 FEW_NUMBERS = 12  # so many distinct numbers or fewer are a list in order
 FEW_CLASSES = 20
 FEW_TEXTS = 200
+FEW_CODES = 40  # whole numbers that may be names of something
+FEW_WORDS = 4  # that stand for a missing value among numbers
 MOST_ROWS = 3  # of a person, that a draft proposes to count: noise is so many times as wide
 _DATE = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}([ T].*)?")
 _ID = re.compile(r"(.*[^a-zA-Z])?(id|ID|Id)|.*[a-z](Id|ID)")
-_PERSON = re.compile(r"(?i)(patient|person|customer|client|subject|user|member)(.?(no|nr|number))?")
+_PERSON = re.compile(
+    r"(?i)(patient|person|customer|client|subject|user|member|kunde|versicherte|teilnehmer|mitglied"
+    r"|paciente|paziente|persona)(in|en|n|s)?(.?(id|no|nr|num|number|nummer|n[uú]mero|code))?"
+)
+_YES = {"yes", "y", "ja", "j", "oui", "si", "sí", "sim", "tak", "positive"}
 _LEADING_ZERO = re.compile(r"[+-]?0[0-9]+")
+_NUMBER_LIKE = re.compile(r"[+-]?[0-9][0-9.,' \u00a0\u202f]*([eE][+-]?[0-9]+)?")
 _SIGNED = re.compile(r"[<>≤≥~=]*\s*[+-]?[0-9][0-9.,]*\s*(%|[a-zA-Zµ°/]{1,6})?")
 
 
@@ -62,18 +69,34 @@ def _text_column(name: str, texts: list[str], n_values: int) -> Column | str:
     n_numbers = sum(numbers_in([text]) is not None for text in texts)
     n_signed = sum(_SIGNED.fullmatch(text) is not None for text in texts)
     if n_signed == len(texts) > FEW_NUMBERS and not _has_leading_zeros(texts):
-        return (
-            f"{name!r} holds numbers and {len(texts) - n_numbers} distinct other texts, as signs "
-            "or units; write numbers alone, or leave the field empty"
-        )
+        return _signed(name, len(texts) - n_numbers)
     if len(texts) > FEW_TEXTS or 2 * len(texts) > max(n_values, 4):
-        if 2 * n_numbers > len(texts):
-            return (
-                f"{name!r} holds numbers and {len(texts) - n_numbers} distinct other texts, as "
-                "signs or units; write numbers alone, or leave the field empty"
-            )
-        return f"{name!r} has {len(texts)} distinct texts, like a name or an id"
+        if _has_leading_zeros(texts):
+            what = "codes with leading zeros, like an id or a post code"
+        elif 2 * n_numbers > len(texts):
+            return _signed(name, len(texts) - n_numbers)
+        else:
+            what = "texts, like a name or an id"
+        return f"{name!r} has {len(texts)} distinct {what}{_whose(len(texts), n_values)}"
     return Categorical(name, tuple(sorted(texts)), other="category")
+
+
+def _signed(name: str, n_others: int) -> str:
+    others = "one other text" if n_others == 1 else f"{n_others} distinct other texts"
+    return (
+        f"{name!r} holds numbers and {others}, as signs or units; write numbers alone, or leave "
+        "the field empty"
+    )
+
+
+def _whose(n_distinct: int, n_values: int) -> str:
+    """What to do if ids with so many repeats are those of persons, whom a row's promise misses."""
+    if 4 * n_distinct > 3 * n_values:
+        return ""
+    return (
+        '. If it says whose row it is, name it under [unit] as the column of kind = "person": '
+        "else a row is protected, and not all rows of a person"
+    )
 
 
 def label_of(name: str, values: list[Any], source: str) -> Label:
@@ -94,7 +117,10 @@ def label_of(name: str, values: list[Any], source: str) -> Label:
                 f"{source}: label {name!r} has {len(apart)} distinct texts; a label is one of "
                 f"at most {FEW_TEXTS} classes here, or a number."
             )
-        return Label(name, tuple(sorted(str(value) for value in apart)))
+        classes = sorted(str(value) for value in apart)
+        if len(classes) == 2:  # the last class is what probabilities and effects are about
+            classes.sort(key=lambda text: text.casefold() in _YES)
+        return Label(name, tuple(classes))
     if len(numbers) <= FEW_CLASSES and all(number.is_integer() for number in numbers):
         return Label(name, tuple(_short(number) for number in numbers))
     lower, upper = nice_bounds(numbers)
@@ -137,6 +163,19 @@ def present(column: Any) -> list[Any]:
         if v is not None
     )
     return [v for v in plain if v not in MISSING_WORDS and v == v]
+
+
+def words_among_numbers(values: Iterable[Any]) -> list[str]:
+    """Texts without a digit in a column of quantities, where they are few: "?", "unknown".
+
+    Few distinct whole numbers may be codes, among which "ICU" is one more.
+    """
+    texts = {str(value) for value in values}
+    words = [text for text in texts if not re.search("[0-9]", text)]
+    numbers = [text for text in texts if _NUMBER_LIKE.fullmatch(text)]
+    codes = len(numbers) <= FEW_CODES and not any(re.search("[.,]", text) for text in numbers)
+    many = len(numbers) > FEW_NUMBERS and not codes
+    return words if many and len(words) <= FEW_WORDS else []
 
 
 def different(values: Iterable[Any]) -> list[Any]:

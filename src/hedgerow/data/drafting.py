@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.data.columns import arrow_of
-from hedgerow.data.csv_format import PLAIN, CsvFormat, changed, sniffed
+from hedgerow.data.csv_format import PLAIN, WINDOWS, CsvFormat, changed, sniffed
 from hedgerow.data.draft_columns import (
     column_of,
     is_person,
     label_of,
     most_rows,
     present,
+    words_among_numbers,
 )
 from hedgerow.data.readers import readable, stream_of, table_file
 from hedgerow.data.schema import Column, Schema, Unit
@@ -88,9 +89,27 @@ def _columns(data: Any, source: str, given: CsvFormat) -> tuple[dict[str, Any], 
             for j, name in enumerate(group):
                 parts[name] += arrow_of(batch.column(j), f"{source}: column {name!r}").chunks
     columns = {name: pa.chunked_array(p or [[]]) for name, p in parts.items()}
+    if is_csv:
+        columns, written = _without_words(columns, written)
     if is_csv and given.has_points:
         written = _with_signs(columns, written)
     return {name: written.values(column) for name, column in columns.items()}, written
+
+
+def _without_words(columns: dict[str, Any], written: CsvFormat) -> tuple[dict[str, Any], CsvFormat]:
+    """Columns in which words among numbers are missing values, and the format that says so."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    words = sorted({word for c in columns.values() for word in words_among_numbers(present(c))})
+    if not words:
+        return columns, written
+    listed = pa.array(words, pa.string())
+    columns = {
+        name: pc.if_else(pc.is_in(column, listed), pa.scalar(None, pa.string()), column)
+        for name, column in columns.items()
+    }
+    return columns, changed(written, missing=(*written.missing, *words))
 
 
 def _with_signs(columns: dict[str, Any], written: CsvFormat) -> CsvFormat:
@@ -122,7 +141,19 @@ def _format_notes(written: CsvFormat, given: CsvFormat) -> list[str]:
     if written == given:
         return []
     told = ", ".join(f"{name} = {value!r}" for name, value in written.to_dict().items())
-    return [f"The file is read with {told}; [csv] below says so. Correct it if that is wrong."]
+    notes = [f"The file is read with {told}; [csv] below says so. Correct it if that is wrong."]
+    if written.encoding != given.encoding:
+        notes.append(
+            f"The file is not UTF-8, so it is taken for {WINDOWS}, which is usual in western "
+            "Europe. If names below look wrong, give its encoding by --encoding (cp1250, ...)."
+        )
+    if words := set(written.missing) - set(given.missing):
+        shown = ", ".join(map(repr, sorted(words)))
+        notes.append(
+            f"Taken for missing values in every column, because they stand among numbers: {shown}. "
+            "Take out of `missing` under [csv] what is a value."
+        )
+    return notes
 
 
 def _unit(values: dict[str, list[Any]], notes: list[str]) -> Unit:

@@ -17,6 +17,7 @@ from hedgerow.data.columns import Numbers, arrow_of, positions_in, unique_of, wi
 from hedgerow.data.csv_format import PLAIN, CsvFormat
 from hedgerow.data.schema import Label, Numeric
 from hedgerow.data.values import MISSING, MISSING_WORDS, UNKNOWN, key_of
+from hedgerow.data.weights import Steps, Weight
 from hedgerow.errors import TableError
 
 _WHOLE = re.compile(r"^([+-]?[0-9]+)\.0+$")
@@ -104,6 +105,31 @@ class Targets:
         if self._absent:
             raise TableError(
                 f"{self._place} is missing in {self._absent} rows; fill them in or leave them out."
+            )
+
+
+class Weights:
+    """The column of weights, batch by batch; rows without a number are counted, and refused."""
+
+    dtype: type = np.uint16
+
+    def __init__(self, weight: Weight, source: str, written: CsvFormat = PLAIN) -> None:
+        self._weight, self._place = weight, f"{source}: weight {weight.column!r}"
+        self._numbers, self._absent = Numbers(self._place, written), 0
+
+    def read(self, values: Any) -> Steps:
+        """Weights of a batch, in steps: (row,)."""
+        numbers = self._numbers.read(values).astype(np.float64)
+        absent = np.isnan(numbers)
+        self._absent += int(np.sum(absent))
+        return self._weight.steps(np.where(absent, 0.0, numbers))
+
+    def check(self) -> None:
+        self._numbers.check()
+        if self._absent:
+            raise TableError(
+                f"{self._place} is missing in {self._absent} rows; give every row its weight (0 "
+                "leaves it out of all sums), or leave these rows out."
             )
 
 

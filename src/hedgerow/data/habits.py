@@ -30,6 +30,8 @@ _SAME = {
     "ledger": ("accountant",),
     "settings": ("params",),
     "class_weight": ("class_weights", "scale_pos_weight", "is_unbalance", "auto_class_weights"),
+    "sample_weight": ("weight", "weights", "sample_weights", "w"),
+    "max_weight": ("weight_cap", "max_sample_weight", "weight_bound"),
     "parties": ("clients", "sites", "party"),
 }  # fmt: skip
 
@@ -37,17 +39,20 @@ _STOPPING = (
     "Scores on rows that decide when to stop are not covered by epsilon, so the plan fixes the "
     "rounds; measure the model afterwards with evaluate_privately"
 )
-_NO_WEIGHTS = (
-    "Rows have no weights of their own here: each changes a sum by at most the same public bound. "
-    "Classes can have weights: class_weight"
+_WEIGHTS = (
+    "Weights of rows go into fit of PrivateBoostingClassifier and PrivateBoostingRegressor, with a "
+    "public cap, max_weight, which all noise grows with; other estimators have none. Classes can "
+    "have weights, without more noise: class_weight"
 )
+_NO_SCORES = "A model that rows begin with must be paid for or public: give it as warm_start_from"
 # What no parameter here stands for, and why.
 _REASONS = {
     **dict.fromkeys(
         ("eval_set", "eval_metric", "early_stopping", "early_stopping_rounds", "callbacks",
          "validation_fraction", "n_iter_no_change", "eval_names", "X_val", "y_val"), _STOPPING
     ),
-    **dict.fromkeys(("sample_weight", "base_margin", "init_score"), _NO_WEIGHTS),
+    "sample_weight": _WEIGHTS,
+    **dict.fromkeys(("base_margin", "init_score"), _NO_SCORES),
     **dict.fromkeys(
         ("categorical_feature", "categorical_features", "cat_features", "enable_categorical",
          "feature_types", "feature_types_in"),
@@ -62,6 +67,25 @@ _REASONS = {
                     "The parameter method chooses the algorithm, see `hedgerow methods`"),
     "silent": "A fit prints nothing unless verbose is above 0",
 }  # fmt: skip
+
+# Attributes of other libraries' models, and what to write here.
+_ATTRIBUTES = {
+    "save_model": "model.save(path) writes it, and hedgerow.load(path) brings it back",
+    "load_model": "hedgerow.load(path) gives a fitted estimator",
+    "get_booster": "hedgerow.export has XGBoost's and other formats",
+    "booster_": "hedgerow.export has XGBoost's and other formats",
+    "to_json": "hedgerow.export has XGBoost's and other formats",
+    "explain_global": "model.explain() has the effects, explain().plot(column) draws one",
+    "plot_importance": "model.explain().importances has them",
+    **dict.fromkeys(("best_iteration", "best_score", "evals_result"), _STOPPING),
+    **dict.fromkeys(("epsilon_", "delta_", "noise_scale_"),
+                    "model.statement_ has what the model promises"),
+}  # fmt: skip
+
+
+def attribute_here(name: str) -> str:
+    """What to write instead of another library's attribute; empty if nothing is known of it."""
+    return _ATTRIBUTES.get(name, "")
 
 
 def known_as(name: str, known: Collection[str]) -> str | None:

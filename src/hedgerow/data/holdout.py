@@ -5,7 +5,7 @@ sides with it. A split by position, or a shuffle of the whole table, moves other
 row's side follows from a hash of itself:
 
 - *Persons*: of the person's id. All rows of a person are on one side, and nobody else's id matters.
-- *Rows*: of its codes and of a number j among the rows that are equal to it, label included. A
+- *Rows*: of its codes and of a number j among the rows equal to it, label and weight included. A
   table with m equal rows has the numbers 0 to m - 1; one more of them adds the number m, and the
   sides of all others stay. So what is trained on changes by that row or not at all, and so does
   what is held out. The label is not in the hash: a row that equals no other is on its side whatever
@@ -94,13 +94,15 @@ def _hashes(rows: Rows, schema: Schema) -> NDArray[np.uint64]:
 
 
 def _number_among_equals(rows: Rows) -> NDArray[np.uint64]:
-    """0, 1, 2 ... within rows that have the same codes and label."""
+    """0, 1, 2 ... within rows that have the same codes, label and weight."""
     import numpy as np
 
     from hedgerow.data.persons import number_in_group
 
-    n = rows.n_rows
-    table = np.empty((n, rows.codes.n_columns + 4), np.uint16)
+    n, weighted = rows.n_rows, rows.weights.size > 0
+    table = np.empty((n, rows.codes.n_columns + 4 + weighted), np.uint16)
+    if weighted:
+        table[:, -5] = rows.weights
     for j in range(rows.codes.n_columns):
         table[:, j] = rows.codes.column(j)
     table[:, -4:] = rows.target.astype(np.float64).view(np.uint16).reshape(n, 4)

@@ -20,6 +20,18 @@ from hedgerow.errors import TableError
 _BATCH = 1 << 16  # rows of a Parquet file that are read at once
 _COLUMNS = 4  # of a Parquet file that are read at once
 _BUFFER = 1 << 18  # bytes of a column that are read at once, instead of its whole row group
+# What to do about files that many have instead.
+_ADVICE = {
+    (".tsv", ".tab", ".txt", ".dat"): (
+        "call it .csv, and say what separates its fields (--separator tab, or separator under "
+        "[csv] in the schema)"
+    ),
+    (".gz", ".zip", ".bz2", ".xz", ".zst"): "unpack it",
+    (".xls", ".xlsx", ".ods"): "save it as CSV UTF-8 from the spreadsheet",
+    (".json", ".jsonl", ".feather", ".arrow", ".pkl", ".sas7bdat", ".dta"): (
+        "read it with pandas and write it by to_parquet"
+    ),
+}
 _CSV_BLOCK = 1 << 23  # bytes of a CSV file that are read at once; a row must fit
 
 
@@ -159,7 +171,10 @@ def table_file(path: str | PathLike[str]) -> Path:
     if file.is_dir():
         raise TableError(f"{file} is a folder; name one table in it, .parquet, .pq or .csv")
     if suffix not in (".parquet", ".pq", ".csv"):
-        raise TableError(f"{file} ends in {suffix!r}; tables are read from .parquet, .pq or .csv")
+        advice = next((f": {a}" for ends, a in _ADVICE.items() if suffix in ends), "")
+        raise TableError(
+            f"{file} ends in {suffix!r}; tables are read from .parquet, .pq or .csv{advice}"
+        )
     if not file.is_file():
         raise TableError(f"no table at {file}; check the path")
     return file
@@ -235,8 +250,9 @@ def _dict_frame(data: Mapping[Any, Any], source: str) -> Frame:
 def _array_frame(data: Any, source: str) -> Frame:
     try:
         array = data if isinstance(data, np.ndarray) else np.asarray(data)
-        inexact = isinstance(data, (list, tuple)) and array.dtype.kind == "f"
-        if inexact and np.any(np.abs(array) >= 2**53):  # where floats lack digits of whole numbers
+        if isinstance(data, (list, tuple)) and array.dtype.kind not in "biuc":
+            # One row must not decide how others are read: as floats all whole numbers lose digits,
+            # beside a text all numbers would be text.
             array = np.asarray(data, object)
     except ValueError:
         raise TableError(f"{source} has rows of different lengths.") from None
@@ -335,7 +351,9 @@ def _open_csv(file: Path, written: CsvFormat) -> Iterator[tuple[Any, Callable[[]
             delimiter=written.separator, newlines_in_values=True, invalid_row_handler=skip
         ),
         convert_options=arrow_csv.ConvertOptions(
-            column_types={name: pa.string() for name in header}, strings_can_be_null=False
+            column_types={name: pa.string() for name in header},
+            strings_can_be_null=bool(written.missing),
+            null_values=written.missing,
         ),
     ) as reader:
         yield reader, check

@@ -25,6 +25,7 @@ from hedgerow.data.schema_checks import (
     make_plain,
 )
 from hedgerow.data.values import Value
+from hedgerow.data.weights import Weight
 from hedgerow.errors import SchemaError
 from hedgerow.packing import canonical_json, digest
 
@@ -170,6 +171,7 @@ class Schema(Shown):
     csv: CsvFormat = field(default=PLAIN, compare=False)
     drafted: bool = False  # whether rows were read to make it; the mark stays
     confirmed_by: str = ""  # who replaced or accepted what was read
+    weight: Weight | None = None  # how often rows count; None: each once
     # What a draft saw and left out, for whoever drafted; neither stored nor sent.
     notes: tuple[str, ...] = field(default=(), init=False, compare=False, repr=False)
 
@@ -183,6 +185,8 @@ class Schema(Shown):
         special = [("label", self.label.name)]
         if self.unit.column:
             special.append(("unit", self.unit.column))
+        if self.weight:
+            special.append(("weight", self.weight.column))
         for place, name in [*special, *(("column", c.name) for c in self.columns)]:
             if not name or re.search(r"[\x00-\x1f]", name):
                 raise SchemaError(f"{place} has the name {name!r}; names are non-empty text")
@@ -193,6 +197,21 @@ class Schema(Shown):
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
+
+    @property
+    def max_weight(self) -> float:
+        """How often one row can count: by so much it moves every sum at most."""
+        return 1.0 if self.weight is None else self.weight.at_most
+
+    @property
+    def weight_bits(self) -> int:
+        """The grid 2**-bits on which rows' weights lie."""
+        return 0 if self.weight is None else self.weight.bits
+
+    @property
+    def weight_steps(self) -> int:
+        """The largest weight in steps of that grid; 0 where rows have none."""
+        return 0 if self.weight is None else int(self.max_weight * 2**self.weight_bits)
 
     @cached_property
     def hash(self) -> str:
@@ -216,6 +235,7 @@ class Schema(Shown):
             ("columns", len(self.columns)),
             ("label", f"{self.label.name} ({self.label.task}: {self.label.values})"),
             ("unit", self.unit.text),
+            *([("weight", self.weight.text)] if self.weight else []),
             *([("origin", self.origin)] if self.drafted else []),
         )
         rows = tuple((column.name, *_in_words(column)) for column in self.columns)
@@ -238,6 +258,7 @@ class Schema(Shown):
             **({"csv": written} if written else {}),
             "label": _plain(label),
             "unit": unit,
+            **({"weight": asdict(self.weight)} if self.weight else {}),
             "column": [_plain({"kind": c.kind, **asdict(c)}) for c in self.columns],
         }
 
@@ -274,12 +295,12 @@ class Schema(Shown):
         return replace(self, confirmed_by=by.strip())
 
     @staticmethod
-    def draft(table: Any, label: str, **csv: str) -> Schema:
+    def draft(table: Any, label: str, **csv: str | Sequence[str]) -> Schema:
         """Propose a schema from a PUBLIC or SYNTHETIC sample: it reads the rows.
 
         The schema is marked as `drafted`, and every statement of a model repeats what that means.
         Its `notes` say which columns were left out, and why; `write` puts them on top of the file.
-        For a CSV file `separator`, `decimal`, `thousands` and `encoding` may be given.
+        For a CSV file `separator`, `decimal`, `thousands`, `encoding` and `missing` may be given.
 
         >>> ages = [18 + i for i in range(60)]
         >>> draft = Schema.draft({"age": ages, "sick": ["no", "yes"] * 30}, label="sick")
@@ -290,16 +311,17 @@ class Schema(Shown):
 
         return draft_schema(table, label, given=changed(PLAIN, **csv))
 
-    def check(self, table: Any, y: Any = None) -> TableCheck:
+    def check(self, table: Any, y: Any = None, sample_weight: Any = None) -> TableCheck:
         """Count what this schema does to a table, before a fit: for its owner's eyes alone.
 
         Values clipped by bounds, values that lists lack, missing values and columns that never
         vary are counted exactly, so neither a fit nor a model nor a report repeats them. Labels are
-        `y`, or else the table's label column. Whether the table can be used is `fits`.
+        `y`, or else the table's label column, and weights, where the schema has a cap on them,
+        `sample_weight` or its weight column. Whether the table can be used is `fits`.
         """
         from hedgerow.data.checking import check_table
 
-        return check_table(self, table, y)
+        return check_table(self, table, y, weights=sample_weight)
 
     @staticmethod
     def from_bounds(
@@ -311,8 +333,11 @@ class Schema(Shown):
         """A schema of numeric columns, each with its public (low, high)."""
         columns: list[Column] = []
         for name, pair in bounds.items():
-            if len(tuple(pair)) != 2:
-                raise SchemaError(f"column {name!r} has bounds {pair!r}; give (low, high)")
+            if len(tuple(pair)) != 2 or any(isinstance(value, str) for value in pair):
+                raise SchemaError(
+                    f"column {name!r} has bounds {pair!r}; give (low, high). A column with "
+                    "categories is described in a schema: Categorical(name, values)"
+                )
             columns.append(Numeric(str(name), float(pair[0]), float(pair[1])))
         low, high = label_bounds if label_bounds is not None else (None, None)
         return Schema(tuple(columns), Label(label, tuple(classes or ()), low, high))

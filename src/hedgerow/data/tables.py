@@ -7,7 +7,7 @@ what stays in memory is a byte a cell and a few bytes a row.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,15 +17,17 @@ from hedgerow.data.binning import Codes, ColumnGrid, base_grid, empty_codes
 from hedgerow.data.cards import Card, Shown
 from hedgerow.data.columns import Numbers
 from hedgerow.data.csv_format import PLAIN, CsvFormat
-from hedgerow.data.encoding import ColumnCodes, Ids, Persons, Targets
+from hedgerow.data.encoding import ColumnCodes, Ids, Persons, Targets, Weights
 from hedgerow.data.readers import Stream, one_column, read_table, stream_of
 from hedgerow.data.schema import Label, Schema
+from hedgerow.data.weights import UNWEIGHTED, Steps, Weight
 from hedgerow.errors import TableError
 
 __all__ = [
     "Rows", "encode_table", "labels_of", "numbers_of", "read_table", "rows_of", "share_of",
-    "target_of",
+    "target_of", "weights_of",
 ]  # fmt: skip
+_Further = Ids | Persons | Targets | Weights  # what is read besides columns of the schema
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,6 +40,7 @@ class Rows(Shown):
     schema: str = ""  # hash of the schema that they were read by, if that is known
     columns: tuple[int, ...] | None = None  # of the schema, where only some are held
     ids: tuple[str, ...] | None = None  # (row,): by which parties find the rows of one person
+    weights: Steps = field(default_factory=lambda: UNWEIGHTED)  # (row,); (0,): each counts once
 
     @property
     def n_rows(self) -> int:
@@ -67,7 +70,8 @@ class Rows(Shown):
         ids = None
         if self.ids is not None:
             ids = tuple(np.array(self.ids, object)[index].tolist())
-        return Rows(codes, target, persons, self.schema, self.columns, ids)
+        weights = self.weights[index] if self.weights.size else self.weights
+        return Rows(codes, target, persons, self.schema, self.columns, ids, weights)
 
 
 def rows_of(
@@ -75,7 +79,9 @@ def rows_of(
     schema: Schema,
     target: Any = None,
     *,
+    weights: Any = None,
     with_label: bool = True,
+    with_weight: bool = True,
     source: str = "table",
     may_be_empty: bool = False,
 ) -> Rows:
@@ -83,7 +89,8 @@ def rows_of(
 
     `data` is a path, an Arrow table, a pandas or polars frame, a dict of columns (all matched by
     name; further columns are ignored), or a 2-D array (matched by position). Labels are `target`,
-    or else the table's label column. A part of a party's table may be empty, the whole may not.
+    or else the table's label column; weights, where the schema has a cap on them, are `weights` or
+    else its weight column. A part of a party's table may be empty, the whole may not.
 
     >>> schema = Schema.from_bounds({"age": (0, 110)}, classes=["no", "yes"])
     >>> rows_of({"age": [30, 41], "label": ["yes", "no"]}, schema).target.tolist()
@@ -92,10 +99,16 @@ def rows_of(
     stream = stream_of(data, source, schema.csv)
     person = [schema.unit.column] if schema.unit.column else []
     label = [schema.label.name] if with_label and target is None else []
-    further: list[Ids | Persons | Targets] = [Persons(name, stream.source) for name in person]
+    further: list[_Further] = [Persons(name, stream.source) for name in person]
+    weighed = schema.weight if with_weight else None
+    in_table = [weighed] if weighed is not None and weights is None else []
+    further += [Weights(weight, stream.source, stream.csv) for weight in in_table]
     further += [Targets(schema.label, stream.source, stream.csv) for _ in label]
-    names = [*schema.names, *person, *label]
+    names = [*schema.names, *person, *(weight.column for weight in in_table), *label]
     codes, others = _read(stream, names, base_grid(schema), further)
+    steps = others[len(person)] if in_table else UNWEIGHTED
+    if weighed is not None and weights is not None:
+        steps = weights_of(weights, weighed, codes.n_rows, stream.source)
     if with_label and target is not None:
         others.append(target_of(target, schema.label, stream.source))
     if codes.n_rows == 0 and not may_be_empty:
@@ -103,7 +116,17 @@ def rows_of(
     values = others[-1] if with_label else np.empty(0)
     if with_label and values.size != codes.n_rows:
         raise TableError(f"{stream.source} has {codes.n_rows} rows and {values.size} labels.")
-    return Rows(codes, values, others[0] if person else None, schema.hash)
+    return Rows(codes, values, others[0] if person else None, schema.hash, weights=steps)
+
+
+def weights_of(values: Any, weight: Weight, n_rows: int, source: str = "table") -> Steps:
+    """Weights given on their own, in steps of the grid; one for every row: (row,)."""
+    reader = Weights(weight, source)
+    steps = reader.read(one_column(values, source))
+    reader.check()
+    if len(steps) != n_rows:
+        raise TableError(f"{source} has {n_rows} rows and {len(steps)} weights.")
+    return steps
 
 
 def share_of(
@@ -126,7 +149,7 @@ def share_of(
         )
     if id_column is not None and id_column in (*schema.names, schema.label.name):
         raise TableError(f"{id_column!r} is a column of the schema; ids need one of their own.")
-    further: list[Ids | Persons | Targets] = []
+    further: list[_Further] = []
     if id_column is not None:
         further.append(Ids(id_column, stream.source))
     names = [*(schema.names[j] for j in columns_here), *([id_column] if id_column else [])]
@@ -177,7 +200,7 @@ def _read(
     stream: Stream,
     names: Sequence[str],
     grid: Sequence[ColumnGrid],
-    further: Sequence[Ids | Persons | Targets],
+    further: Sequence[_Further],
 ) -> tuple[Codes, list[NDArray[Any]]]:
     """Codes of the columns, and what is read of the further ones, which stand behind them."""
     places = stream.find(names, n_named=len(further))
@@ -226,8 +249,6 @@ class _Buffer:
         return self.codes.column(j) if j < n else self.further[j - n]
 
 
-def _buffer(
-    grid: Sequence[ColumnGrid], further: Sequence[Ids | Persons | Targets], n_rows: int
-) -> _Buffer:
+def _buffer(grid: Sequence[ColumnGrid], further: Sequence[_Further], n_rows: int) -> _Buffer:
     kinds = [reader.dtype for reader in further]
     return _Buffer(empty_codes(grid, n_rows), [np.empty(n_rows, kind) for kind in kinds])

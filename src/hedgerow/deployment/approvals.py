@@ -109,7 +109,7 @@ def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
     lines = [
         f"Run {printable(plan.run)}, method {printable(plan.method)}.",
         f"It reserves epsilon = {plan.epsilon:.4g} at delta = {p.delta:g}{own}; the unit of "
-        f"privacy is one {printable(plan.unit)}.",
+        f"privacy is one {printable(plan.unit)}{_counting(plan)}.",
         f"Trust in: {p.trust}; at least {p.minimum_parties} parties in a sum, of which "
         f"{p.colluding} may collude; {p.spare} spare attempts, paid in advance.",
         f"It releases at most {plan.budget.released:,} noisy values in {plan.n_slots:,} queries"
@@ -121,6 +121,13 @@ def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
     told = [*plan.budget.notes(), *plan.budget.adaptive.words()]
     lines += [f"  {printable(line, 2000)}" for line in told]
     return [*lines, *_public_facts(plan)]
+
+
+def _counting(plan: Plan) -> str:
+    """How often a row can count, where rows have weights; an evaluation counts each once."""
+    if plan.max_weight == 1 or plan.measures:
+        return ""
+    return f", a row counts at most {plan.max_weight:g} times and all noise grows by as much"
 
 
 def _public_facts(plan: Plan) -> list[str]:

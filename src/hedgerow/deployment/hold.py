@@ -14,16 +14,17 @@ from hedgerow.engines.site import Site
 from hedgerow.errors import LedgerError
 
 FILE = "process.lock"
+PORT_FILE = "port.lock"  # of the coordinator's port, beside which runs are driven
 
 
 @contextmanager
-def holding(site: Site, command: str) -> Iterator[None]:
+def holding(site: Site, command: str, file: str = FILE) -> Iterator[None]:
     """Keep other processes from working for the site; LedgerError if one does already.
 
     Two processes of one party would each answer with keys of their own, and two of one coordinator
     each drive a run: their ledger would add up, their runs would fail half-way.
     """
-    handle = _open(site)
+    handle = _open(site, file)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -40,7 +41,7 @@ def holding(site: Site, command: str) -> Iterator[None]:
 
 def is_held(site: Site) -> bool:
     """Whether some process works for the site."""
-    handle = _open(site)
+    handle = _open(site, FILE)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -50,5 +51,5 @@ def is_held(site: Site) -> bool:
     return False
 
 
-def _open(site: Site) -> int:
-    return os.open(site.folder / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _open(site: Site, file: str) -> int:
+    return os.open(site.folder / file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -1,6 +1,7 @@
-"""The long-lived process of a party: holds rows, key and ledger, and answers at two sockets.
+"""The long-lived process of a party: holds rows, key and ledger, and one stream to the coordinator.
 
-The engine is a child process that only carries bytes. Roster and limits are read at the start.
+It answers at local sockets too: for its operator, and for relays of other runtimes. Limits are read
+at the start; a roster that is pinned while it runs holds at once.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hedgerow.data.schema import Schema
 from hedgerow.deployment.approvals import PlanFolder
@@ -23,36 +24,25 @@ from hedgerow.deployment.roles import role_factories
 from hedgerow.deployment.start import Start, check_limits, record_limits
 from hedgerow.deployment.status import StatusService
 from hedgerow.deployment.store import FolderStore
+from hedgerow.deployment.warming import PARTY_METHODS, task_of, warm
+from hedgerow.deployment.watching import Watched
+from hedgerow.engines.cards import PinnedRoster
+from hedgerow.engines.grpc import check_installed
 from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Listener
 from hedgerow.errors import HedgerowError, SettingsError
+from hedgerow.kernels.compiling import say_when_compiling
 from hedgerow.party.limits import Event, Limits
 from hedgerow.party.party import Party
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol.identity import Identity, Roster, fingerprint
 
+if TYPE_CHECKING:
+    from hedgerow.engines.grpc.client import Link, Target
+
 log = logging.getLogger(__name__)
 POLL_SECONDS = 0.5
 _SPENT = "Nothing was asked and nothing was spent."
-
-
-class Child(Protocol):
-    """The engine's process, as its owner sees it."""
-
-    def start(self) -> None: ...
-
-    def watch(self) -> bool:
-        """Whether it runs; starts it again if it died."""
-        ...
-
-    def stop(self) -> None: ...
-
-
-def nvflare_child(site: Site) -> Child:
-    """NVFlare's process of this site."""
-    from hedgerow.engines.nvflare.processes import EngineProcess
-
-    return EngineProcess(site)
 
 
 class PartyProcess:
@@ -63,9 +53,10 @@ class PartyProcess:
     site : the party's site folder
     start : where its table, schema and limits are
     make_console : gives the console on which everything is shown
-    engine : makes the engine's child process; None for a party that only listens at its sockets
+    dials : whether it dials the coordinator; otherwise it listens at its sockets only
     wait : whether to wait for a roster that is not pinned yet
     new_ledger : whether to go on although the ledger, and so what was spent, was lost
+    relay : a socket, and the group whose accounts may open it, for another runtime's relay
     """
 
     def __init__(
@@ -73,16 +64,21 @@ class PartyProcess:
         site: Site,
         start: Start,
         make_console: Callable[[Limits], PartyConsole],
-        engine: Callable[[Site], Child] | None,
+        dials: bool,
         wait: bool = True,
         new_ledger: bool = False,
+        relay: tuple[Path, str] | None = None,
     ) -> None:
         self.site, self._start, self._wait, self._new_ledger = site, start, wait, new_ledger
         self._in_force = start.in_force(site)
         self._limits = self._in_force.limits
         self._console = make_console(self._limits)
-        self._make_engine = engine
+        if dials:
+            check_installed()
+        self._dials, self._relay = dials, relay
+        self._link: Link | None = None
         self._state = "starting"
+        self._problem = ""  # that the operator has to see to
         self._over = threading.Event()
 
     def stop(self, *_: object) -> None:
@@ -92,10 +88,10 @@ class PartyProcess:
     def run(self) -> None:
         """Serve until stopped. Raises before anything else happens if the table does not fit."""
         schema, rows = self._start.read_table()
-        child = self._make_engine(self.site) if self._make_engine else None
         held = f", {len(rows.columns)} of its columns" if rows.columns is not None else ""
         self._console.say(f"{self._start.data} fits the schema: {rows.n_rows:,} rows{held}.")
         self._say_checked(schema)
+        self._warm(schema)
         with ExitStack() as stack:
             stack.enter_context(holding(self.site, f"hedgerow party start {self.site.path}"))
             ledger = stack.enter_context(open_ledger(self.site, self._new_ledger))
@@ -104,12 +100,14 @@ class PartyProcess:
             stack.callback(self._note, ledger)
             self._start.remember(self.site, self._in_force)
             identity = self._identify()
-            service = StatusService(self.site, ledger, self._limits, lambda: self._state)
+            service = StatusService(
+                self.site, ledger, self._limits, lambda: self._state, self._facts
+            )
             stack.enter_context(Listener(self.site.status_socket, service.handle))
-            roster = self._await_roster()
-            if roster is None:
+            agreed = self._await_roster()
+            if agreed is None:
                 return
-            self._check_roster(roster)
+            self._check_roster(agreed.roster)
             self._record_limits(ledger)
             party = Party(
                 self.site.name, rows, schema, ledger, identity, self._limits,
@@ -117,11 +115,15 @@ class PartyProcess:
                 store=FolderStore.of(self.site),
             )  # fmt: skip
             note_ledger_head(self.site, ledger)  # before anybody hears of this start
-            party.pin(roster)
+            party.pin(agreed.roster)
             stack.callback(party.close)
             stack.enter_context(self._console.follow(ledger))
             stack.enter_context(Listener(self.site.party_socket, party.handle))
-            self._serve(child, stack)
+            if self._relay is not None:
+                path, group = self._relay
+                stack.enter_context(Listener(path, party.handle, group))
+                self._console.say(f"relays may carry messages through {path} (group {group}).")
+            self._serve(party, agreed, stack)
         self._console.say("stopped.")
 
     def _say_checked(self, schema: Schema) -> None:
@@ -138,32 +140,78 @@ class PartyProcess:
         for finding in self._start.check_table(schema).findings:
             self._console.say(finding.text, "yellow")
 
-    def _serve(self, child: Child | None, stack: ExitStack) -> None:
-        if child is not None:
-            child.start()
-            stack.callback(child.stop)
-        self._state = "running"
+    def _warm(self, schema: Schema) -> None:
+        """Compile before the party is ready: a round must not wait for it past its time-out."""
+        say_when_compiling(self._console.say)
+        warm(PARTY_METHODS, (task_of(schema.label),))
+
+    def _serve(self, party: Party, agreed: PinnedRoster, stack: ExitStack) -> None:
+        self._agreed = agreed
         self._console.say(
-            f"answering for {self.site.federation}; Ctrl-C ends it. Roster and limits were read "
-            "now; start again after changing one of them."
+            f"answering for {agreed.federation}; Ctrl-C ends it. Limits were read now; start again "
+            "after changing them."
         )
-        files = {"roster": self.site.folder / "roster.toml"}
-        if (limits := self._start.limits_file(self.site)) is not None:
-            files["limits"] = limits
-        stamps, was_running = {name: _stamp(file) for name, file in files.items()}, True
+        self._dial(party, stack)
+        self._state = "running"
+        roster, limits = Watched(self.site.roster_file), None
+        if (file := self._start.limits_file(self.site)) is not None:
+            limits = Watched(file)
         while not self._over.wait(POLL_SECONDS):
-            for name, file in files.items():
-                if (now := _stamp(file)) != stamps[name]:
-                    stamps[name] = now
-                    self._console.say(
-                        f"the {name} file changed; this process still uses what it read at its "
-                        "start. Start it again to use the new one.",
-                        "yellow",
-                    )
-            if child is not None and (running := child.watch()) != was_running:
-                was_running = running
-                words = "runs again" if running else "ended; it is started again"
-                self._console.say(f"the engine's process {words}.", "yellow")
+            if roster.changed():
+                self._pin_again(party)
+            if limits is not None and limits.changed():
+                self._console.say(
+                    "the limits file changed; this process still uses what it read at its start. "
+                    "Start it again to use the new one.",
+                    "yellow",
+                )
+
+    def _dial(self, party: Party, stack: ExitStack) -> None:
+        if not self._dials:
+            return
+        if not self._agreed.address:
+            self._console.say("the roster has no address of a coordinator: relays alone can carry.")
+            return
+        from hedgerow.engines.grpc.client import Link
+
+        say = self._console.say
+        link = Link(party.name, party.identity, party.boot, party.handle, self._target, say)
+        link.start()
+        stack.callback(link.stop)
+        self._link = link
+
+    def _target(self) -> Target:
+        from hedgerow.engines.grpc.client import Target
+
+        agreed = self._agreed
+        own = self.site.certificate() if agreed.mutual_tls else None
+        return Target(agreed.address, agreed.certificate, agreed.roster, own)
+
+    def _pin_again(self, party: Party) -> None:
+        """A roster that was pinned while we run holds at once; open runs keep theirs."""
+        try:
+            agreed = self.site.pinned()
+            self._check_roster(agreed.roster)
+            party.pin(agreed.roster)
+        except HedgerowError as error:
+            self._console.say(
+                f"the roster file changed and cannot be used; the one before holds: {error}",
+                "bold red",
+            )
+            return
+        if agreed.hash == self._agreed.hash:
+            return
+        for text in agreed.differences(self._agreed):
+            self._console.say(f"a new roster holds: {text}", "yellow")
+        self._agreed = agreed
+        if self._link is not None:
+            self._link.redial()
+
+    def _facts(self) -> dict[str, Any]:
+        """What a status says of the process itself."""
+        link = self._link
+        connection = None if link is None else {**link.state.__dict__}
+        return {"connection": connection, "problem": self._problem}
 
     def _note(self, ledger: Ledger) -> None:
         """Also on a full disk a party goes on and ends cleanly: an older note is still true."""
@@ -175,6 +223,10 @@ class PartyProcess:
     def _told(self, ledger: Ledger, event: Event) -> None:
         if event.what == "reserved":
             self._note(ledger)
+        if event.what == "unwritten":
+            self._problem = "the ledger cannot be written, so nothing is answered: free disk space"
+        elif event.what in ("answered", "reserved"):
+            self._problem = ""
         self._console.event(event)
 
     def _record_limits(self, ledger: Ledger) -> None:
@@ -185,14 +237,10 @@ class PartyProcess:
             )
 
     def _identify(self) -> Identity:
-        first = not (self.site.folder / "signing-key.pem").exists()
         identity = self.site.identity()
-        card = self.site.path / f"{self.site.name}.key.toml"
-        if first or not card.exists():
-            card = self.site.write_card()
-        made = "made now" if first else "its key card"
         self._console.say(
-            f"party {self.site.name}, fingerprint {fingerprint(identity.public)} ({made}: {card})"
+            f"party {self.site.name}, fingerprint {fingerprint(identity.public)} (its card: "
+            f"{self.site.card_file})"
         )
         if self._start.limits_file(self.site) is None:
             self._console.say(
@@ -201,22 +249,20 @@ class PartyProcess:
             )
         return identity
 
-    def _await_roster(self) -> Roster | None:
+    def _await_roster(self) -> PinnedRoster | None:
         """The pinned roster; None if the process was stopped before there was one."""
-        file = self.site.folder / "roster.toml"
-        if not file.exists():
+        if not self.site.is_pinned:
             if not self._wait:
-                self.site.roster()  # raises, and says what to do
+                self.site.pinned()  # raises, and says what to do
             self._state = "waiting for a roster"
             self._console.say(
-                f"no roster is pinned yet. Send {self.site.path / (self.site.name + '.key.toml')} "
-                "to the other sites, compare fingerprints by telephone, then run `hedgerow "
-                f"federation pin {self.site.path}` with their key cards or with the roster that "
-                "you were sent. Waiting for it; Ctrl-C ends."
+                f"no roster is pinned yet. Send {self.site.card_file} to the coordinator, compare "
+                f"phrases by telephone, then run `hedgerow party pin {self.site.path} ROSTER`. "
+                "Waiting for it; Ctrl-C ends."
             )
         while not self._over.is_set():
-            if file.exists():
-                return self.site.roster()
+            if self.site.is_pinned:
+                return self.site.pinned()
             self._over.wait(POLL_SECONDS)
         return None
 
@@ -235,8 +281,14 @@ class PartyProcess:
             )
 
 
+class Stoppable(Protocol):
+    """A process in the foreground."""
+
+    def stop(self, *_: object) -> None: ...
+
+
 @contextmanager
-def stopped_by_signals(process: PartyProcess) -> Iterator[None]:
+def stopped_by_signals(process: Stoppable) -> Iterator[None]:
     """Ctrl-C and SIGTERM end the process cleanly; a second Ctrl-C ends it at once."""
 
     def stop(number: int, _: object) -> None:
@@ -249,11 +301,3 @@ def stopped_by_signals(process: PartyProcess) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _stamp(file: Path) -> tuple[int, int] | None:
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size

@@ -1,42 +1,51 @@
-"""From key cards to a roster that every site pins: who is in, who is trusted, the least sum."""
+"""From cards to the roster that every site pins: who is in, who is trusted, the least sum."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hedgerow.engines.site import COORDINATOR, Card, Site
+from hedgerow.engines.cards import COORDINATOR, Card, PinnedRoster
 from hedgerow.errors import SettingsError
 from hedgerow.model.trust import TRUSTS
-from hedgerow.packing import digest
 from hedgerow.protocol.identity import Roster, fingerprint
 
+_NOTHING = "No roster was made."
 
-def collect(
-    site: Site, cards: Sequence[Card], trust: str, colluding: int, minimum: int
-) -> tuple[Roster, tuple[tuple[str, str], ...]]:
-    """A roster of all cards and of this site's own key; and (name, fingerprint) of everyone in it.
 
-    Refuses a roster under which no sum could ever be made.
-    """
-    own = Card(site.federation, site.name, site.identity().public)
-    found: dict[str, str] = {own.name: own.key}
+def roster_of(
+    cards: Sequence[Card],
+    federation: str,
+    trust: str = "parties",
+    colluding: int = 1,
+    minimum: int = 3,
+) -> PinnedRoster:
+    """A roster of one coordinator's card and the parties'; refused if no sum could ever be made."""
+    found: dict[str, Card] = {}
     for card in cards:
-        if card.federation != site.federation:
+        known = found.setdefault(card.name, card)
+        if known.key != card.key:
             raise SettingsError(
-                f"the key card of {card.name} is for the federation {card.federation!r}, and this "
-                f"site folder for {site.federation!r}. Nothing was pinned."
-            )
-        if found.setdefault(card.name, card.key) != card.key:
-            raise SettingsError(
-                f"there are two different keys for {card.name}. Nothing was pinned. Ask "
-                f"{card.name} by telephone which fingerprint is right."
+                f"there are two different cards of {card.name}. {_NOTHING} Two parties need two "
+                f"names; or ask {card.name} by telephone which phrase is right."
             )
     if COORDINATOR not in found:
-        raise SettingsError("the coordinator's key card is missing; give coordinator.key.toml too")
+        raise SettingsError(
+            f"the coordinator's card is missing; give coordinator.card.toml too. {_NOTHING}"
+        )
     coordinator = found.pop(COORDINATOR)
-    roster = Roster(tuple(sorted(found.items())), coordinator, colluding, minimum, trust)
+    keys = tuple(sorted((name, card.key) for name, card in found.items()))
+    roster = Roster(keys, coordinator.key, colluding, minimum, trust)
     check_usable(roster)
-    return roster, people(roster)
+    certificates = {name: card.certificate for name, card in found.items() if card.certificate}
+    if coordinator.mutual_tls and (without := sorted(found.keys() - certificates.keys())):
+        raise SettingsError(
+            f"the coordinator wants certificates of parties, and the cards of {', '.join(without)} "
+            f"have none. {_NOTHING} Ask them for new cards."
+        )
+    return PinnedRoster(
+        federation, roster, coordinator.address, coordinator.certificate, certificates,
+        coordinator.mutual_tls,
+    )  # fmt: skip
 
 
 def check_usable(roster: Roster) -> None:
@@ -47,7 +56,7 @@ def check_usable(roster: Roster) -> None:
             f"trust is {roster.trust!r}; known: {', '.join(TRUSTS)}. Nothing was pinned."
         )
     if not size:
-        raise SettingsError("a roster needs at least one party's key card. Nothing was pinned.")
+        raise SettingsError("a roster needs at least one party's card. Nothing was pinned.")
     if roster.colluding < 1 or roster.minimum < 1:
         raise SettingsError(
             f"colluding is {roster.colluding} and the minimum {roster.minimum}; both are at least "
@@ -62,11 +71,6 @@ def check_usable(roster: Roster) -> None:
 
 
 def people(roster: Roster) -> tuple[tuple[str, str], ...]:
-    """Everyone in a roster with the fingerprint that is compared by telephone."""
+    """Everyone in a roster with the fingerprint of the key, as limits files name it."""
     keys = ((COORDINATOR, roster.coordinator), *roster.parties)
     return tuple((name, fingerprint(key)) for name, key in keys)
-
-
-def roster_fingerprint(roster: Roster) -> str:
-    """One short text that agrees exactly where the whole roster agrees."""
-    return fingerprint(digest("hedgerow pinned roster 1", roster.hash))

@@ -9,8 +9,10 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
+from hedgerow import clock
 from hedgerow.deployment.approvals import PlanFolder, plan_in_words
 from hedgerow.deployment.hold import is_held
 from hedgerow.engines.site import Site
@@ -44,6 +46,7 @@ class StatusService:
     ledger: Ledger
     limits: Limits
     state: Callable[[], str] = lambda: "not running"
+    facts: Callable[[], dict[str, Any]] = lambda: {"connection": None, "problem": ""}
 
     def handle(self, message: bytes) -> bytes:
         """One question as JSON, one answer as JSON; only this machine's owner can ask."""
@@ -76,6 +79,8 @@ class StatusService:
             "federation": self.site.federation,
             "running": state != "not running",
             "state": state,
+            **self.facts(),
+            "recent_starts": _recent_starts(ledger, name),
             **_identities(self.site),
             "runs": [_run(line, ledger) for line in ledger.lines(name, "reserve")],
             "limits": limits_used(ledger, name, self.limits),
@@ -187,14 +192,22 @@ def _entry(line: Line) -> dict[str, Any]:
     return entry
 
 
+def _recent_starts(ledger: Ledger, name: str) -> int:
+    """How often the party was started in the last ten minutes, by its ledger."""
+    since = (clock.utc_now() - timedelta(minutes=10)).isoformat()
+    return sum(line.time > since for line in ledger.lines(name, "boot"))
+
+
 def _identities(site: Site) -> dict[str, Any]:
     has_key = (site.folder / "signing-key.pem").exists()
     found: dict[str, Any] = {
         "fingerprint": fingerprint(site.identity().public) if has_key else None,
-        "pinned": (site.folder / "roster.toml").exists(),
+        "pinned": site.is_pinned,
     }
     if found["pinned"]:
-        roster = site.roster()
+        agreed = site.pinned()
+        roster = agreed.roster
+        found["roster"], found["phrase"] = roster.hash, agreed.phrase
         found["coordinator"] = fingerprint(roster.coordinator)
         found["parties"] = {name: fingerprint(key) for name, key in roster.parties}
         found["trust"] = roster.trust

@@ -1,4 +1,4 @@
-"""A whole federation on one machine, to try it out: real certificates, keys and processes."""
+"""A whole federation on one machine, to try it out: real keys, cards, a roster and processes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,12 @@ import numpy as np
 from hedgerow import clock
 from hedgerow.data.csv_format import CsvFormat
 from hedgerow.data.schema import Schema
-from hedgerow.deployment.roster import collect
-from hedgerow.engines.site import COORDINATOR, Site, read_card
+from hedgerow.deployment.approvals import write_private
+from hedgerow.deployment.limits_file import default_limits_text
+from hedgerow.deployment.roster import roster_of
+from hedgerow.engines.cards import read_card
+from hedgerow.engines.grpc import check_installed
+from hedgerow.engines.site import COORDINATOR, Site
 from hedgerow.engines.sockets import Unreachable, call
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.privacy.ledger.ledger import Ledger
@@ -31,8 +36,17 @@ _READY_SECONDS = 90.0
 _STATUS = b'{"question": "status"}'
 
 
+KINDS = ("sums", "similarity", "vertical")
+
+
 class Trial:
-    """Provisions, starts every site as processes of its own, trains once, and stops them."""
+    """Makes every site, starts it as a process of its own, trains once, and stops them.
+
+    Parameters
+    ----------
+    kind : "sums" (the private methods), "similarity" or "vertical"
+    id_column : of vertical tables, the column that says which rows belong together
+    """
 
     def __init__(
         self,
@@ -44,10 +58,21 @@ class Trial:
         method: str | None,
         folder: Path | None,
         out: Path,
+        kind: str = "sums",
+        id_column: str = "",
     ) -> None:
+        check_installed()
         self._schema, self._out, self._folder = schema, out, folder
         self._epsilon, self._delta, self._method = epsilon, delta, method
         self._files, self._parties = tables_of(data), parties
+        self._kind, self._id = kind, id_column
+        if kind not in KINDS:
+            raise SettingsError(f"--kind {kind!r} is not known; known: {', '.join(KINDS)}")
+        if (kind == "vertical") != bool(id_column):
+            raise SettingsError(
+                "--kind vertical and --id COLUMN belong together: tables with different columns, "
+                "and the column that says which rows belong together. Nothing was started."
+            )
         if folder is not None and folder.exists():
             raise SettingsError(f"{folder} exists; name a new folder. Nothing was started.")
         if len(self._files) > 1 and parties not in (0, len(self._files)):
@@ -55,10 +80,10 @@ class Trial:
                 f"there are {len(self._files)} tables and --parties {parties}; leave it out, "
                 "or give one table, which is then split. Nothing was started."
             )
-        if len(self._files) == 1 and parties < 1:
+        if len(self._files) == 1 and (parties < 1 or kind == "vertical"):
             raise SettingsError(
-                "one table is split over several parties; say over how many, such as --parties 3. "
-                "Nothing was started."
+                "one table is split over several parties by rows; say over how many, such as "
+                "--parties 3, or give the table of each party. Nothing was started."
             )
 
     def run(self, tell: Callable[[str], None]) -> dict[str, Any]:
@@ -72,26 +97,33 @@ class Trial:
 
     def _run(self, folder: Path, stack: ExitStack, tell: Callable[[str], None]) -> dict[str, Any]:
         seconds: dict[str, float] = {}
-        with _timed(seconds, "check tables and make site folders"):
+        with _timed(seconds, "check tables, make keys, cards and a roster"):
             tables = self._tables(folder)
-            sites = Sites.make(folder, tables, self._schema)
-            for site in sites.by_name.values():  # one account holds every key: say so
-                Site.create(site.path, site.federation, site.name, site.address, trial=True)
+            sites = self._sites(folder, tables)
         tell(f"Site folders of {len(tables)} parties and a coordinator in {folder / 'sites'}.")
         with _timed(seconds, "start every site"):
             stack.enter_context(sites)
-        tell("All sites run as processes of their own, over mutual TLS.")
+        tell("All sites run as processes of their own, and every party is connected over TLS.")
         with _timed(seconds, "train"):
-            facts = self._train(sites.by_name["coordinator"], folder)
+            facts = self._train(sites.by_name[COORDINATOR], tables, folder)
         with _timed(seconds, "stop every site"):
             sites.stop()
         facts["ledgers"] = {name: verified(site) for name, site in sites.by_name.items()}
         return {**facts, "seconds": {k: round(v, 2) for k, v in seconds.items()}}
 
+    def _sites(self, folder: Path, tables: dict[str, Path]) -> Sites:
+        limits, further = None, list[str]()
+        if self._kind != "sums":  # what has no epsilon must be allowed by every party
+            limits = folder / "limits.toml"
+            write_private(limits, default_limits_text().replace("# roles = ", "roles = "))
+        if self._id:
+            further = ["--id", self._id]
+        return Sites.make(folder, tables, self._schema, limits=limits, further=further, trial=True)
+
     def _tables(self, folder: Path) -> dict[str, Path]:
         """One checked table a party; a single one is dealt out row by row."""
         from hedgerow.data.readers import read_table
-        from hedgerow.data.tables import rows_of
+        from hedgerow.data.tables import rows_of, share_of
 
         schema = Schema.read(self._schema)
         if len(self._files) > 1:
@@ -104,16 +136,23 @@ class Trial:
                 _write_table(part, file, schema.csv)
                 tables[f"party-{i + 1}"] = file
         for file in tables.values():
-            rows_of(file, schema)
+            if self._id:
+                share_of(file, schema, self._id)
+            else:
+                rows_of(file, schema)
         return tables
 
-    def _train(self, site: Site, folder: Path) -> dict[str, Any]:
-        command = [
-            *("train", "--engine", "nvflare", "--site", str(site.path), "--json"),
-            *("--schema", str(self._schema), "--out", str(self._out)),
-            *("--epsilon", str(self._epsilon), "--delta", str(self._delta)),
-            *(("--method", self._method) if self._method else ()),
-        ]
+    def _train(self, site: Site, tables: dict[str, Path], folder: Path) -> dict[str, Any]:
+        common = ["--site", str(site.path), "--json", "--schema", str(self._schema)]
+        if self._kind == "sums":
+            promise = ["--epsilon", str(self._epsilon), "--delta", str(self._delta)]
+            method = ["--method", self._method] if self._method else []
+            command = ["train", *common, "--out", str(self._out), *promise, *method]
+        elif self._kind == "similarity":
+            command = ["similarity", *common, "--out", str(self._out)]
+        else:
+            command = ["vertical", "train", *common, "--merge", str(self._out)]
+            command += self._owners(tables)
         done = subprocess.run(hedgerow(command), stdout=subprocess.PIPE, text=True)
         if done.returncode:
             raise HedgerowError(
@@ -125,6 +164,19 @@ class Trial:
 
         facts["words"] = Ensemble.load(self._out).statement.words()
         return facts
+
+    def _owners(self, tables: dict[str, Path]) -> list[str]:
+        """Who has which columns, and who has the labels: public facts of vertical tables."""
+        from hedgerow.data.readers import read_table
+
+        schema, words = Schema.read(self._schema), list[str]()
+        for name, file in tables.items():
+            columns = read_table(file, schema.csv).column_names
+            if owned := [column for column in schema.names if column in columns]:
+                words += ["--owner", f"{name}={','.join(owned)}"]
+            if schema.label.name in columns:
+                words += ["--active", name]
+        return words
 
 
 def hedgerow(arguments: Sequence[str]) -> list[str]:
@@ -156,9 +208,9 @@ def pin_everywhere(
     """What people do by telephone: cards exchanged, one roster, pinned at every site."""
     cards = [read_card(site.write_card()) for site in sites.values()]
     minimum = min(minimum, len(sites) - 1)  # a trial of two parties is allowed, and says so
-    roster, _ = collect(sites["coordinator"], cards, trust, colluding, minimum)
+    agreed = roster_of(cards, "trial", trust, colluding, minimum)
     for site in sites.values():
-        site.pin(roster)
+        site.pin(agreed)
 
 
 class Sites:
@@ -189,12 +241,13 @@ class Sites:
         minimum: int = 3,
         limits: Path | None = None,
         further: Sequence[str] = (),
+        trial: bool = False,
     ) -> Sites:
-        """Provision sites in `folder` and pin one roster everywhere; nothing is started yet."""
-        from hedgerow.engines.nvflare.provision import new_federation
-
-        made = new_federation(folder / "sites", "trial", "localhost", free_port(), sorted(tables))
-        sites = {name: Site.open(path) for name, path in made.items()}
+        """Make sites in `folder` and pin one roster everywhere; nothing is started yet."""
+        places, address = folder / "sites", f"127.0.0.1:{free_port()}"
+        made = partial(Site.create, trial=trial)
+        sites = {COORDINATOR: made(places / COORDINATOR, COORDINATOR, address)}
+        sites |= {name: made(places / name, name) for name in sorted(tables)}
         pin_everywhere(sites, trust, minimum=minimum)
         return cls(sites, tables, schema.resolve(), folder, limits, further)
 
@@ -222,12 +275,13 @@ class Sites:
             self.processes[name] = subprocess.Popen(hedgerow(arguments), stdout=log, stderr=log)
 
     def wait_for(self, name: str) -> None:
-        """Until a party's own process answers its operator."""
+        """Until a party runs and is connected."""
         deadline = clock.monotonic() + _READY_SECONDS
         while clock.monotonic() < deadline and self.processes[name].poll() is None:
             try:
                 found = json.loads(call(self.by_name[name].status_socket, _STATUS, 5.0))
-                if found.get("state") == "running":
+                link = found.get("connection") or {}
+                if found.get("state") == "running" and link.get("connected"):
                     return
             except Unreachable:
                 pass

@@ -1,7 +1,10 @@
-"""A site: the folder that one machine of a federation runs from, and what hedgerow keeps in it.
+"""A site: the folder that one machine of a federation runs from. Nothing private ever leaves it.
 
-`startup/` and the rest of `local/` belong to the engine. `local/hedgerow/` is ours: signing key,
-pinned roster, ledger, sockets. It is never copied by the engine and never leaves the site.
+site.toml           which site this is
+signing-key.pem     its signing key, made here; tls-key.pem and certificate.pem those of its stream
+NAME.card.toml      its public card
+roster.toml         the roster in force; rosters/ every one that ever was
+ledger.sqlite       what was spent; start.toml, limits.toml, plans, runs, sockets
 """
 
 from __future__ import annotations
@@ -21,82 +24,56 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from hedgerow.data.documents import Document, Key, Matching, Within, named
+from hedgerow import clock
+from hedgerow.data.documents import Document, Matching, named
+from hedgerow.engines.cards import COORDINATOR as COORDINATOR
+from hedgerow.engines.cards import Card, PinnedRoster, read_roster
+from hedgerow.engines.grpc.certificate import make_certificate
 from hedgerow.errors import FormatError, SettingsError
-from hedgerow.protocol.identity import (
-    NAME,
-    Identity,
-    Roster,
-    check_names,
-    fingerprint,
-    signed_by,
-)
+from hedgerow.protocol.identity import NAME, Identity, Roster, check_names, fingerprint
 
-FORMAT = 1
-COORDINATOR = "coordinator"
-_CARD = "hedgerow key card 1"
+FORMAT = 2
 _SITE_NAME = Matching(NAME, "the name of a party, or 'coordinator'")
-_Count = Annotated[int, Within(0, 10_000)]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class _Kit:
-    """kit.toml: which site of which federation a folder belongs to."""
-
-    federation: str
+class _SiteFile:
     name: Annotated[str, _SITE_NAME]
-    address: str
+    address: str = ""
+    bind: str = ""
+    mutual_tls: bool = False
     trial: bool = False
 
 
 @dataclass(frozen=True)
-class _CardFile:
-    federation: str
-    name: Annotated[str, _SITE_NAME]
-    key: str
-    signature: str
-    fingerprint: str = ""  # for people; it follows from the key
-
-
-@dataclass(frozen=True)
-class _Pinned:
-    key: str
-    fingerprint: str = ""
-    name: str = ""
-
-
-@dataclass(frozen=True)
-class _RosterFile:
-    federation: str
-    trust: str
-    colluding: _Count
-    minimum: Annotated[_Count, Key("minimum_parties")]
-    coordinator: _Pinned
-    party: tuple[_Pinned, ...]
-
-
-@dataclass(frozen=True)
 class Site:
-    """One site, by its folder: `Site.open(path)` reads it, provisioning writes it with `create`."""
+    """One site, by its folder: `Site.create` makes it, `Site.open(path)` reads it."""
 
     path: Path
-    federation: str
     name: str  # of the party, or "coordinator"
-    address: str  # host:port of the coordinator, that every party dials
+    address: str = ""  # of a coordinator: host:port that every party dials
+    bind: str = ""  # of a coordinator: where it listens, if that is not the address
+    mutual_tls: bool = False  # of a coordinator: parties show their certificates as well
     trial: bool = False  # made with all other sites by one account, to try it out
 
     @classmethod
     def open(cls, path: Path, role: str = "") -> Site:
         """Read a site folder; `role` ("coordinator" or "party") refuses the other kind."""
-        file = path / "local" / "hedgerow" / "kit.toml"
+        file = path / "site.toml"
         if not file.is_file():
+            if (path / "local" / "hedgerow" / "kit.toml").is_file():
+                raise SettingsError(
+                    f"{path} is a site folder of an earlier hedgerow. Make a new one with "
+                    "`hedgerow party init` and move files of local/hedgerow into it; the changelog "
+                    "says which. Nothing was asked."
+                )
             raise SettingsError(
-                f"{path} is no site folder: it has no local/hedgerow/kit.toml. Give the folder "
-                "that was unpacked from the archive of `hedgerow federation new`."
+                f"{path} is no site folder: it has no site.toml. Make one with `hedgerow party "
+                "init` or `hedgerow coordinator init`, or name the right folder."
             )
-        kit = _read(_Kit, file, "site folder")
-        site = cls(path.resolve(), kit.federation, kit.name, kit.address, kit.trial)
+        told = _read(_SiteFile, file, "site folder")
+        site = cls(path.resolve(), **told.__dict__)
         if role and role != site.role:
             raise SettingsError(
                 f"{path} is the site folder of {site.name}, and this command needs a {role}'s"
@@ -106,25 +83,32 @@ class Site:
 
     @classmethod
     def create(
-        cls, path: Path, federation: str, name: str, address: str, trial: bool = False
+        cls,
+        path: Path,
+        name: str,
+        address: str = "",
+        bind: str = "",
+        mutual_tls: bool = False,
+        trial: bool = False,
     ) -> Site:
-        """Write what hedgerow needs into a site folder that the engine has provisioned."""
+        """Make a site folder with keys of its own."""
         if name != COORDINATOR:
             check_names([name])
-        site = cls(path.resolve(), federation, name, address, trial)
+        if (path / "site.toml").exists() or (path.exists() and not path.is_dir()):
+            raise SettingsError(
+                f"{path} exists and was not changed. Name a new folder, or go on with this one: "
+                "`hedgerow party card` and `hedgerow coordinator card` show its card again."
+            )
+        site = cls(path.resolve(), name, address, bind, mutual_tls, trial)
         site.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        values = {"format": FORMAT, "federation": federation, "name": name, "address": address}
-        if trial:
-            values["trial"] = True
-        write_file(site.folder / "kit.toml", tomli_w.dumps(values), 0o600)
+        values = {k: v for k, v in site.__dict__.items() if k != "path" and v not in ("", False)}
+        write_file(site.folder / "site.toml", tomli_w.dumps({"format": FORMAT, **values}), 0o600)
+        site.write_card()
         return site
 
     def close_to_others(self) -> None:
         """Take away what other accounts may do here: many programs unpack archives open to all."""
-        folders = (self.path / name for name in (".", "startup", "local", "admin", "admin/startup"))
-        kept = [folder for folder in (*folders, self.folder) if folder.is_dir()]
-        kept += [*self.path.glob("startup/*.key"), *self.path.glob("admin/startup/*.key")]
-        kept += [file for file in self.folder.iterdir() if file.is_file()]
+        kept = [self.folder, *(file for file in self.folder.iterdir() if file.is_file())]
         for path in kept:
             try:
                 found = path.lstat()
@@ -133,7 +117,7 @@ class Site:
             if found.st_uid != os.geteuid():
                 raise SettingsError(
                     f"{path} belongs to another account, which could read and change it. Nothing "
-                    "was started. Unpack the site folder as the account that runs it."
+                    "was started. Make the site folder as the account that runs it."
                 )
             if found.st_mode & 0o077 and not path.is_symlink():
                 with suppress(FileNotFoundError):
@@ -145,7 +129,12 @@ class Site:
 
     @property
     def folder(self) -> Path:
-        return self.path / "local" / "hedgerow"
+        return self.path
+
+    @property
+    def federation(self) -> str:
+        """What the pinned roster calls it; "" before one is pinned."""
+        return self.pinned().federation if self.is_pinned else ""
 
     @property
     def ledger_path(self) -> Path:
@@ -153,17 +142,17 @@ class Site:
 
     @property
     def party_socket(self) -> Path:
-        """Where the party's own process answers messages that the engine carried."""
+        """Where the party's process answers messages, whoever of its own account carried them."""
         return self.folder / "party.sock"
 
     @property
     def status_socket(self) -> Path:
-        """Where the party's own process answers its operator."""
+        """Where the site's process answers its operator."""
         return self.folder / "status.sock"
 
     @property
     def carrier_socket(self) -> Path:
-        """Where the engine's process takes messages from the coordinator to the parties."""
+        """Where the coordinator's process takes messages to the parties."""
         return self.folder / "carrier.sock"
 
     def identity(self) -> Identity:
@@ -182,88 +171,74 @@ class Site:
             raise FormatError(f"{file} is no Ed25519 key; restore it from a backup")
         return Identity(key)
 
-    def write_card(self) -> Path:
-        """The public half of the key as a file to hand to the others, signed by itself."""
-        identity = self.identity()
-        card = {"format": FORMAT, "federation": self.federation, "name": self.name}
-        values = {**card, "key": identity.public, "fingerprint": fingerprint(identity.public)}
-        values["signature"] = identity.sign(_card_text(self.federation, self.name, identity.public))
-        file = self.path / f"{self.name}.key.toml"
-        write_file(file, tomli_w.dumps(values), 0o644)
-        return file
+    def certificate(self) -> tuple[str, str]:
+        """Key and certificate of this site's port or stream, made at the first call."""
+        files = self.folder / "tls-key.pem", self.folder / "certificate.pem"
+        if not all(file.exists() for file in files):
+            print_of_key = fingerprint(self.identity().public).replace(" ", "")
+            for file, text in zip(files, make_certificate(print_of_key), strict=True):
+                write_file(file, text, 0o600)
+        key, certificate = (file.read_text("ascii") for file in files)
+        return key, certificate
 
-    def pin(self, roster: Roster) -> None:
+    def card(self) -> Card:
+        """The public half of this site, signed by itself."""
+        identity, (_, certificate) = self.identity(), self.certificate()
+        card = Card(self.name, identity.public, certificate, self.address, self.mutual_tls)
+        return card.signed(identity)
+
+    @property
+    def card_file(self) -> Path:
+        return self.path / f"{self.name}.card.toml"
+
+    def write_card(self) -> Path:
+        """The card as a file to hand to the others."""
+        write_file(self.card_file, self.card().to_toml(), 0o644)
+        return self.card_file
+
+    def pin(self, agreed: PinnedRoster) -> None:
         """Store the roster that this site accepts; its own key must be the one in it."""
-        public = self.identity().public
+        roster, public = agreed.roster, self.identity().public
         pinned = roster.coordinator if self.role == "coordinator" else roster.keys.get(self.name)
         if pinned != public:
+            known = "has another key for" if pinned else "does not name"
             raise SettingsError(
-                f"the roster has another key for {self.name}: it was made with an old key card, or "
-                f"somebody stands in between. Nothing was pinned. Send {self.name}.key.toml again."
+                f"the roster {known} {self.name}: it was made without its newest card, or somebody "
+                f"stands in between. Nothing was pinned. Send {self.card_file.name} again."
             )
-        write_file(self.folder / "roster.toml", roster_text(roster, self.federation), 0o600)
+        history = self.folder / "rosters"
+        history.mkdir(mode=0o700, exist_ok=True)
+        now = clock.utc_now().strftime("%Y%m%dT%H%M%S%f")
+        write_file(history / f"{now}-{agreed.hash[:12]}.toml", agreed.to_toml(), 0o600)
+        write_file(self.folder / "roster.toml", agreed.to_toml(), 0o600)
+
+    @property
+    def roster_file(self) -> Path:
+        return self.folder / "roster.toml"
+
+    @property
+    def is_pinned(self) -> bool:
+        return self.roster_file.is_file()
+
+    def pinned(self) -> PinnedRoster:
+        """The roster in force, with all that people handed over."""
+        if not self.is_pinned:
+            raise SettingsError(
+                f"no roster is pinned in {self.path}. Exchange cards, make a roster with `hedgerow "
+                f"federation roster`, then run `hedgerow {self.role} pin {self.path} ROSTER`."
+            )
+        return read_roster(self.roster_file)
 
     def roster(self) -> Roster:
-        file = self.folder / "roster.toml"
-        if not file.is_file():
-            raise SettingsError(
-                f"no roster is pinned in {self.path}. Exchange the key cards, then run "
-                f"`hedgerow federation pin {self.path}`."
-            )
-        return read_roster(file, self.federation)
+        return self.pinned().roster
 
-
-@dataclass(frozen=True)
-class Card:
-    """The public half of a site's signing key, as it was handed over."""
-
-    federation: str
-    name: str
-    key: str
-
-
-def read_card(file: Path) -> Card:
-    """A key card; its signature shows only that it was not damaged, so compare fingerprints."""
-    told = _read(_CardFile, file, "key card")
-    card, signature = Card(told.federation, told.name, told.key), told.signature
-    if not signed_by(card.key, _card_text(card.federation, card.name, card.key), signature):
-        raise FormatError(f"{file} was changed on its way; ask {card.name} to send it again")
-    return card
-
-
-def roster_text(roster: Roster, federation: str) -> str:
-    """A roster as TOML; people compare the fingerprints in it by telephone."""
-    parties = [
-        {"name": name, "key": key, "fingerprint": fingerprint(key)} for name, key in roster.parties
-    ]
-    values = {
-        "format": FORMAT,
-        "federation": federation,
-        "trust": roster.trust,
-        "colluding": roster.colluding,
-        "minimum_parties": roster.minimum,
-        "coordinator": {
-            "key": roster.coordinator,
-            "fingerprint": fingerprint(roster.coordinator),
-        },
-        "party": parties,
-    }
-    return tomli_w.dumps(values)
-
-
-def read_roster(file: Path, federation: str = "") -> Roster:
-    told = _read(_RosterFile, file, "roster")
-    if federation and told.federation != federation:
-        raise SettingsError(
-            f"{file} is the roster of {told.federation!r}, and this site is of {federation!r}"
-        )
-    parties = tuple((party.name, party.key) for party in told.party)
-    with named(str(file)):
-        return Roster(parties, told.coordinator.key, told.colluding, told.minimum, told.trust)
-
-
-def _card_text(federation: str, name: str, key: str) -> bytes:
-    return "\n".join((_CARD, federation, name, key)).encode()
+    def former_keys(self) -> dict[str, str]:
+        """Keys of parties that were pinned once and are not any more, with their names."""
+        now, former = set(self.roster().keys.values()), dict[str, str]()
+        for file in sorted((self.folder / "rosters").glob("*.toml")):
+            with suppress(FormatError, SettingsError):
+                former |= {key: name for name, key in read_roster(file).roster.parties}
+        return {key: name for key, name in former.items() if key not in now}
 
 
 def _read(cls: type[T], file: Path, what: str) -> T:

@@ -1,13 +1,14 @@
 """Messages between processes of one site, through a socket file that only its owner may open.
 
 A message is an eight-byte length and that many bytes; one request and one reply a connection. The
-engine's processes carry bytes through such sockets and never see rows.
+processes that carry messages pass bytes through such sockets and never see rows.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import shutil
 import socket
 import struct
 import threading
@@ -16,10 +17,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hedgerow import clock
-from hedgerow.errors import HedgerowError
+from hedgerow.errors import HedgerowError, SettingsError
 
 log = logging.getLogger(__name__)
 MAX_BYTES = 2**31  # a longer message is refused before any memory is taken
+MOST_CONNECTIONS = 64  # at once; further ones are closed
 _LENGTH = struct.Struct("<Q")
 _PIECE = 2**20
 
@@ -31,10 +33,14 @@ class Unreachable(HedgerowError):
 
 
 class Listener:
-    """Answers requests at a socket file until it is closed; each connection has its own thread."""
+    """Answers requests at a socket file until it is closed; each connection has its own thread.
 
-    def __init__(self, path: Path, handle: Callable[[bytes], bytes]) -> None:
+    With `group` the accounts of that group may open it too, as those of another runtime have to.
+    """
+
+    def __init__(self, path: Path, handle: Callable[[bytes], bytes], group: str = "") -> None:
         self._path, self._handle = path, handle
+        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -44,6 +50,12 @@ class Listener:
                 self._socket.bind(address)
         finally:
             os.umask(before)
+        if group:
+            try:
+                _share(path, group)
+            except SettingsError:
+                self._socket.close()
+                raise
         self._inode = path.stat().st_ino
         self._socket.listen(16)
         self._thread = threading.Thread(target=self._accept, name=f"at {path.name}", daemon=True)
@@ -69,10 +81,14 @@ class Listener:
                 connection, _ = self._socket.accept()
             except OSError:
                 return  # closed
+            if not self._free.acquire(blocking=False):
+                log.warning("too many connections at %s", self._path.name)
+                connection.close()
+                continue
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection:
+        with _released(self._free), connection:
             try:
                 connection.settimeout(600.0)
                 _write(connection, self._handle(_read(connection)))
@@ -94,6 +110,26 @@ def call(path: Path, message: bytes, timeout_seconds: float) -> bytes:
             return _read(connection, deadline)
         except OSError as error:
             raise Unreachable(f"nobody answers at {path.name}") from error
+
+
+def _share(path: Path, group: str) -> None:
+    try:
+        shutil.chown(path, group=group)
+        path.chmod(0o660)
+    except (LookupError, OSError) as error:
+        path.unlink()
+        raise SettingsError(
+            f"the socket {path} cannot be given to the group {group!r}: {error}. Name a group that "
+            "exists and that this account is in. Nothing was started."
+        ) from error
+
+
+@contextmanager
+def _released(free: threading.BoundedSemaphore) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        free.release()
 
 
 def _write(connection: socket.socket, message: bytes) -> None:

@@ -13,12 +13,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hedgerow.data.cards import html_of
+from hedgerow.data.habits import attribute_here
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows, numbers_of, rows_of, target_of
 from hedgerow.data.values import Value
+from hedgerow.data.weights import refuse_weight
 from hedgerow.errors import SchemaError, SettingsError
 from hedgerow.estimators.inputs import (
     check_fit,
+    check_weights,
     check_width,
     class_array,
     classes_given,
@@ -44,18 +47,28 @@ class Estimator(Exports, BaseEstimator):
     ledger: Ledger | str | None
     random_state: int | None
     verbose: int
+    max_weight: float | None = None  # the public cap on weights of rows, where they may have any
     model_: Ensemble
     statement_: Statement
     not_in_file_: tuple[str, ...]  # of an estimator that was loaded: parameters it has to guess
     _OWN: tuple[str, ...] = ("n_trees", "max_depth", "learning_rate")  # parameters and settings
     _FURTHER: frozenset[str] = frozenset()  # names that `settings` may have
 
-    def _read(self, X: Any, y: Any) -> tuple[Schema, Rows]:
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Schema, Rows]:
         """The schema, and the rows as it reads them."""
         begin(self.verbose)
         y = check_fit(X, y)
+        schema = self._public(X, y)
+        if sample_weight is not None and not hasattr(sample_weight, "__len__"):
+            sample_weight = np.asarray(sample_weight)
+        weighs = check_weights(schema, sample_weight, X, self.max_weight)
+        return schema, rows_of(X, schema, y, weights=sample_weight, with_weight=weighs)
+
+    def _public(self, X: Any, y: Any) -> Schema:
+        """The schema with all that parameters add to it; weights only where rows can have them."""
         schema = self._schema(X, y)
-        return schema, rows_of(X, schema, y)
+        refuse_weight(schema.weight, type(self).__name__)
+        return schema
 
     def _given(self, elsewhere: Collection[str] = ()) -> dict[str, Any]:
         """Parameters and further settings as one table, each given once.
@@ -138,6 +151,13 @@ class Estimator(Exports, BaseEstimator):
         values = np.array(list(sizes.values()))
         total = values.sum()
         return np.asarray(values / total if total > 0 else values)
+
+    def __getattr__(self, name: str) -> Any:
+        """Python asks here for what is not there; other libraries' names are told what to write."""
+        if not (advice := attribute_here(name)):
+            return object.__getattribute__(self, name)  # raises what was raised before
+        told = f"{type(self).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(f"{told}: {advice}", name=name, obj=self)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name, as grids of scikit-learn's searches do."""

@@ -16,7 +16,7 @@ from hedgerow.data.values import Value
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError
 from hedgerow.estimators.base import Classifier, Estimator, Regressor
-from hedgerow.estimators.inputs import is_dask, is_named, split_rows
+from hedgerow.estimators.inputs import check_weights, is_dask, is_named, split_rows, with_cap
 from hedgerow.estimators.keywords import explained, refuse_keywords
 from hedgerow.estimators.progress import FitProgress, both
 from hedgerow.estimators.scoring import selection_disclosures
@@ -49,20 +49,30 @@ class PrivateBoosting(Estimator):
     _OWN: tuple[str, ...] = ("n_trees", "max_depth", "learning_rate", "n_bins")
     _FURTHER = _PRIVACY | set(DEFAULTS)
 
-    def fit(self, X: Any, y: Any = None, parties: Any = None, **unknown: Any) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        parties: Any = None,
+        sample_weight: Any = None,
+        **unknown: Any,
+    ) -> Self:
         """Train on one table; `parties` gives each row's party and makes it a federation.
 
         `y` may be left out when the table has the schema's label column. Dask frames are trained
         on where they lie: with the current Dask client, or on a cluster of this machine.
+        `sample_weight` says how often each row counts: private numbers, clamped to 0 and
+        `max_weight` (or the schema's cap) and never divided by their sum. All noise grows with
+        that cap. Weights can also be a column that the schema names.
 
         Look at `schema.check(X, y)` first. It counts what the schema's bounds and lists do to the
         rows, for their owner's eyes alone; a fit must not, and trains on what a wrong schema
         leaves of them without a word. What looks wrong by public facts alone is a `PlanWarning`.
         """
-        refuse_keywords(unknown, ("X", "y", "parties"))
+        refuse_keywords(unknown, ("X", "y", "parties", "sample_weight"))
         if is_dask(X) or is_dask(y):
-            return self._fit_on_cluster(X, y, parties)
-        schema, rows = self._read(X, y)
+            return self._fit_on_cluster(X, y, parties, sample_weight)
+        schema, rows = self._read(X, y, sample_weight)
         tables = {"all": rows} if parties is None else split_rows(rows, parties)
         trust = self.trust or usual_trust(len(tables))
         privacy = self._privacy(len(tables), trust)
@@ -72,12 +82,13 @@ class PrivateBoosting(Estimator):
             plan = self._plan(schema, privacy, tables)
             return self._train(federation, plan, ledger, named=is_named(X))
 
-    def _fit_on_cluster(self, X: Any, y: Any, parties: Any) -> Self:
+    def _fit_on_cluster(self, X: Any, y: Any, parties: Any, sample_weight: Any) -> Self:
         from hedgerow.engines.dask.engine import dask_federation
         from hedgerow.engines.dask.fitting import check_frames, cluster_rows
 
-        check_frames(X, y, parties, self.trust)
-        schema = self._schema(X._meta, y)  # its columns, without a row
+        check_frames(X, y, parties, self.trust, sample_weight)
+        schema = self._public(X._meta, y)  # its columns, without a row
+        check_weights(schema, None, X._meta, None)  # a cluster reads them from the frame alone
         privacy = self._privacy(1, "coordinator")
         plan = self._plan(schema, privacy)
         with cluster_rows(X, y, schema) as rows, self._open_ledger() as ledger:
@@ -93,6 +104,11 @@ class PrivateBoosting(Estimator):
             raise SettingsError(f"trust is {self.trust!r}; the roster says {roster.trust!r}")
         given = {"colluding": roster.colluding, "minimum_parties": roster.minimum}
         privacy = self._privacy(len(federation.names), roster.trust, given)
+        if with_cap(federation.schema, self.max_weight) != federation.schema:
+            raise SettingsError(
+                f"max_weight is {self.max_weight:g}, and the federation's schema has no weights; "
+                "agree on a schema with [weight], or leave max_weight out. Nothing was asked."
+            )
         plan = self._plan(federation.schema, privacy)
         with self._open_ledger() as ledger:
             return self._train(federation, plan, ledger, observe)
@@ -169,7 +185,10 @@ class PrivateBoosting(Estimator):
         """The plan of a fit to such rows, of which columns alone are looked at; nobody is asked."""
         trust = self.trust or usual_trust(1)
         several = trust_named(trust).masked  # how many changes nothing of what a plan costs
-        return self._plan(self._schema(X, y), self._privacy(_MANY if several else 1, trust))
+        return self._plan(self._public(X, y), self._privacy(_MANY if several else 1, trust))
+
+    def _public(self, X: Any, y: Any) -> Schema:
+        return with_cap(self._schema(X, y), self.max_weight)
 
     def _disclosures(self) -> tuple[Disclosure, ...]:
         return ()
@@ -200,6 +219,7 @@ class PrivateBoostingClassifier(Classifier, PrivateBoosting):
     warm_start_is_public : you declare that it was made from public rows
     verbose : 1 prints some lines while a fit runs, 2 one for every step; 0 is silent
     class_weight : how often classes count, {class: weight}, or "balanced": by released counts
+    max_weight : the public cap on `sample_weight` of `fit`, which all noise grows with
 
     Notes
     -----
@@ -242,6 +262,7 @@ class PrivateBoostingClassifier(Classifier, PrivateBoosting):
         warm_start_is_public: bool = False,
         verbose: int = 0,
         class_weight: Mapping[Value, float] | str | None = None,
+        max_weight: float | None = None,
     ) -> None:
         self.schema = schema
         self.epsilon = epsilon
@@ -262,6 +283,7 @@ class PrivateBoostingClassifier(Classifier, PrivateBoosting):
         self.warm_start_is_public = warm_start_is_public
         self.verbose = verbose
         self.class_weight = class_weight
+        self.max_weight = max_weight
 
     def _disclosures(self) -> tuple[Disclosure, ...]:
         if self.schema is not None or not isinstance(self.classes, str):
@@ -306,6 +328,7 @@ class PrivateBoostingRegressor(Regressor, PrivateBoosting):
         warm_start_from: Ensemble | str | None = None,
         warm_start_is_public: bool = False,
         verbose: int = 0,
+        max_weight: float | None = None,
     ) -> None:
         self.schema = schema
         self.epsilon = epsilon
@@ -325,3 +348,4 @@ class PrivateBoostingRegressor(Regressor, PrivateBoosting):
         self.warm_start_from = warm_start_from
         self.warm_start_is_public = warm_start_is_public
         self.verbose = verbose
+        self.max_weight = max_weight

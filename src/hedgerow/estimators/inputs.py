@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -16,7 +18,8 @@ from hedgerow.data.readers import stream_of
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.data.values import MISSING_WORDS, Value, distinct
-from hedgerow.errors import SchemaError, TableError
+from hedgerow.data.weights import Weight
+from hedgerow.errors import PlanWarning, SchemaError, SettingsError, TableError
 from hedgerow.privacy.ledger.in_force import ledger_in_force
 from hedgerow.privacy.ledger.ledger import Ledger
 
@@ -73,6 +76,53 @@ def check_fit(X: Any, y: Any) -> Any:
     if not hasattr(y, "__len__") or getattr(y, "ndim", 1) == 2:
         return column_or_1d(np.asarray(y), warn=True)
     return y
+
+
+def with_cap(schema: Schema, max_weight: float | None) -> Schema:
+    """The schema with the public cap on weights that a parameter gives."""
+    if max_weight is None:
+        return schema
+    if schema.weight is None:
+        return replace(schema, weight=Weight("sample_weight", max_weight))
+    if schema.max_weight != max_weight:
+        raise SettingsError(
+            f"max_weight is {max_weight:g}, and the schema has weights of at most "
+            f"{schema.max_weight:g}; leave max_weight out, or give the same. Nothing was asked."
+        )
+    return schema
+
+
+def check_weights(schema: Schema, sample_weight: Any, X: Any, max_weight: float | None) -> bool:
+    """Whether rows have weights; refuses them without a cap, and the schema's cap without them.
+
+    As in scikit-learn every row counts once where an estimator is given no weights; with its
+    parameter `max_weight` that is a warning.
+    """
+    if schema.weight is None:
+        if sample_weight is None:
+            return False
+        raise SettingsError(
+            "sample_weight needs a public cap: give max_weight=2 (or what no weight should exceed) "
+            "to the estimator, or write [weight] with column and at_most into the schema. A row "
+            "can count so many times, so all noise grows by as much. To weigh classes instead, "
+            "give class_weight, which costs no noise. Nothing was asked."
+        )
+    column = schema.weight.column
+    if sample_weight is not None or column in (names_of(X) or ()):
+        return True
+    if max_weight is None:
+        raise SettingsError(
+            f"the schema has the weight {column!r}, and there are no weights: give the table that "
+            "column, or fit(X, y, sample_weight=...). Nothing was asked."
+        )
+    warnings.warn(
+        f"max_weight is {max_weight:g} and fit got no sample_weight: every row counts once, and "
+        f"all noise is {max_weight:g} times as wide as without a cap. Leave max_weight out, or "
+        "hand weights on (set_fit_request(sample_weight=True) in searches).",
+        PlanWarning,
+        stacklevel=4,
+    )
+    return False
 
 
 def check_width(X: Any, n_features: int, name: str) -> None:
@@ -143,13 +193,21 @@ def schema_given(
     schema: Schema | str | None, bounds: Any, label: Mapping[str, Any] | None, X: Any, y: Any
 ) -> Schema:
     """The schema, or one made from bounds and facts about the label; never from rows."""
+    if isinstance(schema, str | PathLike):
+        return Schema.read(schema)
     if schema is not None:
-        return schema if isinstance(schema, Schema) else Schema.read(schema)
+        if not isinstance(schema, Schema):
+            raise SchemaError(
+                f"schema is a {type(schema).__name__}, and not a Schema or the path of a schema "
+                "file; all else is given by name, as epsilon=1.0"
+            )
+        return schema
     if bounds is None or label is None:
+        given = "" if bounds is None else " Here bounds are given, and nothing about the label."
         raise SchemaError(
             "the public facts are missing: give schema=Schema.read(path), or bounds together "
             "with the label's classes (label_bounds for regression). They are never read from "
-            "the rows, because that would leak them."
+            f"the rows, because that would leak them.{given}"
         )
     if isinstance(bounds, Mapping):
         return Schema.from_bounds(bounds, **label)

@@ -8,12 +8,9 @@ from hedgerow import clock
 from hedgerow.coordinator.gate import Progress
 from hedgerow.coordinator.sessions import Reported
 from hedgerow.errors import SettingsError
-from hedgerow.kernels.compiling import is_anything_compiled
+from hedgerow.kernels.compiling import say_when_compiling
 
 LINES = 10  # of a fit with verbose=1; verbose=2 prints every step
-_COMPILING = (
-    "loading compiled loops; the first fit on a machine compiles them, which takes up to a minute"
-)
 
 
 def begin(verbose: int) -> None:
@@ -23,8 +20,8 @@ def begin(verbose: int) -> None:
             f"verbose is {verbose!r}; it is 0 (silent), 1 (some lines) or 2 (every step). Nothing "
             "was asked."
         )
-    if verbose and not is_anything_compiled():
-        say(_COMPILING)
+    if verbose:
+        say_when_compiling(say)
 
 
 def say(words: str) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.data.values import Value
+from hedgerow.data.weights import refuse_weight
 from hedgerow.estimators.boosting import PrivateBoostingClassifier
-from hedgerow.estimators.keywords import explained
+from hedgerow.estimators.keywords import explained, refuse_keywords
 from hedgerow.inspection.drawing import Picture
 from hedgerow.inspection.tree_view import TreeView, export_rules, export_text, plot_tree
 from hedgerow.methods.registry import check_party_count, plan_for
@@ -57,6 +58,7 @@ class PrivateTreeClassifier(PrivateBoostingClassifier):
     warm_start_from = None
     warm_start_is_public = False
     class_weight = None
+    max_weight = None
     _REGRESSOR = "PrivateBoostingRegressor"
     _OWN = ("max_depth", "min_samples_leaf", "n_bins", "leaf_share", "bounds_share", "save_budget")
     _FURTHER = _PROMISES | set(PrivateTreeSettings.names())
@@ -96,6 +98,15 @@ class PrivateTreeClassifier(PrivateBoostingClassifier):
         self.ledger = ledger
         self.verbose = verbose
 
+    # Without weights, which scikit-learn reads from the signature: counts have noise of whole
+    # numbers, which weights would not be.
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, parties: Any = None, **unknown: Any
+    ) -> Self:
+        """Train on one table; see `PrivateBoostingClassifier.fit`. Rows have no weights here."""
+        refuse_keywords(unknown, ("X", "y", "parties"))
+        return super().fit(X, y, parties)
+
     @property
     def view_(self) -> TreeView:
         """The tree with noisy counts and their intervals, for pictures and for programs."""
@@ -112,6 +123,11 @@ class PrivateTreeClassifier(PrivateBoostingClassifier):
     def plot(self) -> Picture:
         """The picture of the tree: a notebook shows it, `save("tree.svg")` writes it."""
         return plot_tree(self._fitted_model())
+
+    def _public(self, X: Any, y: Any) -> Schema:
+        schema = self._schema(X, y)
+        refuse_weight(schema.weight, type(self).__name__)
+        return schema
 
     def _plan(
         self, schema: Schema, privacy: Privacy, tables: Mapping[str, Rows] | None = None

@@ -58,7 +58,10 @@ def evaluation_plan(model: Ensemble, privacy: Privacy, run: str | None = None) -
     check_unit(privacy.trusted, schema)
     settings = EvaluationSettings(warm_start=model.hash, warm_start_says=model.statement.promise())
     declared, unit = declared_queries(schema), schema.unit.text
-    return make_plan(schema.hash, EVALUATION, settings, privacy, declared, 0, run, unit)
+    return make_plan(
+        schema.hash, EVALUATION, settings, privacy, declared, 0, run, unit,
+        max_weight=schema.max_weight,
+    )  # fmt: skip
 
 
 def evaluate(gate: Gate, model: Ensemble) -> Evaluation:
@@ -97,7 +100,9 @@ def _binary(gate: Gate, model: Ensemble) -> Findings:
     scores = binary.sigmoid(grid) if model.averaged else grid
     first, noise = np.zeros((2, len(grid) + 1)), 0.0
     with suppress(SlotSpent):
-        release = gate.release(ScoreCounts(2, tuple(map(float, scores)), gate.ensemble))
+        once = model.schema.weight is not None  # where there are none, the query says nothing of it
+        asked = ScoreCounts(2, tuple(map(float, scores)), gate.ensemble, once)
+        release = gate.release(asked)
         first, noise = release.values.reshape(2, -1), release.sigmas[0]
     edges = binary.edges_for(first, noise, grid)
     probabilities = tuple(map(float, binary.sigmoid(edges)))

@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Words = NDArray[np.uint64]
+Int = int | np.int64  # compiled loops know one kind of whole number
 
 
 class CodeArrays(NamedTuple):

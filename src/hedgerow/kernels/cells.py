@@ -48,31 +48,35 @@ class CellWeights(NamedTuple):
     likely: Floats  # (output, table, tau): how likely each tau is
 
 
-@compiled()
-def _drawn(uniform: Floats, used: int, chance: Floats, size: int, columns: Int32s) -> int:
-    """Draw columns of one table, none twice, as `Generator.choice` does; return what is used.
+def _drawn_columns(uniform: Floats, chance: Floats, sizes: list[int]) -> tuple[list[int], Floats]:
+    """Draw columns of tables, in none of them twice, as `Generator.choice` does; and shifts.
 
     Where some came twice, the rest is drawn of the other columns. Every pass yields a new one at
-    least, so all of them take no more than size (size + 1) / 2 values of `uniform`.
+    least, so all of a table take no more than size (size + 1) / 2 values of `uniform`.
     """
-    chances, ends, n_drawn = chance.copy(), np.empty(chance.size), 0
-    while n_drawn < size:
-        total, wanted = 0.0, size - n_drawn
-        for j in range(chance.size):
-            total += chances[j]
-            ends[j] = total
-        for k in range(used, used + wanted):
-            j = 0
-            while ends[j] / total <= uniform[k]:
-                j += 1
-            if chances[j] > 0.0:
-                columns[n_drawn], chances[j] = j, 0.0
-                n_drawn += 1
-        used += wanted
-    return used
+    columns, shifts, used = list[int](), list[Floats](), 0
+    ends = np.cumsum(chance)
+    shares = ends / ends[-1]
+    for size in sizes:
+        drawn, chances, shares_left = list[int](), chance, shares
+        while len(drawn) < size:
+            wanted = size - len(drawn)
+            places = np.searchsorted(shares_left, uniform[used : used + wanted], side="right")
+            # None of chance 0, which a share rounded up might hit; none twice.
+            some = (int(j) for j in places if chances[j] > 0.0)
+            drawn += [j for j in dict.fromkeys(some) if j not in drawn]
+            used += wanted
+            if len(drawn) < size:
+                chances = chance.copy()
+                chances[drawn] = 0.0
+                ends = np.cumsum(chances)
+                shares_left = ends / ends[-1]
+        columns += drawn
+        shifts.append(uniform[used : used + size] - 0.5)
+        used += size
+    return columns, np.concatenate(shifts)
 
 
-@compiled()
 def draw_tables(
     uniform: Floats, chance: Floats, sizes: Ints, n_parts: Ints, bins: BinPlaces
 ) -> tuple[Int32s, Ints, Ints, NDArray[np.float32]]:
@@ -83,119 +87,112 @@ def draw_tables(
     of s columns takes at most s (s + 3) / 2 values of `uniform`, in the order in which columns
     and then shifts are drawn: the same seed gives the same tables.
     """
-    first, place, order, edges = bins.first, bins.place, bins.order, bins.edges
-    n_tables, total, n_bins = sizes.size, np.int64(0), np.int64(0)
-    for table in range(n_tables):
-        total += sizes[table]
-    columns, shifts = np.empty(total, np.int32), np.empty(total)
-    at, used = 0, 0
-    for table in range(n_tables):
-        used = _drawn(uniform, used, chance, sizes[table], columns[at:])
-        for k in range(sizes[table]):
-            shifts[at + k] = uniform[used + k] - 0.5
-            n_bins += first[columns[at + k] + 1] - first[columns[at + k]]
-        at, used = at + sizes[table], used + sizes[table]
-    starts, part = np.zeros(total + n_tables, np.int64), np.empty(n_bins, np.int64)
-    after, at, bin_ = np.empty(n_bins, edges.dtype), 0, np.int64(0)
-    for table in range(n_tables):
-        for _ in range(sizes[table]):
-            begin, n = first[columns[at]], first[columns[at] + 1] - first[columns[at]]
-            bins_of = slice(begin, begin + n)
-            cut_by_place(
-                place[bins_of], order[bins_of], n_parts[table], shifts[at], part[bin_ : bin_ + n]
-            )
-            for i in range(n):
-                after[bin_ + i] = edges[begin + i]
-            at, bin_ = at + 1, bin_ + n
-            starts[at + table] = starts[at + table - 1] + n
-    return columns, starts, part, after
+    drawn, shifts = _drawn_columns(uniform, chance, sizes.tolist())
+    columns, table = np.array(drawn, np.int32), np.repeat(np.arange(len(sizes)), sizes)
+    lengths = np.diff(bins.first)[columns]  # (column of all tables,)
+    ends = np.cumsum(lengths)
+    which = np.repeat(np.arange(len(columns)), lengths)  # (bin of all tables,)
+    begin = ends - lengths
+    of = bins.first[columns][which] + np.arange(int(ends[-1])) - begin[which]
+    part = np.empty(len(of), np.int64)
+    part[begin[which] + bins.order[of]] = parts_by_place(
+        bins.place[of], n_parts[table][which], shifts[which], begin
+    )
+    # One place more than columns for each table, where its bins end.
+    starts = np.zeros(len(columns) + len(sizes), np.int64)
+    first = np.cumsum(sizes) - sizes  # (table,): its first column
+    starts[np.arange(len(columns)) + table + 1] = ends - begin[first[table]]
+    return columns, starts, part, bins.edges[of]
 
 
-@compiled()
-def cut_by_place(place: Floats, order: Ints, n_parts: int, shift: float, out: Ints) -> None:
-    """Write the part of each bin, numbered without gaps, by places that do not fall: (bin,).
+def parts_by_place(place: Floats, n_parts: Ints, shift: Floats, begin: Ints) -> Ints:
+    """Return the part of each bin, numbered without gaps, by places that do not fall: (bin,).
 
-    `shift` (in parts, between -1/2 and 1/2) moves all cuts: tables that cut a column at different
-    places add up to a finer function of it.
+    Bins of columns lie one after another, each column's from `begin` on. `shift` (in parts, between
+    -1/2 and 1/2) moves all cuts: tables that cut a column at different places add up to a finer
+    function of it.
     """
-    part, last = np.int64(-1), np.int64(-1)
-    for i in range(place.size):
-        here = np.int64(min(max(math.floor(place[i] * n_parts + shift), 0), n_parts - 1))
-        part += here != last
-        last = here
-        out[order[i]] = part
+    cell = np.clip(np.floor(place * n_parts + shift), 0, n_parts - 1)
+    is_new = np.empty(len(cell), np.bool_)
+    is_new[1:] = cell[1:] != cell[:-1]
+    is_new[begin] = True
+    part = np.cumsum(is_new)
+    return np.asarray(part - np.repeat(part[begin], np.diff(begin, append=len(part))))
 
 
 @compiled(error_model="numpy")
-def _likely(
-    g: Floats, h: Floats, noise: float, taus: Floats, log_weights: Floats, floor: float,
-    likely: Floats,
+def _weigh(
+    g: Floats, h: Floats, ends: Ints, noise: float, share: float, taus: Floats,
+    log_weights: Floats, floor: float, weights: Floats, deviations: Floats, likely: Floats,
 ) -> None:  # fmt: skip
-    """Write the posterior probability of each tau by the cells of one table: (tau,).
+    """Do as `weigh` for the cells of all tables of one output.
 
     Given tau, the sum g of a cell with Hessian h is normal with mean 0 and variance
-    noise^2 + h + tau^2 h^2: the noise, the rows' own scatter, and the effect times h.
+    noise^2 + h + tau^2 h^2: the noise, the rows' own scatter, and the effect times h. That makes
+    the posterior probability of each tau by the cells of one table: (table, tau).
     """
-    for t in range(taus.size):
-        evidence, square = 0.0, taus[t] ** 2
-        for i in range(g.size):
-            hessian = max(h[i], floor)
-            variance = noise**2 + hessian + square * hessian**2
-            evidence += math.log(variance) + g[i] ** 2 / variance
-        likely[t] = log_weights[t] - 0.5 * evidence
-    top = likely.max()  # taken off, so that no exponential overflows
-    for t in range(taus.size):
-        likely[t] = math.exp(likely[t] - top)
-    likely /= likely.sum()
+    first, own = np.int64(0), noise * noise
+    for table in range(ends.size):
+        stop, top, total = ends[table], -math.inf, 0.0
+        for t in range(taus.size):
+            evidence, square = 0.0, taus[t] * taus[t]
+            for i in range(first, stop):
+                hessian = h[i] if h[i] > floor else floor
+                variance = own + hessian + square * (hessian * hessian)
+                evidence += math.log(variance) + g[i] * g[i] / variance
+            likely[table, t] = log_weights[t] - 0.5 * evidence
+            top = likely[table, t] if likely[table, t] > top else top
+        for t in range(taus.size):  # the largest is taken off, so that no exponential overflows
+            likely[table, t] = math.exp(likely[table, t] - top)
+            total += likely[table, t]
+        for t in range(taus.size):
+            likely[table, t] /= total
+        for i in range(first, stop):
+            hessian, trust = h[i] if h[i] > floor else floor, 0.0
+            for t in range(taus.size):
+                square = taus[t] * taus[t] * hessian
+                trust += likely[table, t] * square / (share * own + hessian + square * hessian)
+            weights[i], deviations[i] = trust * g[i], trust * noise
+        first = stop
 
 
-@compiled(error_model="numpy")
 def weigh(sums: CellSums, noise: float, share: float, prior: EffectPrior, out: CellWeights) -> None:
     """Write weights of the cells of several tables, and their noise.
 
     `methods.auto.interaction_tables` has the formula. Noise has the deviation `noise` in g.
     """
-    g, h, ends = sums.g, sums.h, sums.ends
-    taus, floor = prior.taus, prior.floor
-    weights, deviations, likely = out.weights, out.deviations, out.likely
-    for k in range(g.shape[0]):
-        first = 0
-        for table in range(ends.size):
-            stop, chance = ends[table], likely[k, table]
-            logs = prior.log_weights[k]
-            _likely(g[k, first:stop], h[k, first:stop], noise, taus, logs, floor, chance)
-            for i in range(first, stop):
-                hessian, trust = max(h[k, i], floor), 0.0
-                for t in range(taus.size):
-                    square = taus[t] ** 2 * hessian
-                    trust += chance[t] * square / (share * noise**2 + hessian + square * hessian)
-                weights[k, i], deviations[k, i] = trust * g[k, i], trust * noise
-            first = stop
+    for k in range(len(sums.g)):
+        _weigh(
+            np.ascontiguousarray(sums.g[k]), np.ascontiguousarray(sums.h[k]), sums.ends,
+            float(noise), float(share), prior.taus, np.ascontiguousarray(prior.log_weights[k]),
+            float(prior.floor), out.weights[k], out.deviations[k], out.likely[k],
+        )  # fmt: skip
 
 
-@compiled(error_model="numpy")
 def recalibrate(
     ones: Floats, zeros: Floats, noise: float, centres: Floats, prior_shift: float,
     prior_slope: float,
 ) -> tuple[float, float]:  # fmt: skip
     """Return the most likely shift and slope of scores, given noisy counts by class: (score bin,).
 
-    `methods.auto.calibration` says more. `centres` are the scores of the bins' middles.
+    `methods.auto.calibration` says more. `centres` are the scores of the bins' middles. It is asked
+    once a model, of some bins: that needs no compiler.
     """
     shift, slope = 0.0, 1.0
+    bins = list(zip(ones.tolist(), zeros.tolist(), centres.tolist(), strict=True))
     for _ in range(30):  # Newton's steps, each held to a length at which they cannot run away
         by_shift, by_slope = -shift / prior_shift**2, (1 - slope) / prior_slope**2
         first, cross, second = 1 / prior_shift**2, 0.0, 1 / prior_slope**2  # the Hessian
-        for i in range(ones.size):
-            p, rows = 1 / (1 + math.exp(-(shift + slope * centres[i]))), ones[i] + zeros[i]
-            off, w = ones[i] - rows * p, max(rows, 0.0) * p * (1 - p)
+        for one, zero, centre in bins:
+            p, rows = 1 / (1 + math.exp(-(shift + slope * centre))), one + zero
+            off, w = one - rows * p, max(rows, 0.0) * p * (1 - p)
             # A bin counts by the share of its variance that is not noise.
             trust = w / max(noise**2 * ((1 - p) ** 2 + p**2) + w, 1e-9)
             by_shift += trust * off
-            by_slope += trust * off * centres[i]
+            by_slope += trust * off * centre
             first += trust * w
-            cross += trust * w * centres[i]
-            second += trust * w * centres[i] ** 2
+            cross += trust * w * centre
+            second += trust * w * centre**2
         determinant = first * second - cross**2
         by_shift, by_slope = (  # the inverse of a 2 x 2 matrix, times the gradient
             (second * by_shift - cross * by_slope) / determinant,

@@ -1,74 +1,116 @@
-"""Compiled loops of growing by level: histograms of many nodes at once, and which way rows go."""
+"""Histograms of nodes, and which way rows go: what trees that are grown on exact numbers need."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.kernels.arrays import Bools, CodeArrays, Ints
+from hedgerow.kernels.arrays import Bools, CodeArrays, Int32s, Ints
 from hedgerow.kernels.compiling import compiled
-from hedgerow.kernels.threads import BLOCK
+from hedgerow.kernels.sweeps import STRETCH, stretches
+from hedgerow.kernels.threads import BLOCK, over_rows
 
 Nodes = NDArray[np.uint16]  # (row,)
+Narrow = NDArray[np.uint8]  # (narrow column, row)
+_NO_BASE = np.zeros(STRETCH, np.int64)  # one node: its bins begin at 0
 
 
-@compiled()
-def level_sums(
-    codes: CodeArrays, starts: Ints, node: Nodes, slot: Ints, gradients: Ints, n_slots: int,
-    first: int, stop: int,
-) -> Ints:  # fmt: skip
-    """Add rows' statistics by slot of their node and bin: (slot and bin of all columns, statistic).
+@compiled(error_model="numpy")
+def _add_rows(
+    narrow: Narrow, wide: Nodes, place: Int32s, starts: Ints, rows: Ints, base: Ints,
+    numbers: Ints, total: Ints,
+) -> None:  # fmt: skip
+    """Add the numbers of some rows to the bins of their codes in every column: (bin, number).
 
-    `node` (row,): the node of each row; `slot` (node,): where its sums go, -1 for nowhere. `starts`
-    (column + 1,): where the bins of each column begin. `gradients` are (row, statistic).
+    `rows` names them among all codes; `base` has where the bins of a row's node begin in `total`,
+    `starts` where those of a column begin in a node. It goes column by column over a block of rows.
     """
-    narrow, wide, place = codes.narrow, codes.wide, codes.place
-    width, n_bins = gradients.shape[1], starts[starts.shape[0] - 1]
-    total = np.zeros((n_slots * n_bins, width), np.int64)
-    # Rows that count, and their statistics, are put together once and not for every column.
-    rows, base = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
-    fetched = np.empty((BLOCK, width), np.int64)
-    for begin in range(first, stop, BLOCK):
-        size = 0
-        for i in range(begin, min(stop, begin + BLOCK)):
-            at = slot[node[i]]
-            if at >= 0:  # the larger child's sums follow from its parent's: its rows have no slot
-                rows[size], base[size] = i, at * n_bins
-                for w in range(width):
-                    fetched[size, w] = gradients[i, w]
-                size += 1
-        for j in range(place.shape[0]):
-            start = starts[j]
-            if width == 2 and place[j] >= 0:  # by far the most frequent, and without a loop inside
-                line = narrow[place[j]]
-                for i in range(size):
-                    at = np.uint64(base[i] + start + line[np.uint64(rows[i])])
-                    total[at, 0] += fetched[i, 0]
-                    total[at, 1] += fetched[i, 1]
+    n, width = np.uint64(rows.size), np.uint64(numbers.shape[1])
+    for begin in range(np.uint64(0), n, np.uint64(BLOCK)):
+        stop = min(n, begin + np.uint64(BLOCK))
+        for j in range(np.uint64(place.size)):
+            at, start = np.int64(place[j]), np.uint64(starts[j])
+            if at >= 0 and width == 2:  # by far the most frequent, and without a loop inside
+                line = np.uint64(at)
+                for i in range(begin, stop):
+                    code = np.uint64(narrow[line, np.uint64(rows[i])])
+                    here = np.uint64(base[i]) + start + code
+                    total[here, 0] += numbers[i, 0]
+                    total[here, 1] += numbers[i, 1]
                 continue
-            for i in range(size):
+            for i in range(begin, stop):
                 row = np.uint64(rows[i])
-                code = narrow[place[j], row] if place[j] >= 0 else wide[-1 - place[j], row]
-                at = np.uint64(base[i] + start + code)
+                if at >= 0:
+                    code = np.uint64(narrow[np.uint64(at), row])
+                else:
+                    code = np.uint64(wide[np.uint64(-1 - at), row])
+                here = np.uint64(base[i]) + start + code
                 for w in range(width):
-                    total[at, w] += fetched[i, w]
+                    total[here, w] += numbers[i, w]
+
+
+@compiled(error_model="numpy")
+def _go_right(
+    narrow: Narrow, wide: Nodes, place: Int32s, node: Nodes, columns: Ints, rights: Bools,
+    first: int, stop: int, out: Narrow,
+) -> None:  # fmt: skip
+    """Do as `go_right` for rows first .. stop."""
+    for i in range(np.uint64(first), np.uint64(stop)):
+        here = np.uint64(node[i])
+        column = columns[here]
+        if column >= 0:
+            at = np.int64(place[np.uint64(column)])
+            if at >= 0:
+                code = np.uint64(narrow[np.uint64(at), i])
+            else:
+                code = np.uint64(wide[np.uint64(-1 - at), i])
+            out[i] = rights[here, code]
+
+
+def histogram(codes: CodeArrays, starts: Ints, rows: Ints, numbers: Ints) -> Ints:
+    """Add the numbers of some rows, all in one node, by bin of all columns: (bin, number)."""
+    total = np.zeros((int(starts[-1]), numbers.shape[1]), np.int64)
+    for begin, size in stretches(0, len(rows)):
+        some = rows[begin : begin + size]
+        # Rows of a node lie anywhere: their numbers are fetched once, and not for every column.
+        _add_rows(*codes, starts, some, _NO_BASE, numbers.take(some, axis=0), total)
     return total
 
 
-@compiled()
-def go_right(
-    codes: CodeArrays, node: Nodes, columns: Ints, rights: Bools, first: int, stop: int,
-    out: NDArray[np.uint8],
-) -> None:  # fmt: skip
+def level_histograms(
+    codes: CodeArrays, starts: Ints, node: Nodes, slot: Ints, numbers: Ints, n_slots: int
+) -> Ints:
+    """Add rows' numbers by slot of their node and bin of all columns: (slot, bin, number).
+
+    `node` (row,): the node of each row; `slot` (node,): where its sums go, -1 for nowhere. `starts`
+    (column + 1,): where the bins of each column begin. `numbers` are (row, number).
+    """
+    n_bins, width = int(starts[-1]), numbers.shape[1]
+
+    def work(first: int, stop: int) -> Ints:
+        total = np.zeros((n_slots * n_bins, width), np.int64)
+        for begin, size in stretches(first, stop):
+            slots = slot.take(node[begin : begin + size])
+            # The larger child's sums follow from its parent's: its rows have no slot.
+            chosen = np.flatnonzero(slots >= 0)
+            rows = begin + chosen
+            _add_rows(
+                *codes, starts, rows, slots.take(chosen) * n_bins, numbers.take(rows, axis=0), total
+            )
+        return total
+
+    parts = over_rows(work, len(node))
+    return np.asarray(sum(parts[1:], parts[0])).reshape(n_slots, n_bins, width)
+
+
+def go_right(codes: CodeArrays, node: Nodes, columns: Ints, rights: Bools, out: Narrow) -> None:
     """Write 1 for rows that go right at their node, else 0; rows of other nodes are left alone.
 
     `columns` (node,): the column of the split, -1 where a node is not split here. `rights` (node,
     code): which codes go right.
     """
-    narrow, wide, place = codes.narrow, codes.wide, codes.place
-    for i in range(first, stop):
-        j = columns[node[i]]
-        if j >= 0:
-            p = place[j]
-            code = np.int64(narrow[p, i]) if p >= 0 else np.int64(wide[-1 - p, i])
-            out[i] = rights[node[i], code]
+
+    def work(first: int, stop: int) -> None:
+        _go_right(*codes, node, columns, rights, first, stop, out)
+
+    over_rows(work, len(node))

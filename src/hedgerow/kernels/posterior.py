@@ -1,4 +1,4 @@
-"""Compiled: posterior means of a column's scores under several Gaussian priors.
+"""Posterior means of a column's scores under several Gaussian priors.
 
 `methods.auto.smoothing` has the model. Scores theta (bin,) have the prior N(0, tau^2 K) for one of
 several kernels K and sizes tau, less their level; a release is y = H theta + noise, with H the
@@ -10,24 +10,45 @@ the evidence needs the determinant of I + tau^2 M.
 M does not depend on tau. It is reduced once to a tridiagonal T by Householder reflections, after
 which a solve and a determinant take n steps for each tau instead of n^3.
 
-All of it lives in this one file, because Numba's cache on disk notices changes of a function's own
-file only.
+Loops over elements are compiled, products of matrices are NumPy's. The matrices of all kernels lie
+below each other, (kernel and row, column), because compiled code for two dimensions is smaller than
+for three. All of it lives in this one file, because Numba's cache on disk notices changes of a
+function's own file only.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from hedgerow.kernels.arrays import Floats, Int
+from hedgerow.kernels.compiling import compiled
 
 NEGLIGIBLE = 1e-9  # the weight of a prior below which it is left out
 
 
+class _White(NamedTuple):
+    """A release in coordinates whose noise has variance 1."""
+
+    root: Floats  # (coordinate, coordinate): the lower triangle L
+    release: Floats  # (coordinate,): w
+    design: Floats  # (coordinate, bin): D, which takes scores to the means of the coordinates
+
+
+class _Solved(NamedTuple):
+    """The systems (I + tau^2 M) x = w of all priors."""
+
+    weights: Floats  # (kernel, tau): the prior times the evidence; all add up to 1
+    solutions: Floats  # (kernel and coordinate, tau): those of T, not yet reflected
+    reflectors: Floats  # (kernel and reflection, coordinate): they take T to M
+    scales: Floats  # (kernel, reflection)
+
+
 # Sums may be taken in another order, so that the processor adds several products at once.
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _product(matrix: Any, row: int, others: Any, other: int, first: int) -> Any:
+@compiled(fastmath={"reassoc", "contract"}, helper=True)
+def _product(matrix: Floats, row: Int, others: Floats, other: int, first: int) -> float:
     """Return the inner product of a row of one matrix and a row of another, from a column on."""
     # Unsigned indices: for signed ones Numba compiles the case of a negative index too.
     product, left, right = 0.0, np.uint64(row), np.uint64(other)
@@ -36,117 +57,138 @@ def _product(matrix: Any, row: int, others: Any, other: int, first: int) -> Any:
     return product
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _update_row(matrix: Any, row: int, products: Any, reflectors: Any, k: int) -> None:
-    """Subtract from one row what reflection k changes in it from both sides: v w' + w v'."""
-    v, w, at, of = reflectors[k, row], products[0, row], np.uint64(row), np.uint64(k)
-    for j in range(np.uint64(k + 1), np.uint64(matrix.shape[1])):
-        matrix[at, j] -= v * products[0, j] + w * reflectors[of, j]
+@compiled(fastmath={"reassoc", "contract"}, helper=True)
+def _update_row(
+    matrix: Floats, row: int, work: Floats, reflectors: Floats, of: int, i: int, first: int
+) -> None:
+    """Subtract from one row what a reflection changes in it from both sides: v w' + w v'."""
+    v, w, at, line = reflectors[of, i], work[0, i], np.uint64(row), np.uint64(of)
+    for j in range(np.uint64(first), np.uint64(matrix.shape[1])):
+        matrix[at, j] -= v * work[0, j] + w * reflectors[line, j]
 
 
-@njit(cache=True, nogil=True)
-def _tridiagonal(matrix: Any, reflectors: Any, scales: Any, beside: Any) -> None:
+@compiled(error_model="numpy", helper=True)
+def _tridiagonal(
+    matrix: Floats, top: int, reflectors: Floats, scales: Floats, beside: Floats, kernel: int,
+    work: Floats,
+) -> None:  # fmt: skip
     """Reduce a symmetric matrix to tridiagonal form, in place (Householder 1958).
 
-    Reflection k is I - scale v v', applied from both sides, with v in row k of `reflectors`. The
-    diagonal is left in the matrix, the one beside it in `beside`. Whole rows are updated, though
-    half of each would do: that is quicker. Slices of rows would take seconds to compile.
+    The matrix begins at row `top`. Reflection k is I - scale v v', applied from both sides, with v
+    in row top + k of `reflectors`. The diagonal is left in the matrix, the one beside it in
+    `beside`. Whole rows are updated, though half of each would do: that is quicker.
     """
-    n = len(matrix)
-    products = np.zeros((1, n))  # w = scale A v - (scale / 2) (scale v' A v) v
+    n = matrix.shape[1]
     for k in range(n - 2):
+        of = top + k
         for i in range(k + 1, n):
-            reflectors[k, i] = matrix[k, i]
-        length = math.sqrt(_product(reflectors, k, reflectors, k, k + 1))
+            reflectors[of, i] = matrix[of, i]
+        length = math.sqrt(_product(reflectors, of, reflectors, of, k + 1))
         # Of both signs the one that adds to the first entry of v: nothing cancels.
-        beside[k] = -length if reflectors[k, k + 1] > 0 else length
-        reflectors[k, k + 1] -= beside[k]
-        square = _product(reflectors, k, reflectors, k, k + 1)
-        scales[k] = 2.0 / square if square > 0 else 0.0
+        beside[kernel, k] = -length if reflectors[of, k + 1] > 0 else length
+        reflectors[of, k + 1] -= beside[kernel, k]
+        square = _product(reflectors, of, reflectors, of, k + 1)
+        scale = 2.0 / square if square > 0 else 0.0
+        scales[kernel, k] = scale
+        # w = scale A v - (scale / 2) (scale v' A v) v
         for i in range(k + 1, n):
-            products[0, i] = scales[k] * _product(matrix, i, reflectors, k, k + 1)
-        along = 0.5 * scales[k] * _product(products, 0, reflectors, k, k + 1)
+            work[0, i] = scale * _product(matrix, top + i, reflectors, of, k + 1)
+        along = 0.5 * scale * _product(work, np.int64(0), reflectors, of, k + 1)
         for i in range(k + 1, n):
-            products[0, i] -= along * reflectors[k, i]
+            work[0, i] -= along * reflectors[of, i]
         for i in range(k + 1, n):
-            _update_row(matrix, i, products, reflectors, k)
+            _update_row(matrix, top + i, work, reflectors, of, i, k + 1)
     if n > 1:
-        beside[n - 2] = matrix[n - 1, n - 2]
+        beside[kernel, n - 2] = matrix[top + n - 1, n - 2]
 
 
-@njit(cache=True, nogil=True)
-def _reflect(vector: Any, reflector: Any, scale: float, first: int) -> None:
-    """Apply one reflection I - scale v v' to a vector, in place; v is 0 before `first`."""
-    along = 0.0
-    for i in range(first, vector.size):
-        along += reflector[i] * vector[i]
-    for i in range(first, vector.size):
-        vector[i] -= scale * along * reflector[i]
-
-
-@njit(cache=True, nogil=True)
-def _solve(matrix: Any, beside: Any, times: float, vector: Any, out: Any) -> Any:
+@compiled(error_model="numpy", helper=True)
+def _solve(
+    matrix: Floats, top: int, beside: Floats, kernel: int, times: float, work: Floats, out: Floats,
+    t: int,
+) -> float:  # fmt: skip
     """Write (I + times T)^-1 vector to `out`, and return log det + vector' (I + times T)^-1 vector.
 
-    T is tridiagonal and positive semidefinite, given by its diagonal in `matrix` and `beside`. The
-    system is factored as L D L', with pivots on the diagonal of D, which are at least 1.
+    T is tridiagonal and positive semidefinite, given by its diagonal in `matrix` and `beside`; the
+    vector stands in work[1]. The system is factored as L D L', with pivots on the diagonal of D,
+    which are at least 1; work[2] has their inverses.
     """
-    n, logs, product = vector.size, 0.0, 1.0
-    inverses = np.empty(n)  # of the pivots
+    n, logs, product = matrix.shape[1], 0.0, 1.0
     for i in range(n):
-        pivot, out[i] = 1.0 + times * matrix[i, i], vector[i]
+        pivot, value = 1.0 + times * matrix[top + i, i], work[1, i]
         if i:
-            factor = times * beside[i - 1] * inverses[i - 1]
-            pivot -= factor * times * beside[i - 1]
-            out[i] -= factor * out[i - 1]
+            factor = times * beside[kernel, i - 1] * work[2, i - 1]
+            pivot -= factor * times * beside[kernel, i - 1]
+            value -= factor * out[top + i - 1, t]
         pivot = max(pivot, 1.0)  # as it is but for rounding
-        inverses[i] = 1.0 / pivot
-        logs += out[i] ** 2 * inverses[i]
+        out[top + i, t] = value
+        inverse = 1.0 / pivot
+        work[2, i] = inverse
+        logs += value * value * inverse
         product *= pivot
         if product > 1e150:  # one logarithm of many pivots, before their product overflows
             logs += math.log(product)
             product = 1.0
     for i in range(n - 1, -1, -1):
-        out[i] *= inverses[i]
+        out[top + i, t] *= work[2, i]
         if i < n - 1:
-            out[i] -= times * beside[i] * inverses[i] * out[i + 1]
+            out[top + i, t] -= times * beside[kernel, i] * work[2, i] * out[top + i + 1, t]
     return logs + math.log(product)
 
 
-@njit(cache=True, nogil=True)
-def _root(precision: Any) -> Any:
-    """Return the lower triangle L with L L' = precision (Cholesky)."""
-    n = len(precision)
-    root = np.zeros((n, n))
+@compiled(error_model="numpy")
+def _solve_all(
+    matrices: Floats, white: Floats, taus: Floats, prior: Floats, reflectors: Floats,
+    scales: Floats, beside: Floats, work: Floats, solutions: Floats, weights: Floats,
+) -> None:  # fmt: skip
+    """Write what `_Solved` has, of the matrices M (kernel and row, column), which are reduced."""
+    n, n_kernels, most, total = white.size, weights.shape[0], -math.inf, 0.0
+    for kernel in range(n_kernels):
+        top = kernel * n
+        _tridiagonal(matrices, top, reflectors, scales, beside, kernel, work)
+        for i in range(n):
+            work[1, i] = white[i]
+        for m in range(n - 2):  # the reflections, the first one first
+            along = 0.0
+            for i in range(m + 1, n):
+                along += reflectors[top + m, i] * work[1, i]
+            for i in range(m + 1, n):
+                work[1, i] -= scales[kernel, m] * along * reflectors[top + m, i]
+        for t in range(taus.size):
+            times = taus[t] * taus[t]
+            misfit = _solve(matrices, top, beside, kernel, times, work, solutions, t)
+            weights[kernel, t] = prior[t] - 0.5 * misfit
+            most = max(most, weights[kernel, t])  # taken off, so that no exponential overflows
+    for kernel in range(n_kernels):
+        for t in range(taus.size):
+            weights[kernel, t] = math.exp(weights[kernel, t] - most)
+            total += weights[kernel, t]
+    for kernel in range(n_kernels):
+        for t in range(taus.size):
+            weights[kernel, t] /= total
+
+
+@compiled(error_model="numpy")
+def _whiten(
+    precision: Floats, moment: Floats, hessian: Floats, root: Floats, white: Floats, design: Floats
+) -> None:
+    """Write what `_White` has; nothing stands above the diagonal of `root`.
+
+    D = L' H (I - 1 s'), s the shares of H: the last factor takes away the level.
+    """
+    n, total = hessian.size, 0.0
     for i in range(n):
+        total += hessian[i]
         for j in range(i + 1):
             rest = precision[i, j]
             for k in range(j):
                 rest -= root[i, k] * root[j, k]
             # On the diagonal `rest` is positive but for rounding.
             root[i, j] = math.sqrt(max(rest, 1e-300)) if i == j else rest / root[j, j]
-    return root
-
-
-@njit(cache=True, nogil=True)
-def _white(root: Any, moment: Any) -> Any:
-    """Return L^-1 moment, coordinates whose noise has variance 1: (coordinate,)."""
-    white = moment.copy()
-    for i in range(white.size):
+        rest = moment[i]
         for k in range(i):
-            white[i] -= root[i, k] * white[k]
-        white[i] /= root[i, i]
-    return white
-
-
-@njit(cache=True, nogil=True)
-def _design(root: Any, hessian: Any) -> Any:
-    """Return D = L' H (I - 1 s'), s the shares of H: (white coordinate, bin).
-
-    It takes scores to the means of the white coordinates. The last factor takes away the level.
-    """
-    n, total = hessian.size, hessian.sum()
-    design = np.zeros((n, n))
+            rest -= root[i, k] * white[k]
+        white[i] = rest / root[i, i]
     for i in range(n):
         level = 0.0
         for j in range(i, n):
@@ -154,206 +196,124 @@ def _design(root: Any, hessian: Any) -> Any:
             level += design[i, j]
         for j in range(n):
             design[i, j] -= level * hessian[j] / total
-    return design
 
 
-@njit(cache=True, nogil=True)
-def _back_transform(vectors: Any, reflectors: Any, scales: Any) -> None:
-    """Apply all reflections, the last one first, to several vectors, in place: (bin, vector)."""
-    n, along = len(vectors), np.empty(vectors.shape[1])
-    for m in range(n - 3, -1, -1):
-        along[:] = 0.0
-        for i in range(m + 1, n):
-            for j in range(along.size):
-                along[j] += reflectors[m, i] * vectors[i, j]
-        for i in range(m + 1, n):
-            factor = scales[m] * reflectors[m, i]
-            for j in range(along.size):
-                vectors[i, j] -= factor * along[j]
+@compiled(error_model="numpy")
+def _back_transformed(
+    solutions: Floats, weights: Floats, taus: Floats, reflectors: Floats, scales: Floats,
+    out: Floats,
+) -> None:  # fmt: skip
+    """Write the solutions of every kernel, averaged over tau^2 by weight: (kernel, coordinate).
 
-
-@njit(cache=True, nogil=True)
-def _solve_all(kernels: Any, design: Any, white: Any, taus: Any, prior: Any) -> Any:
-    """Return the weight of each prior, (kernel, tau), and (I + tau^2 M)^-1 white under it.
-
-    M = design K design' comes back as a tridiagonal T and the reflections that take T to M. The
-    solutions, (kernel, coordinate, tau), are those of T: the reflections have yet to be applied.
-    A weight is the prior times the evidence, and all weights add up to 1.
+    The reflections, the last one first, are linear: they are applied once, to the average.
     """
-    n, size = white.size, len(kernels)
-    matrices, reflectors = np.empty((size, n, n)), np.zeros((size, n, n))
-    besides, scales = np.zeros((size, n)), np.zeros((size, n))
-    backs = np.empty((size, n, taus.size))
-    logs, design_t = np.empty((len(kernels), taus.size)), design.T.copy()
-    for k in range(len(kernels)):
-        matrices[k] = np.dot(np.dot(design, kernels[k]), design_t)
-        _tridiagonal(matrices[k], reflectors[k], scales[k], besides[k])
-        reflected = white.copy()
-        for m in range(white.size - 2):
-            _reflect(reflected, reflectors[k, m], scales[k, m], m + 1)
-        for t in range(taus.size):
-            misfit = _solve(matrices[k], besides[k], taus[t] ** 2, reflected, backs[k, :, t])
-            logs[k, t] = prior[t] - 0.5 * misfit
-    most, total = logs[0, 0], 0.0  # the largest is taken off, so that no exponential overflows
-    for k in range(len(kernels)):
-        for t in range(taus.size):
-            most = max(most, logs[k, t])
-    for k in range(len(kernels)):
-        for t in range(taus.size):
-            logs[k, t] = math.exp(logs[k, t] - most)
-            total += logs[k, t]
-    return logs / total, backs, matrices, besides, reflectors, scales
+    n = out.shape[1]
+    for kernel in range(out.shape[0]):
+        top = kernel * n
+        for i in range(n):
+            out[kernel, i] = 0.0
+            for t in range(taus.size):
+                out[kernel, i] += weights[kernel, t] * (taus[t] * taus[t]) * solutions[top + i, t]
+        for m in range(n - 3, -1, -1):
+            along = 0.0
+            for i in range(m + 1, n):
+                along += reflectors[top + m, i] * out[kernel, i]
+            for i in range(m + 1, n):
+                out[kernel, i] -= scales[kernel, m] * reflectors[top + m, i] * along
 
 
-@njit(cache=True, nogil=True)
-def _take_level(scores: Any, hessian: Any) -> None:
-    """Subtract from each column of `scores` its mean weighted by Hessians, in place: (bin, any)."""
-    total = hessian.sum()
-    for j in range(scores.shape[1]):
-        level = 0.0
-        for i in range(hessian.size):
-            level += scores[i, j] * hessian[i] / total
-        for i in range(hessian.size):
-            scores[i, j] -= level
+def _white(precision: Floats, moment: Floats, hessian: Floats) -> _White:
+    """Return a release of this precision, its moment the precision times it, whitened."""
+    n = hessian.size
+    white = _White(np.zeros((n, n)), np.empty(n), np.zeros((n, n)))
+    _whiten(
+        np.ascontiguousarray(precision), np.ascontiguousarray(moment),
+        np.ascontiguousarray(hessian), *white,
+    )  # fmt: skip
+    return white
 
 
-@njit(cache=True, nogil=True)
-def mean(kernels: Any, precision: Any, moment: Any, hessian: Any, taus: Any, prior: Any) -> Any:
+def _solved(matrices: Floats, white: Floats, taus: Floats, prior: Floats) -> _Solved:
+    """Solve the systems of all priors; `matrices`, M (kernel, row, column), are overwritten."""
+    size, n, _ = matrices.shape
+    solved = _Solved(
+        np.empty((size, taus.size)), np.empty((size * n, taus.size)), np.zeros((size * n, n)),
+        np.zeros((size, n)),
+    )  # fmt: skip
+    _solve_all(
+        matrices.reshape(size * n, n), white, taus, prior, solved.reflectors, solved.scales,
+        np.zeros((size, n)), np.zeros((3, n)), solved.solutions, solved.weights,
+    )  # fmt: skip
+    return solved
+
+
+def mean(
+    kernels: Floats, precision: Floats, moment: Floats, hessian: Floats, taus: Floats,
+    prior: Floats,
+) -> Floats:  # fmt: skip
     """Return the posterior mean of scores less their level, averaged over the priors: (bin,).
 
     Priors are theta ~ N(0, tau^2 K) for kernels K (kernel, bin, bin) and taus with log weights
     `prior` (tau,); they count by their evidence. `moment` is the precision (bin, bin) times a
     noisy H theta.
     """
-    n, size, root = hessian.size, len(kernels), _root(precision)
-    design = _design(root, hessian)
-    weights, backs, _, _, reflectors, scales = _solve_all(
-        kernels, design, _white(root, moment), taus, prior
+    white = _white(precision, moment, hessian)
+    design_t = np.ascontiguousarray(white.design.T)
+    solved = _solved(white.design @ kernels @ design_t, white.release, taus, prior)
+    averages = np.empty((len(kernels), hessian.size))
+    _back_transformed(
+        solved.solutions, solved.weights, taus, solved.reflectors, solved.scales, averages
     )
-    scores, design_t = np.zeros((n, 1)), design.T.copy()
-    for k in range(size):
-        solution = np.zeros((n, 1))  # over all taus: the reflections are linear, once will do
-        for i in range(n):
-            for t in range(taus.size):
-                solution[i, 0] += weights[k, t] * taus[t] ** 2 * backs[k, i, t]
-        _back_transform(solution, reflectors[k], scales[k])
-        scores += np.dot(kernels[k], np.dot(design_t, solution))
-    _take_level(scores, hessian)
-    return scores[:, 0]
+    scores = np.zeros(hessian.size)
+    for kernel, average in zip(kernels, averages, strict=True):
+        scores += kernel @ (design_t @ average)
+    return scores - level_of(scores, hessian)
 
 
-@njit(cache=True, nogil=True)
-def _inverse(
-    matrix: Any, beside: Any, reflectors: Any, scales: Any, times: Any, weights: Any
-) -> Any:
-    """Return the weighted sum of (I + times[t] M)^-1, for M as `_solve_all` leaves it: (n, n)."""
-    n = len(matrix)
-    inverse, pivots, factors, out = np.zeros((n, n)), np.ones(n), np.zeros(n), np.empty(n)
-    for t in range(times.size):
-        if weights[t] == 0.0:
-            continue
-        for i in range(n):
-            pivots[i] = 1.0 + times[t] * matrix[i, i]
-            if i:
-                factors[i] = times[t] * beside[i - 1] / pivots[i - 1]
-                pivots[i] -= factors[i] * times[t] * beside[i - 1]
-            pivots[i] = max(pivots[i], 1.0)
-        for column in range(n):  # solve for each unit vector; before its 1 all stays 0
-            out[:column], out[column] = 0.0, 1.0
-            for i in range(column + 1, n):
-                out[i] = -factors[i] * out[i - 1]
-            out[n - 1] /= pivots[n - 1]
-            for i in range(n - 2, -1, -1):
-                out[i] = out[i] / pivots[i] - factors[i + 1] * out[i + 1]
-            for i in range(n):
-                inverse[column, i] += weights[t] * out[i]
-    _back_transform(inverse, reflectors, scales)  # from one side, and from the other
-    inverse = inverse.T.copy()
-    _back_transform(inverse, reflectors, scales)
-    return inverse
+def level_of(scores: Floats, hessian: Floats) -> float:
+    """Return the mean of scores weighted by Hessians, added up in the order of the bins."""
+    return float(np.cumsum(scores * hessian / np.cumsum(hessian)[-1])[-1])
 
 
-@njit(cache=True, nogil=True)
-def _unwhiten(slopes: Any, root: Any) -> None:
-    """Turn slopes by white coordinates into slopes by the moment, in place: (bin, coordinate)."""
-    n = len(root)
-    for row in range(len(slopes)):
-        for i in range(n - 1, -1, -1):
-            for k in range(i + 1, n):
-                slopes[row, i] -= slopes[row, k] * root[k, i]
-            slopes[row, i] /= root[i, i]
-
-
-@njit(cache=True, nogil=True)
-def slope(kernels: Any, precision: Any, moment: Any, hessian: Any, taus: Any, prior: Any) -> Any:
+def slope(
+    kernels: Floats, precision: Floats, moment: Floats, hessian: Floats, taus: Floats,
+    prior: Floats,
+) -> Floats:  # fmt: skip
     """Return the derivative of `mean` by `moment`: (bin of the mean, bin of the moment).
 
     It is a sum of two parts: each prior's mean is linear in the moment, and the weights of the
     priors move with it. Most priors have next to no weight, and are left out.
     """
-    n, size, root = hessian.size, len(kernels), _root(precision)
-    design = _design(root, hessian)
-    weights, backs, matrices, besides, reflectors, scales = _solve_all(
-        kernels, design, _white(root, moment), taus, prior
-    )
-    means, average, design_t = np.zeros((size, n, taus.size)), np.zeros(n), design.T.copy()
-    slopes, sizes = np.zeros((n, n)), np.empty(taus.size)
-    for k in range(size):
-        for t in range(taus.size):
-            if weights[k, t] <= NEGLIGIBLE:
-                weights[k, t] = 0.0
-        if weights[k].sum() == 0.0:
-            continue
-        _back_transform(backs[k], reflectors[k], scales[k])
-        means[k] = np.dot(kernels[k], np.dot(design_t, backs[k] * taus**2))
-        for i in range(n):
-            for t in range(taus.size):
-                average[i] += weights[k, t] * means[k, i, t]
-    for k in range(size):
-        if weights[k].sum() == 0.0:
-            continue
-        for t in range(taus.size):
-            sizes[t] = weights[k, t] * taus[t] ** 2
-        linear = _inverse(matrices[k], besides[k], reflectors[k], scales[k], taus**2, sizes)
-        slopes += np.dot(kernels[k], np.dot(design_t, linear))
-        for i in range(n):
-            # The log evidence of a prior has the derivative -back by the white coordinates, so its
-            # weight w has w (average back - back). Times the means and added over the priors that
-            # is the same as -w (mean - average mean) back.
-            for t in range(taus.size):
-                moved = weights[k, t] * (means[k, i, t] - average[i])
-                for j in range(n):
-                    slopes[i, j] -= moved * backs[k, j, t]
-    _unwhiten(slopes, root)
-    _take_level(slopes, hessian)
-    return slopes
+    white = _white(precision, moment, hessian)
+    design_t = np.ascontiguousarray(white.design.T)
+    matrices = white.design @ kernels @ design_t
+    weights = _solved(matrices.copy(), white.release, taus, prior).weights
+    n, counts = hessian.size, weights > NEGLIGIBLE
+    unit, slopes, parts = np.eye(n), np.zeros((n, n)), []
+    for kernel in np.flatnonzero(counts.any(axis=1)):
+        weight, square = weights[kernel, counts[kernel]], taus[counts[kernel]] ** 2
+        inverses = np.linalg.inv(unit + square[:, None, None] * matrices[kernel])
+        back = inverses @ white.release  # (tau, coordinate)
+        to_scores = kernels[kernel] @ design_t  # (bin, coordinate)
+        linear = (weight * square) @ inverses.reshape(len(square), -1)
+        slopes += to_scores @ linear.reshape(n, n)
+        parts.append((weight, (square[:, None] * back) @ to_scores.T, back))
+    weight, means, back = map(np.concatenate, zip(*parts, strict=True))  # (prior, ...)
+    # The log evidence of a prior has the derivative -back by the white coordinates, so its weight
+    # w has w (average back - back). Times the means and added over the priors that is the same as
+    # -w (mean - average mean) back.
+    slopes -= (weight[:, None] * (means - weight @ means)).T @ back
+    # By the moment, not by white coordinates.
+    by_moment = np.asarray(np.linalg.solve(white.root.T, slopes.T).T)
+    return np.asarray(by_moment - (hessian / hessian.sum()) @ by_moment)
 
 
-@njit(cache=True, nogil=True)
-def solve(precision: Any, vector: Any) -> Any:
+def solve(precision: Floats, vector: Floats) -> Floats:
     """Return precision^-1 vector, for a positive definite matrix: (bin,)."""
-    root = _root(precision)
-    solution, n = _white(root, vector), vector.size
-    for i in range(n - 1, -1, -1):
-        for k in range(i + 1, n):
-            solution[i] -= root[k, i] * solution[k]
-        solution[i] /= root[i, i]
-    return solution
-
-
-@njit(cache=True, nogil=True)
-def tridiagonalise(matrix: Any) -> Any:
-    """Return the diagonal, the one beside it, and the reflections (vectors, scales) of a matrix.
-
-    The matrix is symmetric; `back_transform` takes vectors of the tridiagonal one to its own.
-    """
-    n, reduced = len(matrix), matrix.copy()
-    reflectors, scales, beside = np.zeros((n, n)), np.zeros(n), np.zeros(n)
-    _tridiagonal(reduced, reflectors, scales, beside)
-    return np.diag(reduced), beside[: n - 1], reflectors, scales
-
-
-@njit(cache=True, nogil=True)
-def back_transform(vectors: Any, reflectors: Any, scales: Any) -> None:
-    """Take vectors of the tridiagonal matrix to those of the matrix, in place: (bin, vector)."""
-    _back_transform(vectors, reflectors, scales)
+    white = _white(precision, vector, np.ones(len(vector)))
+    root, solution = white.root.tolist(), white.release.tolist()
+    for i in range(len(solution) - 1, -1, -1):  # one after another: matrices are asked once each
+        for k in range(i + 1, len(solution)):
+            solution[i] -= root[k][i] * solution[k]
+        solution[i] /= root[i][i]
+    return np.array(solution)

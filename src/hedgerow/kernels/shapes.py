@@ -1,183 +1,215 @@
 """Compiled loops over the nodes of trees: what becomes of them in code space.
 
 A tree is its arrays (see `model.tree.Structure`); a grid is `edges` of all columns one after
-another with where each column's begin, `n_cells` and whether it is `categorical`: (column,). All
-of it lives in this one file, because Numba's cache on disk notices changes of a function's own file
-only.
+another with where each column's begin, `n_cells` and whether it is `categorical`: (column,). Loops
+here allocate nothing: that takes long to compile. All of it lives in this one file, because
+Numba's cache on disk notices changes of a function's own file only.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
+
+from hedgerow.kernels.arrays import Bools, Int, Int32s, Ints, Words
+from hedgerow.kernels.compiling import compiled
 
 MOST_NODES = 4096  # of a tree that is tried as a table: its splits are compared with each other
 NO_TABLE, NO_EDGE = -1, -2
 MOST_CODES = 256  # of columns whose trees are blended, and leaves of these
+Bytes = NDArray[np.uint8]
+Float32s = NDArray[np.float32]
 
 
-@njit(cache=True, nogil=True)
-def _first_right(
-    node: int, feature: Any, threshold: Any, edges: Any, edge_start: Any, categorical: Any
-) -> Any:
-    """Return the first code that goes right at an ordered split, 0 at a set.
-
-    A threshold that is no edge of the grid gives NO_EDGE: such a tree has no form in code space.
-    """
-    column = feature[node]
-    if categorical[column]:
-        return np.int64(0)
-    low, high = np.int64(edge_start[column]), np.int64(edge_start[column + 1])
-    end, wanted = high, threshold[node]
-    while low < high:
-        middle = (low + high) >> 1
-        if edges[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    if low == end or edges[low] != wanted:
-        return np.int64(NO_EDGE)
-    return low - np.int64(edge_start[column]) + 1
-
-
-@njit(cache=True, nogil=True)
+@compiled(error_model="numpy", helper=True)
 def _goes_right(
-    node: int, code: int, low: int, is_set: bool, missing: int, missing_left: Any,
-    member_start: Any, members: Any,
-) -> Any:  # fmt: skip
+    node: Int, code: Int, low: Int, is_set: bool | np.bool_, missing: Int, missing_left: Bytes,
+    member_start: Int32s, members: Words,
+) -> bool:  # fmt: skip
     """Say whether a code goes right at a node: by its set of 64-bit words, or from `low` on."""
     if code == missing:
-        return missing_left[node] == 0
+        return bool(missing_left[node] == 0)
     if not is_set:
-        return code >= low
+        return bool(code >= low)
     word = np.int64(member_start[node]) + (code >> 6)
     if word >= member_start[node + 1]:
         return False
-    return (members[word] >> np.uint64(code & 63)) & np.uint64(1) != np.uint64(0)
+    return bool((members[word] >> np.uint64(code & 63)) & np.uint64(1) != np.uint64(0))
 
 
-@njit(cache=True, nogil=True)
-def _splits_alike(
-    node: int, other: int, low: Any, missing_left: Any, member_start: Any, members: Any
-) -> Any:
-    """Say whether two nodes of one column send every code the same way, by what they say."""
-    if low[node] != low[other] or missing_left[node] != missing_left[other]:
-        return False
-    first, second = member_start[node], member_start[other]
-    for k in range(member_start[node + 1] - first):
-        if members[first + k] != members[second + k]:
-            return False
-    return True
+@compiled(error_model="numpy")
+def _first_rights(
+    feature: Int32s, threshold: Float32s, edges: Float32s, edge_start: Ints, categorical: Bools,
+    low: Ints,
+) -> Int:  # fmt: skip
+    """Write the first code that goes right at each ordered split, 0 at a set: (node,).
 
-
-@njit(cache=True, nogil=True)
-def _leaves_of(feature: Any) -> Any:
-    """Return the number of every leaf, in node order: (node,); inner nodes mean nothing there."""
-    leaf, n_leaves = np.empty(feature.size, np.int32), 0
+    A threshold that is no edge of the grid has no form in code space: then the column is returned,
+    else -1.
+    """
     for node in range(feature.size):
-        leaf[node] = n_leaves
-        n_leaves += feature[node] < 0
-    return leaf
-
-
-@njit(cache=True, nogil=True)
-def _columns_of(feature: Any, most: int) -> Any:
-    """Return the distinct columns of a tree, sorted, and how many: 0 if more than `most`."""
-    columns, n = np.empty(most, np.int32), 0
-    for node in range(feature.size):
-        column = feature[node]
-        at = 0
-        while at < n and columns[at] < column:
-            at += 1
-        if column < 0 or (at < n and columns[at] == column):
+        column = np.int64(feature[node])
+        low[node] = 0
+        if column < 0 or categorical[column]:
             continue
-        if n == most:
-            return columns, 0
-        for k in range(n, at, -1):
-            columns[k] = columns[k - 1]
-        columns[at] = column
-        n += 1
-    return columns, n
+        first, end, wanted = np.int64(edge_start[column]), edge_start[column + 1], threshold[node]
+        at, high = first, end
+        while at < high:
+            middle = (at + high) >> 1
+            if edges[middle] < wanted:
+                at = middle + 1
+            else:
+                high = middle
+        if at == end or edges[at] != wanted:
+            return column
+        low[node] = at - first + 1
+    return -1
 
 
-@njit(cache=True, nogil=True)
+@compiled(error_model="numpy", helper=True)
 def _told_apart_in_order(
-    column: int, feature: Any, missing_left: Any, low: Any, missing: int
-) -> tuple[Any, Any]:
+    column: Int, feature: Int32s, missing_left: Bytes, low: Ints, missing: Int, adds: Int32s,
+    begin: Int,
+) -> int:  # fmt: skip
     """Do as `_told_apart` for an ordered column: stretches between its splits, and missing values.
 
     Missing values go with the codes of one stretch if they go right at all splits before it, and
     left at all splits behind it, as its codes do; else they are told apart from all codes.
     """
-    part = np.empty(missing + 1, np.int32)
-    ways = np.zeros(missing + 1, np.uint8)  # by first code that goes right: 1 missing left, 2 right
+    for code in range(missing + 1):
+        adds[begin + code] = 0  # by first code that goes right: 1 missing left, 2 right
     for node in range(feature.size):
         if feature[node] == column:
-            ways[low[node]] |= 1 if missing_left[node] else 2
+            adds[begin + low[node]] |= 1 if missing_left[node] else 2
     here = of_missing = 0  # the stretch of a code, and the one that missing values may belong to
     alike, went_left = True, False
     for code in range(missing):
-        if ways[code]:
+        ways = adds[begin + code]
+        if ways:
             here += 1
-            if ways[code] == 1:
+            if ways == 1:
                 went_left = True
-            elif ways[code] == 2:
+            elif ways == 2:
                 alike, of_missing = alike and not went_left, here
             else:
                 alike = False
-        part[code] = here
-    part[missing] = of_missing if alike else here + 1
-    return part, here + 1 if alike else here + 2
+        adds[begin + code] = here
+    adds[begin + missing] = of_missing if alike else here + 1
+    return here + 1 if alike else here + 2
 
 
-@njit(cache=True, nogil=True)
+@compiled(error_model="numpy")
 def _told_apart(
-    column: int, feature: Any, missing_left: Any, member_start: Any, members: Any, low: Any,
-    missing: int, most: int,
-) -> tuple[Any, Any]:  # fmt: skip
-    """Return the part of every code, (code,), and how many parts there are, 0 if above `most`.
+    column: Int, feature: Int32s, missing_left: Bytes, member_start: Int32s, members: Words,
+    missing: Int, most: Int, adds: Int32s, begin: Int, known: Ints, number: Int32s,
+) -> int:  # fmt: skip
+    """Write the part of every code; return how many parts there are, 0 if above `most`.
 
     Codes that every split of the column sends the same way are one part. Each split that is unlike
-    the earlier ones divides the parts once more, so a pair of part and side is a new part.
+    the earlier ones divides the parts once more, so a pair of part and side is a new part. `known`
+    (node,) and `number` (part and side,) are memory.
     """
-    part, n_parts = np.zeros(missing + 1, np.int32), 1
-    known, n_known = np.empty(feature.size, np.int64), 0
+    # No literals for the helper: Numba would compile it for each of them once more.
+    n_parts, n_known, no_cut, is_set = 1, 0, np.int64(0), np.bool_(True)
+    for code in range(missing + 1):
+        adds[begin + code] = 0
     for node in range(feature.size):
         if feature[node] != column:
             continue
-        new = True
-        for k in range(n_known):
-            if _splits_alike(node, known[k], low, missing_left, member_start, members):
-                new = False
-                break
+        new, k = True, 0
+        while new and k < n_known:  # whether two nodes say the same of every code
+            first, second = member_start[node], member_start[known[k]]
+            new = missing_left[node] != missing_left[known[k]]
+            for word in range(member_start[node + 1] - first):
+                new = new or members[first + word] != members[second + word]
+            k += 1
         if not new:
             continue
         known[n_known] = node
         n_known += 1
-        number, n_fresh = np.full(2 * n_parts, -1, np.int32), 0  # (part, side): its new number
+        n_fresh = 0
+        for key in range(2 * n_parts):
+            number[key] = -1
         for code in range(missing + 1):
             right = _goes_right(
-                node, code, low[node], True, missing, missing_left, member_start, members
+                node, code, no_cut, is_set, missing, missing_left, member_start, members
             )
-            key = 2 * part[code] + (1 if right else 0)
+            key = 2 * adds[begin + code] + (1 if right else 0)
             if number[key] < 0:
                 number[key] = n_fresh
                 n_fresh += 1
-            part[code] = number[key]
+            adds[begin + code] = number[key]
         n_parts = n_fresh
         if n_parts > most:
-            return part, 0
-    return part, n_parts
+            return 0
+    return n_parts
 
 
-@njit(cache=True, nogil=True)
+@compiled(error_model="numpy")
+def _table(
+    feature: Int32s, missing_left: Bytes, left: Int32s, right: Int32s, member_start: Int32s,
+    members: Words, n_cells: Ints, categorical: Bools, most_cells: int, low: Ints, columns: Int32s,
+    sizes: Int32s, after: Int32s, leaf: Ints, place: Ints, by_code: Ints, by_column: Ints,
+) -> Int:  # fmt: skip
+    """Do as `as_table`, of columns (column,); return how long `after` is, 0 if too long.
+
+    `leaf` (node,), `place` (node,), `by_code` (code of all columns,) and `by_column` (4, column)
+    are memory. Of columns with categories `after` has every code's part already, and by_column[1]
+    how many there are.
+    """
+    n_columns, total, n_table_cells = columns.size - 1, np.int64(0), np.int64(1)
+    for k in range(n_columns):
+        column, begin = np.int64(columns[k]), total
+        missing, most = n_cells[column], most_cells // n_table_cells
+        sizes[k] = missing + 1
+        if categorical[column]:
+            n_parts = by_column[1, k]
+        else:
+            n_parts = _told_apart_in_order(
+                column, feature, missing_left, low, missing, after, begin
+            )
+        if n_parts == 0 or n_parts > most:
+            return 0
+        for code in range(missing + 1):
+            by_code[begin + after[begin + code]] = code  # a code of each part
+            after[begin + code] *= n_table_cells
+        by_column[0, k], by_column[1, k], by_column[2, k] = begin, n_parts, 0
+        by_column[3, k] = by_code[begin]
+        n_table_cells *= n_parts
+        total += missing + 1
+    sizes[n_columns] = n_table_cells
+    n_leaves = 0
+    for node in range(feature.size):
+        leaf[node] = n_leaves
+        n_leaves += feature[node] < 0
+        for k in range(n_columns):
+            if columns[k] == feature[node]:
+                place[node] = k
+    # Walk the tree once for each cell, with one code of each of its parts.
+    for cell in range(n_table_cells):
+        here = np.int64(0)
+        while feature[here] >= 0:
+            column = np.int64(feature[here])
+            code = by_column[3, place[here]]
+            goes_right = _goes_right(
+                here, code, low[here], categorical[column], n_cells[column], missing_left,
+                member_start, members,
+            )  # fmt: skip
+            here = np.int64(right[here] if goes_right else left[here])
+        after[total + cell] = leaf[here]
+        k = 0
+        while k < n_columns:  # the next cell: the first column turns fastest
+            part = by_column[2, k] + 1 if by_column[2, k] + 1 < by_column[1, k] else 0
+            by_column[2, k], by_column[3, k] = part, by_code[by_column[0, k] + part]
+            k = k + 1 if part == 0 else n_columns
+    return total + n_table_cells
+
+
 def as_table(
-    feature: Any, threshold: Any, missing_left: Any, left: Any, right: Any, member_start: Any,
-    members: Any, edges: Any, edge_start: Any, n_cells: Any, categorical: Any, most_columns: int,
-    most_cells: int,
-) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    feature: Int32s, threshold: Float32s, missing_left: Bytes, left: Int32s, right: Int32s,
+    member_start: Int32s, members: Words, edges: Float32s, edge_start: Ints, n_cells: Ints,
+    categorical: Bools, most_columns: int, most_cells: int,
+) -> tuple[int, Int32s, Int32s, Int32s]:  # fmt: skip
     """Return a tree of few columns as a table: their number; columns, and -1; sizes; addends.
 
     A row's cell is the sum of what its codes add, one for each column. Behind these addends stands
@@ -187,186 +219,129 @@ def as_table(
     The table is exact: a cell is one part of each column, and all codes of a part take the same way
     at every split, so walking the tree once for each cell with any codes of its parts will do.
     """
-    n, empty = feature.size, np.zeros(0, np.int32)
-    columns_used, n_columns = _columns_of(feature, most_columns)
-    if n_columns == 0 or n > MOST_NODES:
-        return NO_TABLE, empty, empty, empty
-    place, low = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    for node in range(n):
+    n, nothing = len(feature), np.zeros(0, np.int32)
+    used = sorted({*feature.tolist()} - {-1})
+    if not 0 < len(used) <= most_columns or n > MOST_NODES:
+        return NO_TABLE, nothing, nothing, nothing
+    low = np.empty(n, np.int64)
+    wrong = _first_rights(feature, threshold, edges, edge_start, categorical, low)
+    if wrong >= 0:
+        return NO_EDGE, np.array([wrong], np.int32), nothing, nothing
+    columns, sizes = np.array([*used, -1], np.int32), np.empty(len(used) + 1, np.int32)
+    n_codes = sum(n_cells.item(column) for column in used) + len(used)
+    after, by_code = np.empty(n_codes + most_cells, np.int32), np.empty(n_codes, np.int64)
+    leaf, by_column, begin = np.empty(n, np.int64), np.empty((4, len(used)), np.int64), 0
+    for k, column in enumerate(used):
+        missing = n_cells.item(column)
+        if categorical.item(column):
+            by_column[1, k] = _told_apart(
+                column, feature, missing_left, member_start, members, missing, most_cells, after,
+                begin, leaf, np.empty(2 * most_cells + 2, np.int32),
+            )  # fmt: skip
+        begin += missing + 1
+    length = _table(
+        feature, missing_left, left, right, member_start, members, n_cells, categorical, most_cells,
+        low, columns, sizes, after, leaf, np.empty(n, np.int64), by_code, by_column,
+    )  # fmt: skip
+    if length == 0:
+        return NO_TABLE, nothing, nothing, nothing
+    return len(used), columns, sizes, after[:length].copy()
+
+
+@compiled(error_model="numpy")
+def _walk(
+    feature: Int32s, missing_left: Bytes, left: Int32s, right: Int32s, member_start: Int32s,
+    members: Words, n_cells: Ints, categorical: Bools, low: Ints, number: Int32s, depth: Int32s,
+    after: Int32s, first: Int32s, nodes: Int32s,
+) -> int:  # fmt: skip
+    """Write where each code of a split leads, and nodes for blending; return how many of these.
+
+    `number` (node,), `depth` (node,) and `first` (inner node,), its first node for blending, are
+    memory; in depth[0] stays how deep the leaves lie if all lie equally deep, else 0. If nodes for
+    blending do not fit, they are not written behind the room.
+
+    A node for blending says of one stretch of codes where it leads, and where all others do.
+    Stretches are those that go right or, if these are fewer, those that stay.
+    """
+    begin, at, room, n_inner, common = np.int64(0), 0, nodes.shape[0], 0, -1
+    depth[0] = 0
+    for node in range(feature.size):  # parents come first
         if feature[node] >= 0:
-            while columns_used[place[node]] != feature[node]:
-                place[node] += 1
-            low[node] = _first_right(node, feature, threshold, edges, edge_start, categorical)
-            if low[node] == NO_EDGE:
-                return NO_EDGE, _alone(feature[node]), empty, empty
-    columns = np.empty(n_columns + 1, np.int32)
-    for k in range(n_columns):
-        columns[k] = columns_used[k]
-    columns[n_columns] = -1
-    sizes, counts = np.empty(n_columns + 1, np.int32), np.empty(n_columns, np.int64)
-    total: Any = np.int64(0)
-    n_table_cells: Any = np.int64(1)
-    for k in range(n_columns):
-        sizes[k] = n_cells[columns[k]] + 1
-        total += sizes[k]
-    adds, of_part = np.empty(total, np.int32), np.empty(total, np.int64)  # of_part: a code of it
-    starts = np.empty(n_columns, np.int64)
-    total = np.int64(0)
-    for k in range(n_columns):
-        column, starts[k] = columns[k], total
-        if categorical[column]:
-            part, counts[k] = _told_apart(
-                column, feature, missing_left, member_start, members, low, n_cells[column],
-                most_cells // n_table_cells,
-            )  # fmt: skip
+            number[node] = n_inner  # inner nodes among themselves
+            n_inner += 1
+            depth[left[node]] = depth[right[node]] = depth[node] + 1
         else:
-            part, counts[k] = _told_apart_in_order(
-                column, feature, missing_left, low, n_cells[column]
-            )
-        if counts[k] == 0 or counts[k] > most_cells // n_table_cells:
-            return NO_TABLE, empty, empty, empty
-        for code in range(part.size):
-            of_part[total + part[code]] = code
-            adds[total + code] = part[code] * n_table_cells
-        n_table_cells *= counts[k]
-        total += part.size
-    sizes[n_columns] = n_table_cells
-    after = np.empty(total + n_table_cells, np.int32)
-    for at in range(total):
-        after[at] = adds[at]
-    # Walk the tree once for each cell, with one code of each of its parts.
-    leaf = _leaves_of(feature)
-    parts, codes = np.zeros(n_columns, np.int64), np.empty(n_columns, np.int64)  # of a cell
-    for k in range(n_columns):
-        codes[k] = of_part[starts[k]]
-    for cell in range(n_table_cells):
-        here: Any = np.int64(0)
-        while feature[here] >= 0:
-            column = feature[here]
-            goes_right = _goes_right(
-                here, codes[place[here]], low[here], categorical[column], n_cells[column],
-                missing_left, member_start, members,
+            number[node] = n_inner - node - 1  # -1 - k for leaf k
+            common = depth[node] if common < 0 or common == depth[node] else 0
+    depth[0] = common
+    for node in range(feature.size):
+        column = np.int64(feature[node])
+        if column < 0:
+            continue
+        size, to_left, to_right = n_cells[column] + 1, number[left[node]], number[right[node]]
+        changes, before, starts_right = 0, False, False
+        for code in range(size):
+            goes = _goes_right(
+                node, code, low[node], categorical[column], n_cells[column], missing_left,
+                member_start, members,
             )  # fmt: skip
-            here = np.int64(right[here] if goes_right else left[here])
-        after[total + cell] = leaf[here]
-        k = 0
-        while k < n_columns:  # the next cell: the first column turns fastest
-            parts[k] = parts[k] + 1 if parts[k] + 1 < counts[k] else 0
-            codes[k] = of_part[starts[k] + parts[k]]
-            k = k + 1 if parts[k] == 0 else n_columns
-    return n_columns, columns, sizes, after
+            after[begin + code] = to_right if goes else to_left
+            changes += code > 0 and goes != before
+            starts_right = starts_right or (code == 0 and goes)
+            before = goes
+        first[number[node]] = at
+        n_right = (changes + 1 + starts_right) // 2
+        take_right = n_right <= changes + 1 - n_right if changes else starts_right
+        there, other = (to_right, to_left) if take_right else (to_left, to_right)
+        # An inner node is named by its number plus the room, until all of them have their first.
+        there, other = (there if there < 0 else there + room, other if other < 0 else other + room)
+        wanted, from_code = to_right if take_right else to_left, np.int64(0)
+        while from_code < size:
+            end = from_code
+            while end + 1 < size and after[begin + end + 1] == after[begin + from_code]:
+                end += 1
+            if after[begin + from_code] == wanted:
+                if at < room:
+                    nodes[at, 0], nodes[at, 1], nodes[at, 4] = column, from_code, there
+                    # A split that sends all codes one way covers every byte there is.
+                    nodes[at, 2] = end - from_code if changes else 255
+                    nodes[at, 3] = at + 1  # none of this stretch: try the next
+                at += 1
+            from_code = end + 1
+        if at <= room and room > 0:
+            nodes[at - 1, 3] = other
+        begin += size
+    for k in range(2 * min(at, room)):
+        to = nodes[k >> 1, 3 + (k & 1)]
+        if to >= room:
+            nodes[k >> 1, 3 + (k & 1)] = first[to - room]
+    return at
 
 
-@njit(cache=True, nogil=True)
-def _alone(number: int) -> Any:
-    """Return an array of one number."""
-    single = np.empty(1, np.int32)
-    single[0] = number
-    return single
-
-
-@njit(cache=True, nogil=True)
 def as_walk(
-    feature: Any, threshold: Any, missing_left: Any, left: Any, right: Any, member_start: Any,
-    members: Any, edges: Any, edge_start: Any, n_cells: Any, categorical: Any, most_blended: int,
-) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    feature: Int32s, threshold: Float32s, missing_left: Bytes, left: Int32s, right: Int32s,
+    member_start: Int32s, members: Words, edges: Float32s, edge_start: Ints, n_cells: Ints,
+    categorical: Bools, most_blended: int,
+) -> tuple[int, Int32s, Int32s, Int32s]:  # fmt: skip
     """Return a tree to be walked: its depth, sizes, where each code leads, and nodes for blending.
 
     Inner nodes are numbered in their order; a code leads to one, or to -1 - k for leaf k. The depth
     is 0 unless all leaves lie equally deep, or NO_EDGE, with the column of a split that is no edge.
     """
-    n, nothing = feature.size, np.zeros((0, 5), np.int32)
-    leaf, number, low = _leaves_of(feature), np.empty(n, np.int32), np.zeros(n, np.int64)
-    n_inner, total, widest = 0, np.int64(0), 0
-    for node in range(n):
-        number[node] = -1 - leaf[node]
-        if feature[node] < 0:
-            continue
-        number[node] = n_inner
-        n_inner += 1
-        total += n_cells[feature[node]] + 1
-        widest = max(widest, n_cells[feature[node]] + 1)
-        low[node] = _first_right(node, feature, threshold, edges, edge_start, categorical)
-        if low[node] == NO_EDGE:
-            return NO_EDGE, _alone(feature[node]), np.zeros(0, np.int32), nothing
-    sizes, after, begin = np.empty(n_inner, np.int32), np.empty(total, np.int32), np.int64(0)
-    blends = 2 <= n_inner <= most_blended and widest <= MOST_CODES and n - n_inner <= MOST_CODES
+    n, no_nodes = len(feature), np.zeros((0, 5), np.int32)
+    low = np.empty(n, np.int64)
+    wrong = _first_rights(feature, threshold, edges, edge_start, categorical, low)
+    if wrong >= 0:
+        return NO_EDGE, np.array([wrong], np.int32), np.zeros(0, np.int32), no_nodes
+    sizes = n_cells[feature[feature >= 0]].astype(np.int32)
+    sizes += 1
+    n_inner, each = len(sizes), sizes.tolist()
+    blends = 2 <= n_inner <= most_blended and max(each) <= MOST_CODES and n - n_inner <= MOST_CODES
     nodes = np.empty((most_blended if blends else 0, 5), np.int32)
-    first = np.zeros(n_inner, np.int32)  # of each inner node, its first one for blending
-    goes, n_nodes = np.empty(widest, np.bool_), 0
-    for node in range(n):
-        if feature[node] < 0:
-            continue
-        column = feature[node]
-        size, sizes[number[node]] = n_cells[column] + 1, n_cells[column] + 1
-        to_left, to_right = number[left[node]], number[right[node]]
-        for code in range(size):
-            goes[code] = _goes_right(
-                node, code, low[node], categorical[column], n_cells[column], missing_left,
-                member_start, members,
-            )  # fmt: skip
-            after[begin + code] = to_right if goes[code] else to_left
-        begin += size
-        if blends:
-            first[number[node]] = n_nodes
-            n_nodes = _add_stretches(goes, size, column, to_left, to_right, nodes, n_nodes)
-            blends = n_nodes <= most_blended
-    if not blends:
-        return _equal_depth(feature, left, right), sizes, after, nothing
-    blended = np.empty((n_nodes, 5), np.int32)
-    for at in range(n_nodes):
-        for side in range(5):
-            to = nodes[at, side]
-            # An inner node is named by its number.
-            blended[at, side] = first[to - most_blended] if side > 2 and to >= most_blended else to
-    return _equal_depth(feature, left, right), sizes, after, blended
-
-
-@njit(cache=True, nogil=True)
-def _add_stretches(
-    goes: Any, size: int, column: int, to_left: int, to_right: int, nodes: Any, at: int
-) -> Any:
-    """Write one split as nodes for blending from `at` on; return where the next ones begin.
-
-    A node says of one stretch of codes where it leads, and where all others do. Stretches are those
-    that go right or, if these are fewer, those that stay. Inner nodes are named by their number
-    plus the room in `nodes`. If there is too little room, nothing is written behind it.
-    """
-    room, last = len(nodes), size - 1
-    changes = 0
-    for code in range(last):
-        changes += goes[code] != goes[code + 1]
-    n_right = (changes + 1 + goes[0]) // 2
-    take_right = n_right <= changes + 1 - n_right if changes else goes[0]
-    there, other = (to_right, to_left) if take_right else (to_left, to_right)
-    there, other = (there if there < 0 else there + room), (other if other < 0 else other + room)
-    code = 0
-    while code <= last:
-        end = code
-        while end < last and goes[end + 1] == goes[code]:
-            end += 1
-        if goes[code] == take_right:
-            if at < room:
-                nodes[at, 0], nodes[at, 1], nodes[at, 4] = column, code, there
-                # A split that sends all codes one way covers every byte there is.
-                nodes[at, 2] = end - code if changes else 255
-                nodes[at, 3] = at + 1  # none of this stretch: try the next
-            at += 1
-        code = end + 1
-    if at <= room:
-        nodes[at - 1, 3] = other
-    return at
-
-
-@njit(cache=True, nogil=True)
-def _equal_depth(feature: Any, left: Any, right: Any) -> Any:
-    """Return how deep the leaves lie if all lie equally deep, else 0."""
-    depth, common = np.zeros(feature.size, np.int64), np.int64(-1)
-    for node in range(feature.size):
-        if feature[node] >= 0:  # parents come first
-            depth[left[node]] = depth[right[node]] = depth[node] + 1
-        elif common < 0:
-            common = depth[node]
-        elif common != depth[node]:
-            return np.int64(0)
-    return common
+    after, depths = np.empty(sum(each), np.int32), np.empty(n, np.int32)
+    n_nodes = _walk(
+        feature, missing_left, left, right, member_start, members, n_cells, categorical, low,
+        np.empty(n, np.int32), depths, after, np.empty(n_inner, np.int32), nodes,
+    )  # fmt: skip
+    nodes = nodes[:n_nodes].copy() if blends and n_nodes <= most_blended else no_nodes
+    return depths.item(0), sizes, after, nodes

@@ -1,4 +1,4 @@
-"""Compiled: a party's exact sums by bin, times strategy matrices; see `queries.strategy`."""
+"""A party's exact sums by bin, times strategy matrices; see `queries.strategy`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.kernels.arrays import Ints
-from hedgerow.kernels.compiling import compiled
 
 
-@compiled()
 def apply_matrices(
     sums: Ints, starts: Ints, entries: NDArray[np.int8], begins: Ints, out: Ints
 ) -> None:
@@ -20,18 +18,11 @@ def apply_matrices(
     a negative begin stands for the identity. `out` has (output, coordinate) of one column after
     another, the order of the query's blocks.
     """
-    place = 0
-    for j in range(len(begins)):
-        first, n = starts[j], starts[j + 1] - starts[j]
-        for output in range(len(sums)):
-            for i in range(n):
-                if begins[j] < 0:
-                    out[place] = sums[output, first + i]
-                else:
-                    # The product is linear and wraps around modulo 2**64 like the sums themselves,
-                    # so the products of all parties add up to the product of their total.
-                    product, at = np.int64(0), begins[j] + i * n
-                    for k in range(n):
-                        product += np.int64(entries[at + k]) * sums[output, first + k]
-                    out[place] = product
-                place += 1
+    whole, first = entries.astype(np.int64), starts.tolist()
+    for j, begin in enumerate(begins.tolist()):
+        n, block = first[j + 1] - first[j], sums[:, first[j] : first[j + 1]]
+        if begin >= 0:
+            # The product is linear and wraps around modulo 2**64 like the sums themselves, so the
+            # products of all parties add up to the product of their total.
+            block = block @ whole[begin : begin + n * n].reshape(n, n).T
+        out[len(sums) * first[j] : len(sums) * first[j + 1]] = block.ravel()

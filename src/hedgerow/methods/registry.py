@@ -69,6 +69,11 @@ class Method:
         """Whether it promises an epsilon without any delta, if asked to."""
         return "pure" in self.accountings
 
+    @property
+    def weighs_rows(self) -> bool:
+        """Whether rows may have weights: where all noise is Gaussian, on sums over rows."""
+        return not self.can_be_pure
+
     def settings(self, chosen: Mapping[str, Any]) -> Settings:
         """The method's defaults with the user's choices; None means the method's own choice."""
         given = {name: value for name, value in chosen.items() if value is not None}
@@ -125,9 +130,13 @@ class Method:
         return " + ".join(terms)
 
     def grow(self, gate: Gate) -> Ensemble:
-        """Run the method; the model's record also says what was asked and what it cost."""
+        """Run the method; the model's record also says what was asked, what it cost, and who took
+        part where parties are apart."""
         model = self.grower.grow(gate)
-        return replace(model, record={**model.record, "asked": gate.asked})
+        record = {**model.record, "asked": gate.asked}
+        if attendance := gate.attendance:
+            record["attendance"] = attendance
+        return replace(model, record=record)
 
 
 _NO_GAIN = ("split_caution", "gain_penalty", "min_hessian", "reuse_histogram")
@@ -280,6 +289,13 @@ def plan_for(
     """
     chosen = method_named(method)
     check_unit(privacy.trusted, schema)
+    if schema.weight is not None and not chosen.weighs_rows:
+        able = ", ".join(name for name, m in METHODS.items() if m.weighs_rows)
+        raise SettingsError(
+            f"method {method!r} cannot weigh rows, and the schema has the weight "
+            f"{schema.weight.column!r} of at most {schema.max_weight:g}. Nothing was asked. Leave "
+            f"weights out (sample_weight and max_weight, or [weight]), or choose one of: {able}"
+        )
     if chosen.trust is not None and privacy.trust != chosen.trust:
         raise SettingsError(
             f"method {method!r} is for trust {chosen.trust!r} and the plan says "
@@ -293,8 +309,9 @@ def plan_for(
     adaptive = grower.adaptive_queries(schema, resolved)
     seed = fresh_seed() if seed is None else seed
     return make_plan(
-        schema.hash, chosen.name, resolved, privacy, declared, seed, run, schema.unit.text, adaptive
-    )
+        schema.hash, chosen.name, resolved, privacy, declared, seed, run, schema.unit.text,
+        adaptive, schema.max_weight,
+    )  # fmt: skip
 
 
 def _check_accounting(method: Method, privacy: Privacy) -> None:

@@ -69,12 +69,15 @@ def translated(structure: Structure, grid: Sequence[ColumnGrid]) -> Piece:
 
 def _piece(structure: Structure, grid: Sequence[ColumnGrid]) -> Piece:
     """A table if the tree has few columns and their parts make few cells, else to be walked."""
+    if structure.n_nodes == 1:  # such as the base rate; no loop needs to be compiled for it
+        nothing = np.zeros(0, np.int32)
+        return Piece(nothing, nothing, nothing, _NO_NODES)
     arrays: tuple[Any, ...] = (*structure.arrays().values(), *_flat(tuple(grid)))
-    n_columns, column, sizes, after = kernels.as_table(*arrays, MAX_TABLE_COLUMNS, MAX_CELLS)
+    n_columns, column, sizes, after = kernels.as_table(*(*arrays, MAX_TABLE_COLUMNS, MAX_CELLS))
     if n_columns > 0:
         return Piece(column, sizes, after, _NO_NODES, int(n_columns))
     if n_columns == shapes.NO_TABLE:
-        depth, sizes, after, nodes = kernels.as_walk(*arrays, kernels.MAX_BLENDED)
+        depth, sizes, after, nodes = kernels.as_walk(*(*arrays, kernels.MAX_BLENDED))
         if depth != shapes.NO_EDGE:
             return Piece(
                 structure.feature[structure.feature >= 0], sizes, after, nodes, -int(depth)

@@ -87,8 +87,8 @@ class Logistic:
     With q = |p - y| we have |g| = q and h = q (1 - q). In units where h counts c-fold, the
     row's squared norm is q^2 + c^2 q^2 (1 - q)^2. It is at most 1 for all q in [0, 1] exactly
     when c <= phi**2.5 = 3.33019 (phi the golden ratio; tight at q = 1 / phi), so Hessians travel
-    free of charge at 1 / 3.33 of the gradients' noise. `kernels.loops.logistic` truncates q onto
-    the grid first and floors h, hence the bound holds on the grid too.
+    free of charge at 1 / 3.33 of the gradients' noise. `kernels.statistics.logistic` truncates
+    q onto the grid first and floors h, hence the bound holds on the grid too.
     """
 
     hessian_scale: float = 3.33

@@ -69,7 +69,7 @@ class Routes:
         # Taken out first: whoever else asks about the same rows at the same time gets its own.
         key, kept = _KEPT.pop(codes, (b"", _NOTHING))
         if key == self.key:
-            kernels.add_kept(scores, kept, values, self.trees[:, 3])
+            kernels.add_kept(scores, kept, values, self.trees)
         else:
             kernels.add_scores(codes.arrays, scores, self.arrays, values)
         if len(kept):

@@ -117,7 +117,7 @@ class Statement(Shown):
     def shown_neighbours(self) -> str:
         """What neighbouring tables differ by, in words."""
         whole = self.neighbours
-        return whole.removesuffix(" in each party") if self.single_owner else whole
+        return whole.replace(" in each party", "") if self.single_owner else whole
 
     def best_guess(self, replaced: bool = False) -> float:
         """How often whoever takes neighbouring tables to be equally likely can be right.

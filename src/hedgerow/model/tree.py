@@ -125,8 +125,9 @@ class Structure(Shown):
             raise FormatError(f"a tree's {_OBJECTIONS[1]}")
         from hedgerow import kernels  # compiled loops load slowly, and plans need none
 
-        arrays = [getattr(self, name) for name in FIELDS[:6]]
-        what, node = kernels.objection(*arrays, len(self.members), _words_of(schema))
+        arrays: list[Any] = [getattr(self, name) for name in FIELDS[:6]]
+        tree = (*arrays, len(self.members), _words_of(schema))
+        what, node = kernels.objection(*tree)
         if what == len(_OBJECTIONS):
             name = schema.columns[int(self.feature[node])].name
             raise FormatError(f"a split on {name!r} has a wrong category set")

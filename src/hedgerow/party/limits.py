@@ -5,15 +5,17 @@ Beside them the two seams to the person behind a party: what it is told, and wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 from hedgerow.privacy.accounting.accountant import FIXED, Price
 from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.spending import Budget
 from hedgerow.protocol.identity import Roster, fingerprint
-from hedgerow.protocol.messages import Refusal
+from hedgerow.protocol.messages import Ask, Refusal
 
 Kinds = tuple[frozenset[str], frozenset[str]]  # of queries: declared in a plan, and adaptive ones
 
@@ -61,13 +63,13 @@ class Limits:
         asked = set(plan.budget.adaptive.kinds)
         return {slot.kind for slot in plan.slots} <= listed and asked <= adaptive
 
-    def check_role(self, role: str, names: Sequence[str], roster: Roster) -> None:
+    def check_role(self, role: str, roster: Roster) -> None:
         """Refuse to take part in something without an epsilon that the operator did not name."""
         if self.roles is not None and role not in self.roles:
             raise Refusal("not-allowed")
         if self.approve:  # a person approves plans, and this is none: nobody has looked at it
             raise Refusal("not-approved")
-        if self.objection(roster) or not all(self._allows(name, roster) for name in names):
+        if self.objection(roster):
             raise Refusal("not-allowed")
 
     def check_labels(self, epsilon: float, in_month: float, in_all: float) -> None:
@@ -77,11 +79,11 @@ class Limits:
             if ceiling is not None and before + epsilon > ceiling.epsilon * (1 + 1e-9):
                 raise Refusal("over-limits")
 
-    def check_set(self, names: Sequence[str], roster: Roster) -> None:
+    def check_set(self, ask: Ask, roster: Roster) -> None:
         """Refuse a set of parties that is too small or holds one that is not allowed."""
-        if self.parties is not None and not all(self._allows(name, roster) for name in names):
+        if self._unlisted(roster) - ask.left_out:
             raise Refusal("not-allowed")
-        if roster.trusted.masked and len(names) < self.least_parties:
+        if roster.trusted.masked and ask.n_parties(roster) < self.least_parties:
             raise Refusal("too-few-parties")
 
     def wants_more_than(self, roster: Roster) -> bool:
@@ -95,19 +97,29 @@ class Limits:
                 f"the roster's coordinator has the fingerprint {fingerprint(roster.coordinator)}, "
                 f"and the limits allow only {self.coordinator}"
             )
-        for name, key in roster.parties if self.parties is not None else ():
-            if not self._allows(name, roster):
-                return (
-                    f"the roster has the party {name} with the fingerprint {fingerprint(key)}, "
-                    "and the limits do not list it so"
-                )
+        for name in sorted(self._unlisted(roster)):
+            return (
+                f"the roster has the party {name} with the fingerprint "
+                f"{fingerprint(roster.keys[name])}, and the limits do not list it so"
+            )
         return ""
 
-    def _allows(self, name: str, roster: Roster) -> bool:
+    def _unlisted(self, roster: Roster) -> frozenset[str]:
+        """Parties of a roster that are not allowed; looked for once, not for every question."""
         if self.parties is None:
-            return True
-        listed = dict(self.parties).get(name)
-        return listed is not None and listed in ("", fingerprint(roster.keys[name]))
+            return frozenset()
+        if roster.hash not in self._looked_up:
+            listed = dict(self.parties)
+            self._looked_up[roster.hash] = frozenset(
+                name
+                for name, key in roster.parties
+                if name not in listed or listed[name] not in ("", fingerprint(key))
+            )
+        return self._looked_up[roster.hash]
+
+    @cached_property
+    def _looked_up(self) -> dict[str, frozenset[str]]:
+        return {}  # by the roster's hash; whoever runs the party pins few
 
 
 @dataclass(frozen=True)
@@ -132,3 +144,15 @@ class Approvals(Protocol):
     def keep(self, plan: Plan) -> None:
         """Store a plan until a person has looked at it."""
         ...
+
+
+def check_approved(plan: Plan, approvals: Approvals | None, ledger: Ledger, party: str) -> None:
+    """Where a person must approve each plan: refuse until that happened, then record it."""
+    lines = ledger.lines(party, "approve", plan.run)
+    if any(line.values["hash"] == plan.hash for line in lines):
+        return
+    if approvals is None or not approvals.is_approved(plan):
+        if approvals is not None:
+            approvals.keep(plan)
+        raise Refusal("not-approved")
+    ledger.append(party, "approve", plan.run, values={"hash": plan.hash})

@@ -22,11 +22,10 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import BudgetExceeded, HedgerowError, LedgerWriteFailed, PlanError, TableError
 from hedgerow.failpoints import fail_point
-from hedgerow.party.limits import Approvals, Event, Limits
-from hedgerow.party.run import OpenedRun, check_agreed
+from hedgerow.party.limits import Approvals, Event, Limits, check_approved
+from hedgerow.party.run import Newest, OpenedRun, check_agreed
 from hedgerow.party.running_scores import Holding, RunningScores
 from hedgerow.party.sessions import PartySessions
-from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.line import Line
 from hedgerow.privacy.ledger.refusals import Refusals
@@ -40,7 +39,6 @@ from hedgerow.protocol.handshake import (
     JOINED,
     OPEN_RUN,
     OPEN_SESSION,
-    Opening,
     PartyHandshake,
 )
 from hedgerow.protocol.identity import Identity, Roster
@@ -103,7 +101,7 @@ class Party:
         self._sampling_secret = sampling_secret or self.identity.secret
         about = (name, schema.hash, self.identity, self._keys, self._ledger)
         self._handshake = PartyHandshake(*about, lasts=identity is not None)
-        self._runs: dict[str, OpenedRun] = {}
+        self._runs = Newest[OpenedRun]()
         kept = store if store is not None else MemoryStore()
         mine = (self._ledger, self._keys, roles or {}, self._limits, kept)
         self._sessions = PartySessions(name, schema, self._handshake, *mine)
@@ -115,8 +113,17 @@ class Party:
         self._lock = threading.Lock()
         self._closed = self._unwritten = False
 
+    @property
+    def boot(self) -> int:
+        """Which start of this party its process is; on its ledger."""
+        return self._handshake.boot
+
     def pin(self, roster: Roster) -> None:
-        """Accept a roster. Whoever runs the party does this, never the coordinator."""
+        """Accept a roster. Whoever runs the party does this, never the coordinator.
+
+        Runs and sessions that are open keep the roster they began with, but for parties whose keys
+        are not pinned any more.
+        """
         if roster.keys.get(self.name) != self.identity.public:
             raise HedgerowError(f"the roster has another key for {self.name!r}; do not pin it")
         self.roster = roster
@@ -207,14 +214,14 @@ class Party:
 
     def _ready(self, message: Message) -> Message:
         """The uncharged probe: is the party there, and does it still hold this run?"""
-        run = self._runs.get(str(message.values.get("run")))
-        joined = run is not None and bool(run.opening.announcements)
+        run = self._runs.get(message.values.get("run"))
+        joined = run is not None and run.opening.joined is not None
         return messages.plain("ready", {"joined": joined, "boot": self._handshake.boot})
 
     def _open(self, message: Message) -> Message:
         """Check plan, schema, roster and budget, and announce this process's key."""
-        roster, plan, values = self.roster, message.plan, message.values
-        assert roster is not None
+        plan, values = message.plan, message.values
+        roster = self._roster_of(self._runs.get(plan.run), values)
         self._handshake.check_roster(values, roster)
         check_agreed(plan, roster, self.schema)
         if self._rows is not None and self._rows.columns is not None:
@@ -231,17 +238,27 @@ class Party:
             raise Refusal("over-limits") from error
         except HedgerowError as error:
             raise Refusal("other-plan") from error
-        self._check_approved(plan)
+        if limits.approve:
+            check_approved(plan, self._approvals, self._ledger, self.name)
         nonce, known = str(values.get("nonce")), self._runs.get(plan.run)
-        run = known or OpenedRun(plan, reservation)
-        if run.plan.hash != plan.hash:
-            # Nothing is reserved for the older one, or the reservation would have refused this.
-            # What is checked and what is charged must be one plan: nothing of the older one stays.
-            run = OpenedRun(plan, reservation, Opening(run.opening.number))
+        run = known or OpenedRun(plan, reservation, roster)
+        if (run.plan.hash, run.roster.hash) != (plan.hash, roster.hash):
+            # Nothing is reserved for another plan, or the reservation would have refused this.
+            # What is checked and what is charged must be one plan, and keys joined under another
+            # roster may be revoked by now: nothing of what was opened before stays.
+            run = OpenedRun(plan, reservation, roster)
         if not run.opening.is_of(nonce):  # else the same message came again
-            run = replace(run, reservation=reservation, opening=run.opening.again(nonce))
-        self._runs[plan.run] = run
+            opening = self._handshake.opened_again(run.opening, nonce)
+            run = replace(run, reservation=reservation, roster=roster, opening=opening)
+        self._runs.keep(plan.run, run)
         return self._handshake.announce(plan.hash, run.opening, roster)
+
+    def _roster_of(self, run: OpenedRun | None, values: Mapping[str, Any]) -> Roster:
+        """The roster that an opening is checked by: an open run's own, if it names that one."""
+        assert self.roster is not None
+        if run is not None and values.get("roster") == run.roster.hash:
+            return run.roster
+        return self.roster
 
     def _agree(self, message: Message) -> Message:
         assert self.roster is not None
@@ -255,35 +272,24 @@ class Party:
         self._tell(Event("agreed", agreement.run, kind=agreement.role))
         return reply
 
-    def _check_approved(self, plan: Plan) -> None:
-        """Where a person must approve each plan: refuse until that happened, then record it."""
-        if not self._limits.approve:
-            return
-        lines = self._ledger.lines(self.name, "approve", plan.run)
-        if any(line.values["hash"] == plan.hash for line in lines):
-            return
-        if self._approvals is None or not self._approvals.is_approved(plan):
-            if self._approvals is not None:
-                self._approvals.keep(plan)
-            raise Refusal("not-approved")
-        self._ledger.append(self.name, "approve", plan.run, values={"hash": plan.hash})
-
     def _join(self, message: Message) -> Message:
         """Take the others' mask keys, each signed by its pinned key and never older; reserve."""
         values = message.values
         run = self._run(values.get("run"))
-        roster = self.roster
-        assert roster is not None
+        roster = run.roster
         # Where nothing is masked the others' keys are of no use.
         alone = not roster.trusted.masked
-        fresh = self._handshake.read(message, run.plan.hash, run.opening, roster, alone)
-        self._handshake.accept(fresh)
+        joined = self._handshake.read(message, run.plan.hash, run.opening, roster, alone)
+        among = None if alone else joined.everyone(roster)
+        peers = [] if among is None else [one.name for one in among.neighbours(self.name)]
+        self._handshake.accept(joined, peers)
         new = not self._ledger.has_reserved(self.name, run.plan.run)
         try:
             run.reservation.reserve()  # all others have accepted, or nobody could join
         except BudgetExceeded as error:
             raise Refusal("over-limits") from error
-        run.opening = run.opening.with_announcements(fresh)
+        run.opening = replace(run.opening, joined=joined)
+        self._runs.keep(run.plan.run, run)
         if new:
             self._tell(Event("reserved", run.plan.run, plan=run.plan))
         return messages.plain(JOINED, {"run": run.plan.run})
@@ -322,19 +328,25 @@ class Party:
         return reply
 
     def _run(self, name: Any) -> OpenedRun:
-        if not isinstance(name, str) or name not in self._runs:
+        run = self._runs.get(name)
+        if run is None:
             raise Refusal("unknown-run")
-        return self._runs[name]
+        return run
 
     def _checked_run(self, ask: Ask) -> OpenedRun:
         """The run, if all holds that must before a charge: plan, set, noise, recomputed here."""
         assert self.roster is not None
         run = self._run(ask.run)
-        if not run.opening.announcements:  # opened and never joined: nothing is reserved yet
+        if run.opening.joined is None:  # opened and never joined: nothing is reserved yet
             raise Refusal("unknown-run")
-        run.check(ask, self.name, self.roster, self.schema)
-        self._limits.check_set(ask.parties, self.roster)
+        run.check(ask, self.name, self.schema)
+        if run.has_revoked(ask, self.roster):
+            raise Refusal("unknown-party")
+        self._limits.check_set(ask, run.roster)
         self._keys.agree(ask.reply_to)  # a key that is no key is refused before any charge
+        if run.plan.privacy.trusted.masked:
+            for other in run.summed(ask).neighbours(self.name):
+                self._keys.agree(other.key)
         each = run.plan.privacy.trusted.local  # every row has noise of its own
         if each and not mechanisms.can_draw(max(ask.noise.sigmas), self._scores.n_rows):
             raise Refusal("bad-message")
@@ -365,11 +377,12 @@ class Party:
 
     def _answer(self, ask: Ask, run: OpenedRun, request: str, exact: NDArray[np.int64]) -> Answer:
         """Exact sums, then this party's noise and mask. A zero under the same mask is a check."""
+        assert self.roster is not None
         total, check = exact.view(np.uint64), 0
         trust, source = run.plan.privacy.trusted, "none"
         if not trust.exact_sums:
             blocks = [block.size for block in ask.query.blocks]
-            honest = len(ask.parties) - ask.colluding
+            honest = ask.n_parties(run.roster) - ask.colluding
             share = trust.share(honest, self._scores.n_rows)
             if ask.noise.mechanism == "laplace":
                 total = mechanisms.add_laplace(total, blocks, ask.noise.sigmas, honest)
@@ -377,10 +390,9 @@ class Party:
                 total = mechanisms.add_gaussian(total, blocks, ask.noise.sigmas, share)
             source = mechanisms.source_name()
         if trust.masked:
-            context = Context(
-                run.plan.hash, self.schema.hash, ask.slot, ask.attempt, request, ask.parties
-            )
-            mask = self._keys.mask(self.name, context, run.opening.announcements, len(total) + 1)
+            about = (run.plan.hash, self.schema.hash, ask.slot, ask.attempt, request)
+            context = Context(*about, run.summed(ask))
+            mask = self._keys.mask(self.name, context, len(total) + 1)
             total, check = total + mask[:-1], int(mask[-1])
         # Row counts are public under `nobody` and never leave under the other trusts.
         n_rows = self._scores.n_rows if trust.local else 0

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
+from hedgerow.errors import TableError
 from hedgerow.model.losses import loss_for
 from hedgerow.model.routing import Routes, shared_routes
 from hedgerow.model.tree import Tree, check_trees
@@ -69,6 +70,8 @@ class RunningScores:
     """Scores (row, output) in float64 at one known ensemble."""
 
     def __init__(self, rows: Rows, schema: Schema) -> None:
+        if rows.weights.size and int(rows.weights.max()) > schema.weight_steps:
+            raise TableError("rows have weights above the schema's cap. Nothing was asked.")
         self._rows, self._schema = rows, schema
         self._n_outputs = loss_for(schema.label).n_outputs
         # A thread that an interrupted question left behind still adds its trees; whoever comes next

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,11 +17,12 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import HedgerowError
 from hedgerow.party.limits import Limits
+from hedgerow.party.run import Newest
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.spending import label_spending
 from hedgerow.protocol import messages
 from hedgerow.protocol.handshake import JOINED, Opening, PartyHandshake
-from hedgerow.protocol.identity import Roster, digest_of
+from hedgerow.protocol.identity import Announcement, Roster
 from hedgerow.protocol.masks import MaskKeys
 from hedgerow.protocol.messages import Message, Refusal
 from hedgerow.protocol.roles import Agreement, Role, RoleFactory, Store, check_recipients
@@ -35,6 +36,7 @@ log = logging.getLogger(__name__)
 class _Session:
     agreement: Agreement
     opening: Opening
+    roster: Roster  # pinned when it was opened
     begun: bool = False  # a role was made; one that failed is not made again in this opening
     role: Role | None = None
     steps: int = 0
@@ -43,7 +45,13 @@ class _Session:
 
     def label(self, step: int, recipient: str) -> str:
         """What a message to this party is sealed for, sent in this step."""
-        return seal_label(self.agreement.hash, self.opening.joined, step, recipient)
+        joined = self.opening.joined
+        return seal_label(self.agreement.hash, joined.hash if joined else "", step, recipient)
+
+    @property
+    def announced(self) -> Mapping[str, Announcement]:
+        """By name, once it has joined."""
+        return {} if self.opening.joined is None else self.opening.joined.announcements
 
 
 class PartySessions:
@@ -70,7 +78,7 @@ class PartySessions:
         self._name, self._schema, self._handshake = name, schema, handshake
         self._ledger, self._keys, self._roles = ledger, keys, dict(roles)
         self._limits, self._store = limits, store
-        self._known: dict[str, _Session] = {}
+        self._known = Newest[_Session]()
 
     def agree(self, values: Mapping[str, Any], roster: Roster) -> Message:
         """Check what is to be done, and announce this process's key."""
@@ -82,17 +90,15 @@ class PartySessions:
             raise Refusal("unknown-party")
         if agreement.role not in self._roles:
             raise Refusal("not-allowed")
-        self._limits.check_role(agreement.role, agreement.parties, roster)
+        self._limits.check_role(agreement.role, roster)
         self._check_labels(agreement)
         known, nonce = self._known.get(agreement.run), str(values.get("nonce"))
-        recorded = self._ledger.lines(self._name, "disclose", agreement.run)
-        if recorded and recorded[0].values["hash"] != agreement.hash:
-            raise Refusal("other-plan")
+        self._is_recorded(agreement)
         if known is None or not known.opening.is_of(nonce):  # another opening begins anew
             self._check_fresh(agreement)
-            number = 0 if known is None else known.opening.number
-            known = _Session(agreement, Opening(number).again(nonce))
-            self._known[agreement.run] = known
+            opening = self._handshake.opened_again(Opening(), nonce)
+            known = _Session(agreement, opening, roster)
+            self._known.keep(agreement.run, known)
         return self._handshake.announce(agreement.hash, known.opening, roster)
 
     def _check_labels(self, agreement: Agreement) -> None:
@@ -101,6 +107,13 @@ class PartySessions:
         if epsilon and not self._ledger.lines(self._name, "disclose", agreement.run):
             paid = (label_spending(self._ledger, self._name, monthly) for monthly in (True, False))
             self._limits.check_labels(epsilon, *paid)
+
+    def _is_recorded(self, agreement: Agreement) -> bool:
+        """Whether it is on the ledger; refused if another one is, under the same name."""
+        recorded = self._ledger.lines(self._name, "disclose", agreement.run)
+        if recorded and recorded[0].values["hash"] != agreement.hash:
+            raise Refusal("other-plan")
+        return bool(recorded)
 
     def _check_fresh(self, agreement: Agreement) -> None:
         """Noise of a run is drawn once: a second time the two would tell more than was paid."""
@@ -111,23 +124,32 @@ class PartySessions:
     def meet(self, message: Message, roster: Roster, rows: Rows) -> tuple[Agreement, Message]:
         """Take the others' keys; from here on the agreement is on record, and its role is taken."""
         session = self._session(message.values.get("run"))
-        agreement, opening = session.agreement, session.opening
-        fresh = self._handshake.read(message, agreement.hash, opening, roster)
-        if set(fresh) != set(agreement.parties):
+        agreement, opening, known = session.agreement, session.opening, session.opening.joined
+        if any(roster.keys.get(n) != session.roster.keys.get(n) for n in agreement.parties):
+            raise Refusal("unknown-party")  # one of them was revoked meanwhile
+        fresh = self._handshake.read(message, agreement.hash, opening, session.roster)
+        if set(fresh.announcements) != set(agreement.parties):
             raise Refusal("bad-announcement")
-        if session.begun and (session.role is None or opening.joined != digest_of(fresh)):
+        same = known is not None and known.hash == fresh.hash
+        if session.begun and (session.role is None or not same):
             raise Refusal("old-attempt")  # a failed run, or other keys half-way
-        self._handshake.accept(fresh)
+        self._handshake.accept(fresh, agreement.parties)
         if not session.begun:
-            self._check_labels(agreement)  # others may have been entered since
-            self._check_fresh(agreement)
-            record = {"hash": agreement.hash, "agreement": agreement.to_dict()}
-            if not self._ledger.lines(self._name, "disclose", agreement.run):
-                self._ledger.append(self._name, "disclose", agreement.run, values=record)
-            session.begun, session.opening = True, opening.with_announcements(fresh)
+            self._enter(agreement)
+            session.begun, session.opening = True, replace(opening, joined=fresh)
+            self._known.keep(agreement.run, session)
             make = self._roles[agreement.role]
             session.role = make(self._name, rows, self._schema, agreement, self._store)
         return agreement, messages.plain(JOINED, {"run": agreement.run})
+
+    def _enter(self, agreement: Agreement) -> None:
+        """Put an agreement on record, unless another took its place or its budget since."""
+        record = {"hash": agreement.hash, "agreement": agreement.to_dict()}
+        with self._ledger.transaction():  # what is checked and what is entered belong together
+            self._check_labels(agreement)
+            self._check_fresh(agreement)
+            if not self._is_recorded(agreement):
+                self._ledger.append(self._name, "disclose", agreement.run, values=record)
 
     def step(self, message: Message) -> StepReply:
         """Take one step with the messages of the peers; the same one gets the same reply."""
@@ -158,17 +180,18 @@ class PartySessions:
         return reply
 
     def _unsealed(self, session: _Session, sender: str, sealed: bytes) -> bytes:
-        announced = session.opening.announcements
+        announced = session.announced
         if sender == self._name or sender not in announced:
             raise Refusal("unknown-party")
         label = session.label(session.steps, self._name)
         return self._keys.unseal(announced[sender].key, label, sender, sealed)
 
     def _sealed(self, session: _Session, step: int, recipient: str, message: bytes) -> bytes:
-        key = session.opening.announcements[recipient].key
+        key = session.announced[recipient].key
         return self._keys.seal(key, session.label(step, recipient), self._name, message)
 
     def _session(self, run: Any) -> _Session:
-        if not isinstance(run, str) or run not in self._known:
+        session = self._known.get(run)
+        if session is None:
             raise Refusal("unknown-run")
-        return self._known[run]
+        return session

@@ -44,6 +44,16 @@ class AskEach(Protocol):
 
 
 @runtime_checkable
+class TracksConnections(Protocol):
+    """An engine that knows who is connected, so that nobody has to be asked for it."""
+
+    def connected(self) -> Mapping[str, int] | None:
+        """Parties that are connected now, with the boot counter of the process that is; None if
+        what carries the messages cannot know."""
+        ...
+
+
+@runtime_checkable
 class HandOver(Protocol):
     """What the engine of one process may do besides, for speed: messages and replies are handed
     over as objects, and nothing is packed, sealed or read."""

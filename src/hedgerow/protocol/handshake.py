@@ -10,15 +10,18 @@ before the joining, and by then everybody has accepted.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
 from typing import Any
 
 from hedgerow.errors import FormatError
 from hedgerow.packing import pack
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.protocol.identity import Announcement, Identity, Roster, digest_of, signed_by
+from hedgerow.protocol.identity import Announcement, Identity, Roster, signed_by
+from hedgerow.protocol.joined import NOTHING_KNOWN, Joined, KnownKeys
 from hedgerow.protocol.masks import MaskKeys
 from hedgerow.protocol.messages import Message, Refusal, plain
 from hedgerow.protocol.replies import ReceivedReply
@@ -60,7 +63,7 @@ class Announcements:
 
     def __init__(self, entries: Sequence[Any]) -> None:
         self._entries = entries
-        self._signed: dict[tuple[int, str], Announcement | None] = {}
+        self._joined: dict[str, Joined | None] = {}  # by the roster's hash
 
     @staticmethod
     def of(message: Message) -> Announcements:
@@ -72,18 +75,29 @@ class Announcements:
             raise FormatError("announcements are not readable")
         return Announcements(entries)
 
-    def signed(self, roster: Roster, only: str | None = None) -> Iterator[Announcement | None]:
-        """Each of them, or one party's alone; None in place of one that its party did not sign."""
-        for place, entry in enumerate(self._entries):
-            if only is not None and entry.get("name") != only:
-                continue
-            key = (place, roster.hash)
-            if key not in self._signed:
-                self._signed[key] = _signed(Announcement.from_dict(entry), roster)
-            yield self._signed[key]
+    def joined(self, roster: Roster) -> Joined | None:
+        """All of them; None unless each is signed by its own party, and no party has two."""
+        if roster.hash not in self._joined:
+            signed = [_signed(entry, roster) for entry in self._entries]
+            by_name = {one.name: one for one in signed if one is not None}
+            complete = len(by_name) == len(self._entries)
+            self._joined[roster.hash] = Joined(by_name) if complete else None
+        return self._joined[roster.hash]
+
+    def alone(self, name: str, roster: Roster) -> Joined | None:
+        """One party's alone; None unless it is there and signed."""
+        one = _signed(self._by_name[name], roster) if name in self._by_name else None
+        return None if one is None else Joined({name: one})
+
+    @cached_property
+    def _by_name(self) -> dict[Any, Any]:
+        named = [entry for entry in self._entries if isinstance(entry.get("name"), str)]
+        return {entry["name"]: entry for entry in named}
 
 
-def _signed(announced: Announcement, roster: Roster) -> Announcement | None:
+def _signed(entry: Mapping[str, Any], roster: Roster) -> Announcement | None:
+    """An announcement, if the party that it names has signed it."""
+    announced = Announcement.from_dict(entry)
     public = roster.keys.get(announced.name)
     if public is None or not signed_by(public, announced.message(), announced.signature):
         return None
@@ -94,21 +108,17 @@ def _signed(announced: Announcement, roster: Roster) -> Announcement | None:
 class Opening:
     """How far a party is with a handshake, while its process lives."""
 
-    number: int = 0  # openings so far; a joining must name the newest
+    number: int = 0  # of the newest opening; 0 = none. No two of a process have the same
     nonce: str = ""  # of the newest opening
-    announcements: Mapping[str, Announcement] = field(default_factory=dict)  # once it has joined
-    joined: str = ""  # hash of these announcements
+    joined: Joined | None = None  # what it has joined with
 
-    def again(self, nonce: str) -> Opening:
+    def again(self, number: int, nonce: str) -> Opening:
         """The same after another opening message; it keeps what it has joined until it rejoins."""
-        return replace(self, number=self.number + 1, nonce=nonce)
+        return replace(self, number=number, nonce=nonce)
 
     def is_of(self, nonce: str) -> bool:
         """Whether a message with this nonce has come before."""
         return self.number > 0 and self.nonce == nonce
-
-    def with_announcements(self, fresh: Mapping[str, Announcement]) -> Opening:
-        return replace(self, announcements=dict(fresh), joined=digest_of(fresh))
 
 
 class PartyHandshake:
@@ -116,8 +126,9 @@ class PartyHandshake:
 
     Every start of a party is on its ledger, and so is the newest key of every other party: an older
     one is never taken again. A party that does not `last` has a signing key of its own process, and
-    so have all others of its roster: it remembers by itself. Parties of the same names that use
-    its ledger at the same time, for other fits, are none of its business.
+    so have all others of its roster: it remembers by itself, and its ledger has no line of them.
+    Parties of the same names that use its ledger at the same time, for other fits, are none of its
+    business.
     """
 
     def __init__(
@@ -131,10 +142,15 @@ class PartyHandshake:
     ) -> None:
         self._name, self._schema, self._identity = name, schema, identity
         self._keys, self._ledger, self._lasts = keys, ledger, lasts
-        self._known: dict[str, tuple[int, str]] = {}  # boots and keys, seen by this process
+        self._known = NOTHING_KNOWN  # seen by this process
+        self._openings = count(1)  # a joining must name the newest of its run
         with ledger.transaction():  # no other process may count the same
             self.boot = len(ledger.lines(name, "boot")) + 1
             ledger.append(name, "boot", values={"boot": self.boot})
+
+    def opened_again(self, opening: Opening, nonce: str) -> Opening:
+        """An opening after another message, under a number that this process never used."""
+        return opening.again(next(self._openings), nonce)
 
     def check_roster(self, values: Mapping[str, Any], roster: Roster) -> None:
         """Refuse an opening of a coordinator that has pinned another roster."""
@@ -153,51 +169,55 @@ class PartyHandshake:
         opening: Opening,
         roster: Roster,
         alone: bool = False,
-    ) -> dict[str, Announcement]:
-        """Announcements by name, this party's own among them; refused if one may not be used.
+    ) -> Joined:
+        """The announcements of all, this party's own among them; refused if one may not be used.
 
         With `alone` those of the others are of no use, and passed over.
         """
-        mine, fresh = self._announcement(subject, opening, roster), dict[str, Announcement]()
-        for announced in Announcements.of(message).signed(roster, self._name if alone else None):
-            if announced is None or _about(announced) != _about(mine) or self._is_old(announced):
-                raise Refusal("bad-announcement")
-            fresh[announced.name] = announced
-        own = fresh.get(self._name)
+        mine, carried = self._announcement(subject, opening, roster), Announcements.of(message)
+        joined = carried.alone(self._name, roster) if alone else carried.joined(roster)
+        if joined is None or joined.about != mine.about or joined.after(self._newest()) is None:
+            raise Refusal("bad-announcement")
+        own = joined.announcements.get(self._name)
         # The own one must be the newest: an old set of announcements cannot be brought back.
         if own is None or (own.key, own.number) != (mine.key, mine.number):
             raise Refusal("bad-announcement")
-        return fresh
+        return joined
 
-    def accept(self, fresh: Mapping[str, Announcement]) -> None:
-        """Remember keys that were read; one that is no key is refused before any is remembered."""
-        for name, announced in fresh.items():
+    def accept(self, joined: Joined, peers: Iterable[str] = ()) -> None:
+        """Remember keys that were read, those of `peers` first made sure to be keys.
+
+        One that is none is refused before any is remembered. A party agrees with those that it
+        shares masks or messages with, and with nobody else: that takes the longest of a joining.
+        """
+        for name in peers:
             if name != self._name:
-                self._keys.agree(announced.key)
-        for announced in fresh.values():
-            self._known[announced.name] = (announced.boot, announced.key)
-            lines = self._ledger.lines(self._name, "peer", announced.name)
-            if not lines or lines[-1].values["boot"] < announced.boot:
-                values = {"boot": announced.boot, "key": announced.key}
-                self._ledger.append(self._name, "peer", announced.name, values=values)
+                self._keys.agree(joined.announcements[name].key)
+        if not self._lasts:
+            self._known = self._after(joined)
+            return
+        with self._ledger.transaction():  # the last line of a party is that of its highest boot
+            known = self._newest()
+            for name, (boot, key) in self._after(joined).newest.items():
+                if boot > known.newest.get(name, (0, ""))[0]:
+                    values = {"boot": boot, "key": key}
+                    self._ledger.append(self._name, "peer", name, values=values)
+
+    def _after(self, joined: Joined) -> KnownKeys:
+        """What is known once these are; refused if one of them is older than one that is."""
+        after = joined.after(self._newest())
+        if after is None:
+            raise Refusal("bad-announcement")
+        return after
 
     def _announcement(self, subject: str, opening: Opening, roster: Roster) -> Announcement:
         hashes = (subject, self._schema, roster.hash)
         return Announcement(self._name, self.boot, opening.number, self._keys.public, *hashes)
 
-    def _newest(self, name: str) -> tuple[int, str] | None:
-        """The boot counter and key that a party was last seen with."""
+    def _newest(self) -> KnownKeys:
+        """The boot counter and key that each party was last seen with."""
         if not self._lasts:
-            return self._known.get(name)
-        for line in self._ledger.lines(self._name, "peer", name)[-1:]:
-            return line.values["boot"], line.values["key"]
-        return None
-
-    def _is_old(self, announced: Announcement) -> bool:
-        """A boot counter may not fall, and one counter belongs to one key."""
-        boot, key = self._newest(announced.name) or (0, "")
-        return announced.boot < boot or (announced.boot == boot and announced.key != key)
-
-
-def _about(announced: Announcement) -> tuple[str, str, str]:
-    return announced.plan, announced.schema, announced.roster
+            return self._known
+        lines = self._ledger.lines(self._name, "peer")  # in order: the newest of a party wins
+        values = {line.run: line.values for line in lines}
+        return KnownKeys({name: (told["boot"], told["key"]) for name, told in values.items()})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -113,7 +113,11 @@ class Roster:
         """What follows from the trust; SettingsError if there is no such trust."""
         return trust_named(self.trust)
 
-    @property
+    def without(self, absent: Collection[str]) -> tuple[str, ...]:
+        """The names of all parties but those absent, in order."""
+        return tuple([name for name in self.names if name not in absent])
+
+    @cached_property
     def least_set(self) -> int:
         """The smallest set of these parties that may be summed."""
         return self.trusted.least_set(self.minimum, self.colluding, len(self.parties))
@@ -154,8 +158,13 @@ class Announcement:
     roster: str
     signature: str = ""
 
+    @property
+    def about(self) -> tuple[str, str, str]:
+        """The plan or agreement, schema and roster that it is for."""
+        return self.plan, self.schema, self.roster
+
     def message(self) -> bytes:
-        fields = (self.plan, self.schema, self.roster, self.name, self.boot, self.number, self.key)
+        fields = (*self.about, self.name, self.boot, self.number, self.key)
         return canonical_json([_ANNOUNCEMENT, *fields])
 
     def signed(self, identity: Identity) -> Announcement:

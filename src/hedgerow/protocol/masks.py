@@ -1,14 +1,17 @@
-"""Secure sum: pairwise ChaCha20 streams modulo 2**64 that cancel in the total.
+"""Secure sum: ChaCha20 streams between neighbours, modulo 2**64, that cancel in the total.
 
-Every pair of parties shares an X25519 secret. The stream of one message is keyed by HKDF over that
-secret, salted with all signed announcements and bound to the exact request, so a party that is
-asked something else, for another set or another attempt, uses an unrelated mask.
+Two parties that are neighbours in the graph of a sum (`mask_graph.py`, with the proof of what is
+hidden) share an X25519 secret. The stream of one message is keyed by HKDF over that secret, salted
+with all signed announcements and bound to the exact request, so a party that is asked something
+else, for another set or another attempt, uses an unrelated mask. No mask is ever recovered: where
+a party is lost, the attempt is abandoned and stays charged.
 """
 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,11 +24,12 @@ from numpy.typing import NDArray
 
 from hedgerow.errors import FormatError
 from hedgerow.packing import canonical_json, digest
-from hedgerow.protocol.identity import Announcement, digest_of
+from hedgerow.protocol.joined import SumSet
 
-_LABEL = "hedgerow mask 2"
+_LABEL = "hedgerow mask 3"
 _SEAL = "hedgerow sealed answer 1"
 SEAL_BYTES = 16  # by which a sealed answer is longer
+MOST_SECRETS = 4096  # that a process keeps; whoever asks names keys to agree with
 
 
 @dataclass(frozen=True)
@@ -37,21 +41,18 @@ class Context:
     slot: int
     attempt: int
     request: str  # hash of query, ensemble, shape, grid, mechanism, mu, sigma and c
-    parties: tuple[str, ...]  # the ordered set of this sum
+    among: SumSet  # the ordered set of this sum with its keys, and its graph
 
-    def salt(self, announcements: Mapping[str, Announcement]) -> bytes:
-        return bytes.fromhex(digest(_LABEL, digest_of(announcements)))
+    @property
+    def salt(self) -> bytes:
+        return bytes.fromhex(digest(_LABEL, self.among.joined.hash))
 
-    def info(self, announcements: Mapping[str, Announcement], me: str) -> Callable[[str], bytes]:
-        """What the stream shared with another party is for; only the pair differs between them."""
-        keys = [[name, announcements[name].key] for name in self.parties]
-        fields = (self.plan, self.schema, self.slot, self.attempt, self.request, keys)
-        common = canonical_json([_LABEL, *fields])[:-1] + b","
-
-        def with_other(other: str) -> bytes:
-            return common + canonical_json(sorted((me, other))) + b"]"
-
-        return with_other
+    @property
+    def info(self) -> bytes:
+        """What all streams of the message are for; the pair comes behind it."""
+        fields = (self.plan, self.schema, self.slot, self.attempt, self.request)
+        among = (self.among.hash, self.among.degree)
+        return canonical_json([_LABEL, *fields, *among])
 
 
 class MaskKeys:
@@ -60,24 +61,18 @@ class MaskKeys:
     def __init__(self) -> None:
         self._key = X25519PrivateKey.generate()
         self.public = self._key.public_key().public_bytes_raw().hex()
-        self._secrets: dict[str, bytes] = {}
+        self._secrets: OrderedDict[str, bytes] = OrderedDict()  # by the other's key
 
-    def mask(
-        self,
-        me: str,
-        context: Context,
-        announcements: Mapping[str, Announcement],
-        size: int,
-    ) -> NDArray[np.uint64]:
+    def mask(self, me: str, context: Context, size: int) -> NDArray[np.uint64]:
         """This party's mask: plus the stream shared with later names, minus with earlier ones."""
         total = np.zeros(size, np.uint64)
-        salt, info_with = context.salt(announcements), context.info(announcements, me)
-        for other in context.parties:
-            if other == me:
-                continue
-            info = info_with(other)
-            stream = self._stream(announcements[other].key, salt, info, size)
-            total = total + stream if me < other else total - stream
+        salt, info = context.salt, context.info
+        for other in context.among.neighbours(me):
+            stream = self._stream(other.key, salt, info + other.pair, size)
+            if me < other.name:
+                total += stream
+            else:
+                total -= stream
         return total
 
     def agree(self, other: str) -> bytes:
@@ -85,9 +80,12 @@ class MaskKeys:
         if other not in self._secrets:
             try:
                 public = X25519PublicKey.from_public_bytes(bytes.fromhex(other))
-                self._secrets[other] = self._key.exchange(public)
+                secret = self._key.exchange(public)
             except ValueError as error:
                 raise FormatError("a party's mask key is not a valid X25519 key") from error
+            while len(self._secrets) >= MOST_SECRETS:
+                self._secrets.popitem(last=False)
+            self._secrets[other] = secret
         return self._secrets[other]
 
     def seal(self, other: str, request: str, party: str, data: bytes) -> bytes:
@@ -113,7 +111,7 @@ class MaskKeys:
         key = derived(self.agree(other), salt, info)
         # The key is used for this one stream only, so a fixed nonce never repeats with it.
         cipher = Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor()
-        return np.frombuffer(cipher.update(bytes(8 * size)), "<u8").astype(np.uint64)
+        return np.frombuffer(cipher.update(bytes(8 * size)), "<u8")
 
 
 def derived(secret: bytes, salt: bytes, info: bytes) -> bytes:

@@ -25,7 +25,7 @@ from hedgerow.protocol.identity import Identity, Roster, signed_by
 from hedgerow.queries import SumQuery, query_bytes, query_from_bytes
 from hedgerow.queries.calibration import Noise, noise_for
 
-VERSION = 5
+VERSION = 6
 SIGNED = 128  # characters of a signature
 # Everything a party may say instead of answering. None of it depends on a row.
 REFUSALS = {
@@ -47,7 +47,7 @@ REFUSALS = {
     "not-allowed": "the party's own limits do not allow this coordinator or one of the parties",
     "some-columns": "the party holds some of the columns alone, and sums need all of them",
     "not-approved": "a person at the party has to approve the plan first",
-    "failed": "the party failed inside",
+    "failed": "the party failed inside, as with a full disk; its own status says why",
 }
 
 
@@ -63,32 +63,36 @@ class Refusal(HedgerowError):
 
 @dataclass(frozen=True, eq=False)
 class Ask:
-    """One question to a set of parties, for one slot and attempt of one run."""
+    """One question to the parties of a roster, for one slot and attempt of one run.
+
+    Most of the time all of them are in the sum, and its size does not grow with their number.
+    """
 
     run: str
     slot: int
     attempt: int
-    parties: tuple[str, ...]
+    absent: tuple[str, ...]  # who of the roster is not in the sum: few, so few travel
     query: SumQuery
     noise: Noise
     colluding: int
     joined: str  # hash of the announcements that everyone has to use
     reply_to: str  # the coordinator's X25519 key, for which answers are sealed
 
-    @cached_property
-    def is_ordered(self) -> bool:
-        """Whether its parties are named once each, in order."""
-        return list(self.parties) == sorted(set(self.parties))
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        return frozenset(self.parties)
-
     def is_within(self, roster: Roster) -> bool:
-        """Whether its parties are all in the roster."""
+        """Whether those absent are parties of the roster, each named once and in order."""
+        if not self.absent:
+            return True
         if roster.hash not in self._within:
-            self._within[roster.hash] = roster.keys.keys() >= self.names
+            ordered = list(self.absent) == sorted(set(self.absent))
+            self._within[roster.hash] = ordered and roster.keys.keys() >= self.left_out
         return self._within[roster.hash]
+
+    @cached_property
+    def left_out(self) -> frozenset[str]:
+        return frozenset(self.absent)
+
+    def n_parties(self, roster: Roster) -> int:
+        return len(roster.parties) - len(self.absent)
 
     def check(self, schema: Schema) -> None:
         """Raise FormatError unless the question makes sense for the schema."""
@@ -118,7 +122,7 @@ class Ask:
     def body(self) -> bytes:
         values = {
             "run": self.run, "slot": self.slot, "attempt": self.attempt,
-            "parties": list(self.parties), "mu": self.noise.mu, "bits": self.noise.bits,
+            "absent": list(self.absent), "mu": self.noise.mu, "bits": self.noise.bits,
             "sigmas": list(self.noise.sigmas), "mechanism": self.noise.mechanism,
             "part": self.noise.part,
             "colluding": self.colluding, "joined": self.joined, "reply_to": self.reply_to,
@@ -140,7 +144,7 @@ class Ask:
                 str(values["run"]),
                 int(values["slot"]),
                 int(values["attempt"]),
-                tuple(str(p) for p in values["parties"]),
+                tuple(str(name) for name in values["absent"]),
                 query_from_bytes(arrays["query"].tobytes()),
                 noise,
                 int(values["colluding"]),

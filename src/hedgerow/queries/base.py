@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from hedgerow import kernels
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
+from hedgerow.data.weights import Steps
 from hedgerow.errors import FormatError
 from hedgerow.model.hashes import NO_TREES_YET, longer, model_hash
 from hedgerow.privacy.accounting.paths import Priced
 
 Ints = NDArray[np.int64]
+RowWeights = Literal["scale", "ignore", "refuse"]
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,16 @@ class QueryBase(Protocol):
     counts: ClassVar[bool] = False  # whether every coordinate is whole: then noise is too
     fine_bits: ClassVar[int | None] = None  # a grid of its own for what rows add
     of_a_party: ClassVar[bool] = False  # whether answers add up over parties, but not over rows
+
+    @property
+    def row_weights(self) -> RowWeights:
+        """What a row of weight w adds, where the schema has weights.
+
+        "scale": w times as much, each coordinate truncated toward zero, so at most the cap times
+        the sensitivity. "ignore": as much as any row. "refuse": nothing is proven, so it is not
+        asked under such a schema.
+        """
+        return "refuse"
 
     def tally(self, rows: Rows, schema: Schema) -> Ints:
         """Of a party's statistic: what does add up over its rows; `from_tally` goes on from it."""
@@ -180,6 +192,27 @@ def check_clip(clip: float) -> None:
 def clip_steps(clip: float, bits: int) -> int:
     """A clip in whole steps of the grid, rounded down so that no row exceeds its bound."""
     return math.floor(clip * 2.0**bits) if clip < 1.0 else kernels.NO_CLIP
+
+
+def weighted_counts(place: Ints, weights: Steps, schema: Schema, bits: int, n_places: int) -> Ints:
+    """Rows by place on the grid 2**-bits, each counting as often as its weight says: (place,).
+
+    A row adds its weight, truncated onto the grid: never more than the weight. Sums of 16-bit
+    steps are exact in float64 up to 2**37 rows.
+    """
+    if not weights.size:
+        return np.bincount(place, minlength=n_places).astype(np.int64) << bits
+    finer = schema.weight_bits - bits
+    steps = weights >> max(finer, 0)
+    return np.bincount(place, steps, n_places).astype(np.int64) << max(-finer, 0)
+
+
+def weighted_steps(values: Ints, weights: Steps, schema: Schema) -> Ints:
+    """What rows add, (row,) in steps of the grid, times their weights and truncated toward zero."""
+    if not weights.size:
+        return values
+    product = (np.abs(values) * weights.astype(np.int64)) >> schema.weight_bits
+    return np.asarray(np.sign(values) * product)
 
 
 def size_of(query: SumQuery) -> int:

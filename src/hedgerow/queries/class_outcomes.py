@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
-from hedgerow.queries.base import Block, EnsembleRef, QueryBase, Sensitivity
+from hedgerow.queries.base import Block, EnsembleRef, QueryBase, RowWeights, Sensitivity
 from hedgerow.queries.outcomes import BLOCK, check_edges, check_weights, predictions_of, whole_steps
 
 
@@ -33,6 +33,7 @@ class ClassOutcomes(QueryBase):
     ensemble: EnsembleRef
     averaged: bool = False  # whether trees add up to probabilities themselves
     kind: ClassVar[str] = "class-outcomes"
+    row_weights: ClassVar[RowWeights] = "ignore"  # a model is measured on rows, each once
 
     @property
     def n_bins(self) -> int:

@@ -16,7 +16,7 @@ from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.privacy.accounting.paths import Priced
 from hedgerow.privacy.accounting.pure import LEAST_PRICE, MOST_PRICE
-from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, QueryBase, Sensitivity
+from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, QueryBase, RowWeights, Sensitivity
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class ColumnCounts(QueryBase):
     n_classes: int
     price: float = 0.0  # epsilon of each column, in a pure plan
     kind: ClassVar[str] = "column-counts"
+    row_weights: ClassVar[RowWeights] = "scale"
     counts: ClassVar[bool] = True  # whole numbers stay on the unit grid
 
     @staticmethod
@@ -93,8 +94,9 @@ class ColumnCounts(QueryBase):
         bins = np.arange(max(self.n_codes)) + (ends - self.n_codes)[:, None]
         update = kernels.AVERAGING if self.n_classes > 1 else kernels.COUNT
         gradients = kernels.Gradients(
-            scores, rows.target, bits, kernels.LOGISTIC, update, kernels.NO_CLIP, self.n_classes
-        )
+            scores, rows.target, bits, kernels.LOGISTIC, update, kernels.NO_CLIP, self.n_classes,
+            rows.weights, schema.weight_bits,
+        )  # fmt: skip
         places = code_places(base_grid(schema))[list(self.columns)]
         columns = kernels.ColumnBins(places, bins.astype(np.int32), int(ends[-1]))
         total = kernels.column_sums(rows.codes.arrays, gradients, columns)

@@ -15,7 +15,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.model.losses import loss_for, loss_named
-from hedgerow.queries.base import Block, EnsembleRef, QueryBase, Sensitivity
+from hedgerow.queries.base import Block, EnsembleRef, QueryBase, RowWeights, Sensitivity
 from hedgerow.queries.cuts import bin_of_codes, check_cuts, pack_cuts, unpack_cuts
 
 
@@ -31,6 +31,7 @@ class ColumnHessians(QueryBase):
     loss: str
     ensemble: EnsembleRef
     kind: ClassVar[str] = "column-hessians"
+    row_weights: ClassVar[RowWeights] = "scale"
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -58,7 +59,7 @@ class ColumnHessians(QueryBase):
         bins, ends = bin_of_codes(grid, self.columns, self.cuts)
         gradients = kernels.Gradients(
             scores, rows.target, bits, loss.code, kernels.NEWTON, kernels.NO_CLIP,
-            2 * scores.shape[1],
+            2 * scores.shape[1], rows.weights, schema.weight_bits,
         )  # fmt: skip
         columns = kernels.ColumnBins(code_places(grid)[list(self.columns)], bins, int(ends[-1]))
         total = kernels.column_hessians(rows.codes.arrays, gradients, columns)

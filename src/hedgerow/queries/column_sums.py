@@ -17,7 +17,15 @@ from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
 from hedgerow.kernels import strategy
 from hedgerow.model.losses import UPDATES, RowBound, loss_for, loss_named
-from hedgerow.queries.base import Block, EnsembleRef, QueryBase, Sensitivity, check_clip, clip_steps
+from hedgerow.queries.base import (
+    Block,
+    EnsembleRef,
+    QueryBase,
+    RowWeights,
+    Sensitivity,
+    check_clip,
+    clip_steps,
+)
 from hedgerow.queries.cuts import bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
 from hedgerow.queries.strategy import (
     PLAIN,
@@ -54,6 +62,7 @@ class ColumnSums(QueryBase):
     matrices: tuple[StrategyMatrix, ...] = ()
     matrix_of: tuple[int, ...] = ()  # the matrix of each column, or PLAIN; empty: all are plain
     kind: ClassVar[str] = "column-sums"
+    row_weights: ClassVar[RowWeights] = "scale"
 
     @cached_property
     def bound(self) -> RowBound:
@@ -121,7 +130,7 @@ class ColumnSums(QueryBase):
         places, bins, starts = self._bins(schema)
         gradients = kernels.Gradients(
             scores, rows.target, bits, loss_named(self.loss).code, UPDATES[self.update],
-            clip_steps(self.clip, bits), self.bound.width,
+            clip_steps(self.clip, bits), self.bound.width, rows.weights, schema.weight_bits,
         )  # fmt: skip
         columns = kernels.ColumnBins(places, bins, int(starts[-1]))
         total = kernels.column_sums(rows.codes.arrays, gradients, columns)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
-from hedgerow.queries.base import Block, EnsembleRef, QueryBase, Sensitivity
+from hedgerow.queries.base import Block, EnsembleRef, QueryBase, RowWeights, Sensitivity
 from hedgerow.queries.outcomes import BLOCK, MAX_EDGES, check_edges, predictions_of
 
 
@@ -29,6 +29,7 @@ class ErrorCounts(QueryBase):
     ensemble: EnsembleRef
     averaged: bool = False
     kind: ClassVar[str] = "error-counts"
+    row_weights: ClassVar[RowWeights] = "ignore"  # a model is measured on rows, each once
 
     @property
     def blocks(self) -> tuple[Block, ...]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
-from hedgerow.queries.base import Block, EnsembleRef, QueryBase, Sensitivity
+from hedgerow.queries.base import Block, EnsembleRef, QueryBase, RowWeights, Sensitivity
 from hedgerow.queries.outcomes import BLOCK, check_edges, check_weights, predictions_of, whole_steps
 
 N_BLOCKS = 4
@@ -35,6 +35,7 @@ class ErrorSums(QueryBase):
     ensemble: EnsembleRef
     averaged: bool = False
     kind: ClassVar[str] = "error-sums"
+    row_weights: ClassVar[RowWeights] = "ignore"  # a model is measured on rows, each once
 
     @property
     def n_bins(self) -> int:

@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
-from hedgerow.queries.base import NO_TREES, Block, EnsembleRef, QueryBase, Sensitivity
+from hedgerow.queries.base import (
+    NO_TREES,
+    Block,
+    EnsembleRef,
+    QueryBase,
+    RowWeights,
+    Sensitivity,
+    weighted_counts,
+    weighted_steps,
+)
 
 MAX_CELLS = 4096
 
@@ -27,6 +36,7 @@ class LabelSums(QueryBase):
     n_classes: int
     n_cells: int = 0
     kind: ClassVar[str] = "label-sums"
+    row_weights: ClassVar[RowWeights] = "scale"
 
     @property
     def ensemble(self) -> EnsembleRef:
@@ -55,13 +65,14 @@ class LabelSums(QueryBase):
     ) -> NDArray[np.int64]:
         if self.n_cells:
             place = np.minimum(np.clip(rows.target, 0.0, 1.0) * self.n_cells, self.n_cells - 1)
-            counts = np.bincount(place.astype(np.int64), minlength=self.n_cells)
-            return counts.astype(np.int64) << bits
+            return weighted_counts(place.astype(np.int64), rows.weights, schema, bits, self.n_cells)
         if self.n_classes == 0:
             labels = np.clip(rows.target, 0.0, 1.0) * 2.0**bits  # truncated row by row, then added
-            return np.array([rows.n_rows << bits, labels.astype(np.int64).sum()], np.int64)
-        counts = np.bincount(rows.target.astype(np.int64), minlength=self.n_classes)
-        return counts.astype(np.int64) << bits
+            total = weighted_steps(labels.astype(np.int64), rows.weights, schema).sum()
+            everywhere = np.zeros(rows.n_rows, np.int64)
+            return np.append(weighted_counts(everywhere, rows.weights, schema, bits, 1), total)
+        place = rows.target.astype(np.int64)
+        return weighted_counts(place, rows.weights, schema, bits, self.n_classes)
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return {"n_classes": self.n_classes, "n_cells": self.n_cells}, {}

@@ -20,7 +20,15 @@ from hedgerow.model.losses import UPDATES, RowBound, loss_for, loss_named
 from hedgerow.model.routing import Routes, shared_routes
 from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.tree import Structure
-from hedgerow.queries.base import Block, EnsembleRef, QueryBase, Sensitivity, check_clip, clip_steps
+from hedgerow.queries.base import (
+    Block,
+    EnsembleRef,
+    QueryBase,
+    RowWeights,
+    Sensitivity,
+    check_clip,
+    clip_steps,
+)
 
 MAX_TREES = 100_000
 STEP_CURVE_SCALE = 3.33  # of several outputs: the curvature along a step beside its slope
@@ -48,6 +56,7 @@ class LeafSums(QueryBase):
     # The step is counted in units of it, and clamped: to +-1, of several outputs to 1 apart.
     step_scale: float = 1.0
     kind: ClassVar[str] = "leaf-sums"
+    row_weights: ClassVar[RowWeights] = "scale"
 
     @cached_property
     def n_leaves(self) -> int:
@@ -124,7 +133,7 @@ class LeafSums(QueryBase):
         routes = self.routes(schema)
         gradients = kernels.Gradients(
             scores, rows.target, bits, loss_named(self.loss).code, UPDATES[self.update],
-            clip_steps(self.clip, bits), self.bound.width,
+            clip_steps(self.clip, bits), self.bound.width, rows.weights, schema.weight_bits,
         )  # fmt: skip
         if not self.step_trees:
             return routes.leaf_sums(rows.codes, gradients)

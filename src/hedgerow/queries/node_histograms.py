@@ -21,7 +21,15 @@ from hedgerow.model.losses import UPDATES, RowBound, loss_for, loss_named
 from hedgerow.model.routing import shared_routes
 from hedgerow.model.stacking import stack, unstack
 from hedgerow.model.tree import Structure
-from hedgerow.queries.base import Block, EnsembleRef, QueryBase, Sensitivity, check_clip, clip_steps
+from hedgerow.queries.base import (
+    Block,
+    EnsembleRef,
+    QueryBase,
+    RowWeights,
+    Sensitivity,
+    check_clip,
+    clip_steps,
+)
 from hedgerow.queries.cuts import bin_of_codes, check_cuts, n_bins_of, pack_cuts, unpack_cuts
 
 
@@ -55,6 +63,7 @@ class NodeHistograms(QueryBase):
     update: str = "newton"
     clip: float = math.inf  # gradients are clamped to it
     kind: ClassVar[str] = "node-histograms"
+    row_weights: ClassVar[RowWeights] = "scale"
 
     @cached_property
     def bound(self) -> RowBound:
@@ -123,7 +132,7 @@ class NodeHistograms(QueryBase):
         chosen = np.ones(routes.n_leaves, np.int64) if wanted is None else wanted.astype(np.int64)
         gradients = kernels.Gradients(
             scores, rows.target, bits, loss.code, UPDATES[self.update],
-            clip_steps(self.clip, bits), self.bound.width,
+            clip_steps(self.clip, bits), self.bound.width, rows.weights, schema.weight_bits,
         )  # fmt: skip
         columns = kernels.ColumnBins(code_places(grid)[list(self.columns)], bins, int(ends[-1]))
         return kernels.node_histograms(rows.codes.arrays, gradients, routes.arrays, columns, chosen)

@@ -11,8 +11,16 @@ from numpy.typing import NDArray
 
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
+from hedgerow.data.weights import UNWEIGHTED
 from hedgerow.errors import FormatError
-from hedgerow.queries.base import Block, EnsembleRef, QueryBase, Sensitivity
+from hedgerow.queries.base import (
+    Block,
+    EnsembleRef,
+    QueryBase,
+    RowWeights,
+    Sensitivity,
+    weighted_counts,
+)
 
 MAX_EDGES = 1024
 _BLOCK = 1 << 16  # rows that are looked at together; memory does not grow with the table
@@ -25,7 +33,12 @@ class ScoreCounts(QueryBase):
     n_classes: int
     edges: tuple[float, ...]
     ensemble: EnsembleRef
+    once: bool = False  # whether every row counts once, whatever its weight: to measure a model
     kind: ClassVar[str] = "score-counts"
+
+    @property
+    def row_weights(self) -> RowWeights:
+        return "ignore" if self.once else "scale"
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -47,22 +60,25 @@ class ScoreCounts(QueryBase):
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
         n_bins, edges = len(self.edges) + 1, np.array(self.edges)
+        weights = UNWEIGHTED if self.once else rows.weights
         counts = np.zeros(self.n_classes * n_bins, np.int64)
         for first in range(0, rows.n_rows, _BLOCK):
             here = slice(first, first + _BLOCK)
             # numpy sorts NaN last: a score that is no number lies in the last bin.
             place = np.searchsorted(edges, scores[here, 0], side="right")
             group = rows.target[here].astype(np.int64) * n_bins + place
-            counts += np.bincount(group, minlength=len(counts))
-        return counts << bits
+            counts += weighted_counts(group, weights[here], schema, bits, len(counts))
+        return counts
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         ensemble = [self.ensemble.length, self.ensemble.hash]
         arrays: dict[str, NDArray[Any]] = {"edges": np.array(self.edges, np.float64)}
-        return {"n_classes": self.n_classes, "ensemble": ensemble}, arrays
+        once = {"once": True} if self.once else {}
+        return {"n_classes": self.n_classes, "ensemble": ensemble, **once}, arrays
 
     @staticmethod
     def from_parts(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ScoreCounts:
         length, hash_ = values["ensemble"]
         edges = tuple(float(edge) for edge in arrays["edges"])
-        return ScoreCounts(int(values["n_classes"]), edges, EnsembleRef(int(length), str(hash_)))
+        ensemble = EnsembleRef(int(length), str(hash_))
+        return ScoreCounts(int(values["n_classes"]), edges, ensemble, bool(values.get("once")))

@@ -16,8 +16,8 @@ from hedgerow.model.losses import loss_for
 from hedgerow.privacy.accounting.budget import DeclaredQuery
 from hedgerow.privacy.accounting.plan import make_plan
 from hedgerow.privacy.settings import Privacy, Settings
-from hedgerow.queries import LabelSums, SumQuery, size_of
-from hedgerow.queries.calibration import noise_for
+from hedgerow.queries import LabelSums, Sensitivity, SumQuery, size_of
+from hedgerow.queries.calibration import noise_for, reach_of
 from hedgerow.testing.noise import noise_off
 
 
@@ -28,6 +28,7 @@ def check_query(
 
     `rows` and `scores` should hold the worst rows one can think of, saturated scores included. A
     statistic of a party does not add up over rows: there every row is taken away from all of them.
+    Under a schema with weights a row may move the answer by so much more as its cap says.
 
     Where the gate makes something else of exact sums, the worst rows are also put into many tables,
     from empty ones to a million rows of one kind, and one row is added to each; that is done where
@@ -54,7 +55,8 @@ def check_query(
         scaled = [int(a) / w for a, w in zip(answer, weights, strict=True) if a]
         l1 = sum(abs(s) for s in scaled) / 2.0**bits
         l2 = sum(s * s for s in scaled) ** 0.5 / 2.0**bits
-        bound = query.sensitivity
+        reach, bound = reach_of(query, schema), query.sensitivity
+        bound = Sensitivity(reach * bound.l1, reach * bound.l2)
         if l1 > bound.l1 * (1 + 1e-12) or l2 > bound.l2 * (1 + 1e-12):
             raise AssertionError(
                 f"{query.kind}: a row moves the answer by l1 {l1}, l2 {l2}; stated {bound}"

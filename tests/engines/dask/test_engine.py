@@ -20,6 +20,7 @@ from hedgerow.coordinator.federation import Federation
 from hedgerow.coordinator.gate import Gate, Progress
 from hedgerow.data.schema import Schema, Unit
 from hedgerow.data.tables import Rows, rows_of
+from hedgerow.data.weights import Weight
 from hedgerow.engines.dask import cluster, partitions, rows
 from hedgerow.engines.dask.cluster import WorkersLost
 from hedgerow.engines.dask.engine import dask_federation
@@ -267,6 +268,22 @@ def test_a_person_has_k_rows_on_the_whole_cluster(client: Client, tmp_path: Path
     expected = in_one_process(table, plan, schema)
     mine._placement.drop([0, 3])  # these are read again, and keep the same rows
     assert grown(dask_federation(mine, schema, privacy), plan).trees == expected.trees
+
+
+def test_partitions_keep_the_weights_of_their_rows(client: Client, tmp_path: Path) -> None:
+    table = mixed_table(600, seed=8)
+    table["w"] = np.random.default_rng(1).uniform(0, 3, 600).tolist()
+    table["id"] = list(range(600))
+    write_files(tmp_path, table, 5)
+    for schema in (replace(MIXED, weight=Weight("w", 2.0)),
+                   replace(per_person(2), weight=Weight("w", 2.0))):  # fmt: skip
+        privacy = promise("auto")
+        plan = plan_of("auto", privacy, schema)
+        mine = ClusterRows(ParquetFolder(tmp_path, client, schema), schema, client)
+        expected = in_one_process(table, plan, schema)
+        mine._placement.drop([1])
+        assert grown(dask_federation(mine, schema, privacy), plan).trees == expected.trees
+        assert expected.trees != in_one_process(table, plan_of("auto", privacy)).trees
 
 
 def test_what_is_wrong_with_a_partition_names_its_file(client: Client, tmp_path: Path) -> None:

@@ -180,7 +180,8 @@ def test_bins_of_noise_alone_still_are_bins() -> None:
 
 def cut_at(spread: Spread, n_parts: int, shift: float = 0.0) -> NDArray[np.int64]:
     part = np.empty(spread.place.size, np.int64)
-    cells.cut_by_place(spread.place, spread.order, n_parts, shift, part)
+    n, begin = np.full(part.size, n_parts), np.zeros(1, np.int64)
+    part[spread.order] = cells.parts_by_place(spread.place, n, np.full(part.size, shift), begin)
     return part
 
 

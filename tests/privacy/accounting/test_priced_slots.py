@@ -216,3 +216,18 @@ def test_other_kinds_of_questions_are_refused() -> None:
     asked = rig.price("a", 1, 0.1 * adaptive_of(rig.plan).mu, query=ColumnCounts.of(SCHEMA))
     assert word(asked) == "not-in-plan"
     assert not rig.ledgers["a"].lines("a", "charge")
+
+
+def test_more_numbers_than_a_listed_slot_has_are_refused_by_a_party() -> None:
+    """Each of them adds to delta, and the plan has paid for so many."""
+    rig = PricedRig()
+    one = replace(DECLARED, coordinates=1)
+    rig.plan = make_plan(
+        SCHEMA.hash, "check", Settings(), rig.plan.privacy, [one], 0, "run-2", adaptive=ADAPTIVE
+    )
+    rig.open(rig.plan)
+    mu = rig.plan.slots[0].mu
+    assert word(rig.price("a", 0, mu, run="run-2")) == "not-in-plan"
+    assert not rig.ledgers["a"].lines("a", "charge")
+    rig = PricedRig()
+    assert rig.price("a", 0, rig.plan.slots[0].mu).type == "answer"

@@ -12,6 +12,7 @@ from hedgerow.engines.local import local_federation
 from hedgerow.errors import BudgetExceeded, LedgerError, PlanError, Refused, SlotSpent
 from hedgerow.methods.registry import plan_for
 from hedgerow.party.limits import Limits
+from hedgerow.privacy.accounting.accountant import Accountant
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
@@ -31,15 +32,14 @@ def test_threads_cannot_draw_one_spare_twice(monkeypatch: pytest.MonkeyPatch) ->
     reservation = Reservation(Ledger.in_memory(), a_plan(spare=1))
     reservation.charge(0, "request")
     reservation.charge(1, "request")
-    both, count = threading.Barrier(2), Ledger.attempts
+    both, check = threading.Barrier(2), Reservation._check_spare
 
-    def slowly(ledger: Ledger, owner: str, run: str) -> tuple[int, int]:
-        found = count(ledger, owner, run)
+    def slowly(self: Reservation, slot: int, last: int, charges: Accountant) -> None:
+        check(self, slot, last, charges)
         with contextlib.suppress(threading.BrokenBarrierError):
             both.wait(0.5)
-        return found
 
-    monkeypatch.setattr(Ledger, "attempts", slowly)
+    monkeypatch.setattr(Reservation, "_check_spare", slowly)
     outcomes: list[str] = []
 
     def charge(slot: int) -> None:
@@ -55,6 +55,15 @@ def test_threads_cannot_draw_one_spare_twice(monkeypatch: pytest.MonkeyPatch) ->
         thread.join()
     assert sorted(outcomes) == ["attempt 2", "none left"]
     assert len(reservation.ledger.lines(kind="charge")) == 3
+
+
+@pytest.mark.parametrize("part", [0.995, 1 - 1e-6])
+def test_a_budget_that_is_a_little_too_small_refuses(part: float) -> None:
+    plan = a_plan()
+    for budget in ({"budget": Budget(part, 1e-5)}, {"per_month": Budget(part, 1e-5)}):
+        with pytest.raises(BudgetExceeded):
+            Reservation(Ledger.in_memory(), plan, **budget)
+    Reservation(Ledger.in_memory(), plan, budget=Budget(1.0, 1e-5))
 
 
 def test_nothing_is_charged_to_a_plan_that_is_only_checked() -> None:

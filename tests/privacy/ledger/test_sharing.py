@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger import store
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
-from hedgerow.privacy.ledger.spending import Budget, set_budget, spending
+from hedgerow.privacy.ledger.spending import Budget, budget_of, set_budget, spending
 from hedgerow.privacy.noise.poisson_sampling import stored_key
 from tests.privacy.ledger.test_ledger import a_plan
 
@@ -218,3 +218,39 @@ def test_a_key_that_many_make_at_once_is_one(tmp_path: Path) -> None:
         keys = set(pool.map(lambda _: stored_key(tmp_path / "key"), range(16)))
     assert len(keys) == 1
     assert [file.name for file in tmp_path.iterdir()] == ["key"]
+
+
+def test_a_budget_that_two_set_at_once_is_set_once(path: Path) -> None:
+    """Fits that begin at the same time all name it: the same one is no conflict, another is."""
+    ledgers = [Ledger.open(path) for _ in range(2)]
+    known = budget_of(ledgers[0])
+    assert known is None
+    both = threading.Barrier(2)
+
+    def seen(ledger: Ledger, owner: str) -> Budget | None:
+        found = budget_of(ledger, owner)
+        with suppress(threading.BrokenBarrierError):  # both have looked, or one is held back
+            both.wait(timeout=1)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as pool:
+        patch.setattr("hedgerow.privacy.ledger.spending.budget_of", seen)
+        list(pool.map(lambda ledger: set_budget(ledger, Budget(1.0, 1e-6)), ledgers))
+    assert [len(ledger.lines(kind="open")) for ledger in ledgers] == [1, 1]
+    for ledger in ledgers:
+        ledger.close()
+
+
+def test_nothing_is_written_after_sqlite_gave_a_transaction_up(path: Path) -> None:
+    """After some errors it does: what follows would be checked and written without the lock."""
+    with Ledger.open(path) as ledger:
+        block = ledger.together()
+        block.__enter__()
+        ledger.append("a", "boot")
+        ledger._connection.execute("ROLLBACK")
+        with pytest.raises(LedgerWriteFailed, match="given up"):
+            ledger.append("b", "boot")
+        with pytest.raises(LedgerWriteFailed):
+            block.__exit__(None, None, None)
+        assert ledger.lines() == []
+        assert ledger.append("c", "boot").seq == 1

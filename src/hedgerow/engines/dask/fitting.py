@@ -16,13 +16,20 @@ from hedgerow.engines.dask.sources import DaskFrame
 from hedgerow.errors import SettingsError, TableError
 
 
-def check_frames(X: Any, y: Any, parties: Any, trust: str | None) -> None:
+def check_frames(
+    X: Any, y: Any, parties: Any, trust: str | None, sample_weight: Any = None
+) -> None:
     """Refuse what is no frame in partitions of rows, before anything is computed."""
     check_trust(trust or "coordinator")
     if parties is not None:
         raise SettingsError(
             "parties has no place with Dask frames: a cluster is one owner's, and one party. "
             "Nothing was asked."
+        )
+    if sample_weight is not None:
+        raise SettingsError(
+            "on a cluster weights are a column of the frame: name it in the schema's [weight], "
+            "with a public cap, and leave sample_weight out. Nothing was asked."
         )
     for name, data in (("X", X), ("y", y)):
         partitioned = hasattr(data, "npartitions") and hasattr(data, "_meta")

@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
@@ -55,7 +55,7 @@ class _Held:
         if self.scores is None:
             if counting is not None:
                 self.rows = self.rows.take(np.flatnonzero(counting))
-            self.rows = Rows(self.rows.codes, self.rows.target, None, self.rows.schema)
+            self.rows = replace(self.rows, persons=None)
             self.scores = RunningScores(self.rows, self.schema)
 
 
@@ -239,7 +239,8 @@ def _drop(run: str, index: int, held: weakref.ref[_Held]) -> None:
 def _hash(rows: Rows) -> str:
     """Of everything that is held; a partition read again must be the same."""
     codes, persons = rows.codes, rows.persons
-    arrays = [codes.narrow, codes.wide, rows.target, np.zeros(0) if persons is None else persons]
+    own = np.zeros(0) if persons is None else persons
+    arrays = [codes.narrow, codes.wide, rows.target, own, rows.weights]
     views = [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays]
     hashes = [hashlib.blake2b(view, digest_size=16).hexdigest() for view in views]
     return digest(str(rows.n_rows), *hashes)

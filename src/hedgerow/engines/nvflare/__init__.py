@@ -1,31 +1,37 @@
-"""The NVFlare engine: carries messages between sites over mutual TLS. Needs the extra `nvflare`.
+"""A relay through a stock NVFlare deployment: public interfaces only. Needs the extra `nvflare`.
 
-engine.py     the engine: every `ask` travels through one running job
-delivery.py   messages on their way: who still owes a reply
-envelopes.py  what the engine and its carrier say to each other
-carriers.py   the two ends inside NVFlare's job processes
-jobs.py       who is there, and submitting jobs
-launcher.py   how NVFlare starts a job process here
-processes.py  the NVFlare process as a child of ours
-tether.py     a module that dies with the process that started it
-provision.py  certificates and addresses of a new federation
-room.py       the folder that NVFlare runs in
-hardening.py  what this site lets NVFlare do
-doors.py      which messages its processes take
-fence.py      which files they see
+A job of two components carries bytes: the controller beside the coordinator, the executor beside
+every party. Neither reads a message, and nothing of what they do is up to the job's submitter.
+
+executor.py    a party's end
+controller.py  the coordinator's end
+recipe.py      the job, to export or to submit
 """
 
 from __future__ import annotations
 
-import importlib.util
+from typing import TYPE_CHECKING, Any
 
 from hedgerow.errors import HedgerowError
 
+if TYPE_CHECKING:
+    from hedgerow.engines.nvflare.recipe import HedgerowRecipe as HedgerowRecipe
 
-def check_installed() -> None:
-    """Say how to install NVFlare where it is missing."""
-    if importlib.util.find_spec("nvflare") is None:
-        raise HedgerowError(
-            "federations between sites run on NVFlare, which is not installed. Nothing was done. "
-            "Run: pip install 'hedgerow[nvflare]'"
-        )
+__all__ = ["HedgerowRecipe"]
+
+TOPIC = "hedgerow"
+FIELD = "data"
+
+
+def __getattr__(name: str) -> Any:
+    """The recipe on demand: importing NVFlare's takes `--export` away from a program's words."""
+    if name == "HedgerowRecipe":
+        try:
+            from hedgerow.engines.nvflare.recipe import HedgerowRecipe
+        except ModuleNotFoundError as error:
+            raise HedgerowError(
+                "the relay through NVFlare needs NVFlare, which is not installed. Nothing was "
+                "done. Run: pip install 'hedgerow[nvflare]'"
+            ) from error
+        return HedgerowRecipe
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -169,7 +169,7 @@ def _alone(rows: Rows) -> Rows:
     """Every row a person: what a bound on persons costs is their noise, and it is there."""
     if rows.persons is None:
         return rows
-    return Rows(rows.codes, rows.target, np.arange(rows.n_rows, dtype=np.uint64), rows.schema)
+    return replace(rows, persons=np.arange(rows.n_rows, dtype=np.uint64))
 
 
 def _trained(facts: Facts, rows: Rows, privacy: Privacy, repeat: int) -> Ensemble:

@@ -111,13 +111,13 @@ def merged(sides: Sequence[Side]) -> list[Side]:
 def number(value: float | None) -> str:
     """A threshold without digits that nobody chose: as short as a float32 allows.
 
-    >>> number(0.1), number(1500000.0), number(4.6875)
-    ('0.1', '1,500,000', '4.688')
+    >>> number(0.1), number(1500000.0), number(4.6875), number(11015.625)
+    ('0.1', '1,500,000', '4.688', '11,016')
     """
     if value is None:
         return ""
-    if float(value).is_integer() and abs(value) < 1e15:
-        return f"{int(value):,}"
+    if (float(value).is_integer() or abs(value) >= 1000) and abs(value) < 1e15:
+        return f"{value:,.0f}"
     return f"{value:.4g}"
 
 

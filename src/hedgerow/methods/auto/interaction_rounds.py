@@ -18,9 +18,8 @@ from hedgerow.methods.auto.interaction_tables import (
     weigh,
 )
 from hedgerow.methods.auto.parts import Cut
-from hedgerow.methods.auto.state import Run
+from hedgerow.methods.auto.state import Measured, Run
 from hedgerow.model.tree import Tree
-from hedgerow.privacy.ledger.reservation import Release
 from hedgerow.queries import LeafSums
 
 Floats = NDArray[np.float64]
@@ -36,7 +35,7 @@ class _Steps:
     gain: float = 1.0
     last: int = 0  # trees of the last round
 
-    def learn(self, query: LeafSums, release: Release, spread: float) -> None:
+    def learn(self, query: LeafSums, release: Measured, spread: float) -> None:
         """Change the gain by what a round says of the last one.
 
         Steps of several outputs meet where a class that was rare is not any more, so they ring:
@@ -85,7 +84,7 @@ def add_interactions(run: Run) -> None:
         _add_round(run, query, release, steps, overlap(chance, rule.n_interaction_tables, depth))
 
 
-def _add_round(run: Run, query: LeafSums, release: Release, steps: _Steps, share: float) -> None:
+def _add_round(run: Run, query: LeafSums, release: Measured, steps: _Steps, share: float) -> None:
     """Cell weights of one round's tables, as trees."""
     bound, values = query.bound, release.values
     noise, floor = release.unit / run.spread, release.unit / bound.second_scale

@@ -27,7 +27,7 @@ from hedgerow.methods.auto.start import (
     known_classes,
     known_for_regression,
 )
-from hedgerow.methods.auto.state import Run, mu_of_a_row
+from hedgerow.methods.auto.state import Measured, Run, mu_of_a_row
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import single_leaf
 from hedgerow.privacy.accounting.budget import DeclaredQuery
@@ -125,11 +125,12 @@ def _count(run: Run) -> tuple[float, Sequence[float] | None]:
         release = run.gate.release(LabelSums(len(classes)), name="row count")
     except SlotSpent:
         return 1.0, None
-    values = release.values
+    counted = Measured.of(release, run.schema)
+    values = counted.values
     n_rows = max(float(values.sum() if classes else values[0]), 1.0)
     if not classes:
         return n_rows, None
-    run.counted = Counted(values, max(release.unit, 1e-9) ** 2)
+    run.counted = Counted(values, max(counted.unit, 1e-9) ** 2)
     if len(classes) == 2:
         rate = min(max(float(values[1]) / n_rows, 0.02), 0.98)
         return n_rows, (1 - rate, rate)

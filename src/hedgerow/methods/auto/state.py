@@ -33,13 +33,30 @@ def mu_of_a_row(plan: Plan, schema: Schema, n_rows: float) -> float:
     return mu / plan.privacy.trusted.row_noise(n_rows)
 
 
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What a release says, in rows of the largest weight: the noise is then that of rows as such.
+
+    The rule and the priors compare rows with their noise. With the cap W as the unit, weights that
+    are all twice as large under twice the cap are the same to them.
+    """
+
+    values: Floats
+    unit: float  # noise deviation of a block of weight 1
+
+    @staticmethod
+    def of(release: Release, schema: Schema) -> Measured:
+        cap = schema.max_weight
+        return Measured(release.values / cap, release.unit / cap)
+
+
 @dataclass
 class Run:
     """Everything here follows from the plan, the schema and releases."""
 
     gate: Gate
     rule: Rule = field(init=False)
-    n_rows: float = field(init=False)  # noisy or public
+    n_rows: float = field(init=False)  # noisy or public; rows of the largest weight
     mu: float = field(init=False)  # of one row, for all later questions
     rates: Sequence[float] | None = field(init=False)  # shares of the classes, noisy, if known
     counted: Counted | None = None  # rows by class, noisy, if they were asked first
@@ -70,13 +87,14 @@ class Run:
         self.rule = rule_for(n_rows, len(self.columns), mu, self.task, rates, free)
         self.gate.expect(self.rule.n_rounds - bool(plan.settings.public_rows))
 
-    def release(self, query: SumQuery, share: float, name: str) -> Release | None:
+    def release(self, query: SumQuery, share: float, name: str) -> Measured | None:
         """One question at a share of the budget; None if its slot was lost earlier."""
         mu = self.gate.plan.budget.adaptive.mu
         try:
-            return self.gate.release(query, mu * math.sqrt(share) * (1 - 1e-9), name)
+            release = self.gate.release(query, mu * math.sqrt(share) * (1 - 1e-9), name)
         except SlotSpent:
             return None
+        return Measured.of(release, self.schema)
 
     def question(
         self,

@@ -108,15 +108,9 @@ def _strategy(n_bins: int, curve: bool, steps: int, level: float) -> Strategy:
 @lru_cache(maxsize=WIDEST)
 def _patterns(n_bins: int) -> tuple[Floats, Floats]:
     """Variances of an ordered column's effects, less their level, and along which patterns."""
-    from scipy.linalg import eigh_tridiagonal  # dear to load
-
     kernel = kernels_of(n_bins, True)[:, :-1, :-1].mean(axis=0)
     centred = np.eye(len(kernel)) - 1 / len(kernel)
-    # Not in one call: for matrices as small as this, its threads cost more than they do.
-    diagonal, beside, *reflections = posterior.tridiagonalise(centred @ kernel @ centred)
-    variance, patterns = eigh_tridiagonal(diagonal, beside)
-    patterns = np.ascontiguousarray(patterns)
-    posterior.back_transform(patterns, *reflections)
+    variance, patterns = np.linalg.eigh(centred @ kernel @ centred)
     return np.maximum(variance, 1e-12), patterns
 
 

@@ -142,7 +142,8 @@ def search(
     """The best splits from histograms (node, bin, number) and totals (node, number)."""
     rule = kernels.SplitRule.of(BITS, totals.shape[1], lam, least)
     layout = kernels.BinLayout(starts, categorical)
-    return Found(*kernels.best_splits(histograms, layout, totals, rule))
+    found = kernels.best_splits(histograms, layout, totals, rule)
+    return Found(found.scores, found.columns, found.rights)
 
 
 def totals_of(level: Level, numbers: Ints) -> Ints:

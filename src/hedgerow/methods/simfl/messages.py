@@ -127,10 +127,10 @@ def read_shape(sender: str, data: bytes, number: int, schema: Schema, max_depth:
     """A tree without values. Sums by its leaves are sent back: it is no deeper than agreed."""
     message = PeerMessage(sender, "shape", data)
     structure = _read_shape(message, number, schema)
-    depth = np.zeros(structure.n_nodes, np.int64)
+    depth, left, right = [0] * structure.n_nodes, structure.left.tolist(), structure.right.tolist()
     for node in np.flatnonzero(structure.feature >= 0).tolist():  # parents before children
-        depth[[structure.left[node], structure.right[node]]] = depth[node] + 1
-    if int(depth.max()) > max_depth:
+        depth[left[node]] = depth[right[node]] = depth[node] + 1
+    if max(depth) > max_depth:
         raise message.wrong(f"its tree is deeper than {max_depth}, which was agreed on")
     return structure
 
@@ -140,7 +140,7 @@ def _shape(s: Structure, schema: Schema) -> dict[str, NDArray[Any]]:
     grid, inner = base_grid(schema), np.flatnonzero(s.feature >= 0)
     features = s.feature[inner]
     edges = [
-        int(np.searchsorted(grid[f].edges, s.threshold[node])) if grid[f].ordered else 0
+        int(grid[f].edges.searchsorted(s.threshold[node])) if grid[f].ordered else 0
         for f, node in zip(features.tolist(), inner.tolist(), strict=True)
     ]
     return {

@@ -126,7 +126,6 @@ def _search(
 
 
 def _sorted_keys(words: Words, order: NDArray[np.int64], shift: int) -> Words:
-    keys = np.empty(len(words), np.uint64)
-    kernels.band_keys(words, order, shift, keys)
+    keys = kernels.band_keys(words, order, shift)
     keys.sort()
     return keys

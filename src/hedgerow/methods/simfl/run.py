@@ -8,6 +8,7 @@ from typing import Any
 
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
+from hedgerow.data.weights import refuse_weight
 from hedgerow.errors import FormatError
 from hedgerow.methods.simfl.messages import read_tree
 from hedgerow.methods.simfl.role import SimilarityRole
@@ -57,6 +58,7 @@ def agreement_for(
     schema: Schema, parties: Sequence[str], settings: SimilaritySettings, run: str
 ) -> Agreement:
     """What all parties agree on before the first step."""
+    refuse_weight(schema.weight, "similarity training")
     if settings.similarity and len(parties) > 1:
         settings.hashes_for(schema)
     return Agreement(

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import Any, ClassVar, Protocol, Self
 
 from hedgerow.errors import PlanError
@@ -21,7 +22,7 @@ from hedgerow.privacy.accounting.rounds import Draw
 from hedgerow.privacy.ledger.line import Line
 from hedgerow.privacy.settings import Privacy
 
-MAX_SLOTS = 1_000_000
+MAX_SLOTS = 200_000  # a party holds them in memory, for every run that it has opened
 MAX_NUMBERS = 1 << 22  # of one question; a party's memory may not depend on what is asked
 LEAST_MU = 1e-9  # of a slot; less is no answer, and noise too wide to draw
 
@@ -122,7 +123,7 @@ class PlanBudget(ABC):
         if self.adaptive != NO_ADAPTIVE_SLOTS:
             self.adaptive.check()
         self._check()
-        for slot in self.slots:
+        for slot, _ in self.repeated:
             if not 1 <= slot.coordinates <= MAX_NUMBERS:
                 raise PlanError(
                     f"slot {slot.name!r} asks for {slot.coordinates} numbers; at most "
@@ -153,9 +154,14 @@ class PlanBudget(ABC):
         """How many slots there can be, those priced during the run included."""
         return len(self.slots) + self.adaptive.slots
 
+    @cached_property
+    def repeated(self) -> tuple[tuple[Slot, int], ...]:
+        """Listed slots in order, each with how often it is repeated: a plan has few that differ."""
+        return tuple((slot, len(list(group))) for slot, group in groupby(self.slots))
+
     def kinds(self) -> set[str]:
         """Kinds of queries that may be asked."""
-        return {slot.kind for slot in self.slots} | set(self.adaptive.kinds)
+        return {slot.kind for slot, _ in self.repeated} | set(self.adaptive.kinds)
 
     @property
     @abstractmethod
@@ -237,17 +243,13 @@ class PlanBudget(ABC):
 
     def groups(self) -> list[dict[str, Any]]:
         """Listed slots, equal neighbours as one with `repeat`."""
-        groups: list[dict[str, Any]] = []
-        for slot in self.slots:
-            entry = {
+        return [
+            {
                 "name": slot.name, "kind": slot.kind, "mu": slot.mu,
-                "coordinates": slot.coordinates,
-            }  # fmt: skip
-            if groups and {k: v for k, v in groups[-1].items() if k != "repeat"} == entry:
-                groups[-1]["repeat"] += 1
-            else:
-                groups.append({**entry, "repeat": 1})
-        return groups
+                "coordinates": slot.coordinates, "repeat": repeat,
+            }
+            for slot, repeat in self.repeated
+        ]  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """The budget's tables of a plan file, beside `privacy`."""

@@ -74,7 +74,7 @@ class GaussianBudget(PlanBudget):
                 "pure accounting goes with rounds of pure questions, and Renyi's with Gaussian "
                 "ones. Nothing was asked. Make the plan again."
             )
-        for slot in self.slots:
+        for slot, _ in self.repeated:
             if not LEAST_MU <= slot.mu < math.inf:
                 raise PlanError(
                     f"slot {slot.name!r} has mu = {slot.mu}; it must be at least {LEAST_MU:g}. "
@@ -88,7 +88,7 @@ class GaussianBudget(PlanBudget):
         squares = math.fsum(mu**2 for mu in [*mus, self.adaptive.mu])
         return math.sqrt(squares + self.privacy.spare * dearest**2)
 
-    @property
+    @cached_property
     def coordinates(self) -> int:
         sizes = [*(slot.coordinates for slot in self.slots), self.adaptive.coordinates]
         return sum(sizes) + self.privacy.spare * max(sizes)

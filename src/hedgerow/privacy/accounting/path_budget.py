@@ -110,7 +110,7 @@ class PathBudget(PlanBudget):
                 "and the plan trusts nobody. Nothing was asked. Make the plan again."
             )
         self.branches.check(len(self.slots))
-        if self.adaptive != NO_ADAPTIVE_SLOTS or any(slot.mu != 0 for slot in self.slots):
+        if self.adaptive != NO_ADAPTIVE_SLOTS or any(slot.mu != 0 for slot, _ in self.repeated):
             raise PlanError("a slot of pure questions has no mu. Nothing was asked.")
 
     @cached_property
@@ -172,7 +172,7 @@ class PathBudget(PlanBudget):
 
     @property
     def sampled(self) -> bool:
-        return any(round_.rate < 1 for round_ in self.branches.rounds)
+        return any(round_.rate < 1 for round_, _ in self.branches.repeated)
 
     def draw_of(self, slot: int) -> Draw | None:
         return self.branches.draw_of(slot)

@@ -28,7 +28,7 @@ _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 EVALUATION = "evaluation"  # the method of a plan that measures a model and grows none
 TOP = (
     "format", "run", "schema", "unit", "method", "seed", "privacy", "settings", "slot", "rest",
-    "branches",
+    "branches", "max_weight",
 )  # fmt: skip
 
 
@@ -43,6 +43,7 @@ class Plan(Shown):
     seed: int
     budget: PlanBudget
     unit: str = "row"  # what is protected, as `Unit.text` of the schema says it
+    max_weight: float = 1.0  # how often one row can count, as the schema says it
 
     def __post_init__(self) -> None:
         if not _RUN.fullmatch(self.run):
@@ -107,6 +108,7 @@ class Plan(Shown):
             ("epsilon", privacy.epsilon),
             ("delta", privacy.delta or ""),
             ("unit", self.unit),
+            ("a row counts at most", "" if self.max_weight == 1 else f"{self.max_weight:g} times"),
             ("trust", privacy.trust),
             ("slots", self.n_slots),
             ("run", self.run),
@@ -127,6 +129,8 @@ class Plan(Shown):
             "run": self.run,
             "schema": self.schema_hash,
             "unit": self.unit,
+            # Plans without weights stay what they were, byte by byte.
+            **({"max_weight": self.max_weight} if self.max_weight != 1 else {}),
             "method": self.method,
             "seed": self.seed,
             "privacy": self.privacy.to_dict(),
@@ -172,8 +176,9 @@ def make_plan(
     run: str | None = None,
     unit: str = "row",
     adaptive: AdaptiveQueries | PathQueries | None = None,
+    max_weight: float = 1.0,
 ) -> Plan:
     """A plan whose slots and spares cost exactly what is promised."""
     budget = (adaptive or AdaptiveQueries()).budget(declared, privacy)
     run = run or secrets.token_hex(8)
-    return Plan(run, schema_hash, method, settings, seed, budget, unit)
+    return Plan(run, schema_hash, method, settings, seed, budget, unit, max_weight)

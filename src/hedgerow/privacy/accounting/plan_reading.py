@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -56,6 +57,13 @@ def _budget_from(document: Mapping[str, Any], privacy: Privacy) -> PlanBudget:
     return GaussianBudget(slots, privacy, adaptive)
 
 
+def _cap_from(document: Mapping[str, Any]) -> float:
+    cap: float = document.get("max_weight", 1.0)
+    if type(cap) not in (int, float) or not 1 <= cap < math.inf:
+        raise PlanError(f"max_weight is {cap!r}; it must be a number of at least 1")
+    return cap  # as it is written, so that the plan keeps its hash
+
+
 def plan_from(document: Mapping[str, Any]) -> Plan:
     version = document.get("format")
     if isinstance(version, int) and version > FORMAT:
@@ -78,4 +86,5 @@ def plan_from(document: Mapping[str, Any]) -> Plan:
         seed=document["seed"],
         budget=_budget_from(document, privacy_from(document["privacy"])),
         unit=str(document["unit"]),
+        max_weight=_cap_from(document),
     )

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, groupby
+from itertools import accumulate, chain, groupby, repeat
 from typing import Any
 
 from hedgerow.errors import PlanError
@@ -65,13 +65,14 @@ class Branches:
     rounds: tuple[Round, ...]
 
     def check(self, n_slots: int) -> None:
+        rounds = {round_ for round_, _ in self.repeated}
         fits = (
             bool(self.rounds)
-            and all(r.slots >= 1 and LEAST_PRICE <= r.epsilon < MOST_PRICE for r in self.rounds)
-            and all(LEAST_RATE <= r.rate <= 1 for r in self.rounds)
+            and all(r.slots >= 1 and LEAST_PRICE <= r.epsilon < MOST_PRICE for r in rounds)
+            and all(LEAST_RATE <= r.rate <= 1 for r in rounds)
             and LEAST_PRICE <= self.retry < MOST_PRICE
-            and sum(r.slots for r in self.rounds) == n_slots
-            and len(set(self.rounds)) <= MOST_KINDS
+            and sum(r.slots * n for r, n in self.repeated) == n_slots
+            and len(rounds) <= MOST_KINDS
         )
         if not fits:
             raise PlanError(
@@ -80,6 +81,11 @@ class Branches:
                 f"plan's slots, and at most {MOST_KINDS} differ. Nothing was asked. Make the plan "
                 "again."
             )
+
+    @cached_property
+    def repeated(self) -> tuple[tuple[Round, int], ...]:
+        """Rounds in order, each with how often it is repeated."""
+        return tuple((one, len(list(group))) for one, group in groupby(self.rounds))
 
     @cached_property
     def _starts(self) -> tuple[int, ...]:
@@ -102,11 +108,15 @@ class Branches:
 
     def epsilon(self, spare: int) -> float:
         """Everything added up: what holds without any delta."""
-        return math.fsum([*(r.cost for r in self.rounds), spare * self.retry])
+        costs = (repeat(r.cost, n) for r, n in self.repeated)
+        return math.fsum([*chain.from_iterable(costs), spare * self.retry])
 
     def costs(self) -> list[tuple[float, int]]:
         """(cost, how many rounds have it)."""
-        return list(Counter(r.cost for r in self.rounds).items())
+        found = Counter[float]()
+        for one, n in self.repeated:
+            found[one.cost] += n
+        return list(found.items())
 
     def words(self, spare: int) -> list[str]:
         """What people are told of it: a line for each kind of round, however they alternate."""
@@ -127,8 +137,8 @@ class Branches:
 
     def to_dict(self) -> dict[str, Any]:
         rounds = [
-            {"slots": r.slots, "epsilon": r.epsilon, "rate": r.rate, "repeat": len(list(group))}
-            for r, group in groupby(self.rounds)
+            {"slots": r.slots, "epsilon": r.epsilon, "rate": r.rate, "repeat": n}
+            for r, n in self.repeated
         ]
         return {"retry": self.retry, "round": rounds}
 
@@ -140,10 +150,10 @@ class Branches:
         for one in entry["round"]:
             if sorted(one) != ["epsilon", "rate", "repeat", "slots"]:
                 raise PlanError("a round must have exactly epsilon, rate, repeat and slots")
-            repeat, slots = one["repeat"], one["slots"]
-            if type(repeat) is not int or type(slots) is not int:
+            times, slots = one["repeat"], one["slots"]
+            if type(times) is not int or type(slots) is not int:
                 raise PlanError("a round counts slots and repeats in whole numbers")
-            if not 1 <= repeat <= MOST_ROUNDS - len(rounds):
-                raise PlanError(f"a round repeats {repeat} times")
-            rounds.extend([Round(slots, float(one["epsilon"]), float(one["rate"]))] * repeat)
+            if not 1 <= times <= MOST_ROUNDS - len(rounds):
+                raise PlanError(f"a round repeats {times} times")
+            rounds.extend([Round(slots, float(one["epsilon"]), float(one["rate"]))] * times)
         return Branches(float(entry["retry"]), tuple(rounds))

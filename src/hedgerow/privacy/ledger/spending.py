@@ -171,11 +171,12 @@ def label_spending(ledger: LineStore, owner: str, monthly: bool = False) -> floa
 
 def set_budget(ledger: LineStore, budget: Budget, owner: str = COORDINATOR) -> None:
     """Record an owner's ceiling. It can be set once; a ledger does not forget."""
-    known = budget_of(ledger, owner)
-    if known is None:
-        values = {"epsilon": budget.epsilon, "delta": budget.delta}
-        ledger.append(owner, "open", values=values)
-    elif known != budget:
+    with ledger.transaction():  # another process may be setting it
+        known = budget_of(ledger, owner)
+        if known is None:
+            values = {"epsilon": budget.epsilon, "delta": budget.delta}
+            ledger.append(owner, "open", values=values)
+    if known not in (None, budget):
         raise LedgerError(
             f"this ledger has a budget of epsilon = {known.epsilon:g} at delta = {known.delta:g}; "
             "it cannot be changed. Use another ledger only for other rows."

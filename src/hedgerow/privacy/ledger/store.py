@@ -54,6 +54,8 @@ class _Inside:
     def __enter__(self) -> None:
         if not self._ledger._is_inside:
             raise LedgerError("a block of a transaction was entered after that had ended")
+        if not self._ledger._connection.in_transaction:  # nothing would hold others back any more
+            raise not_written(sqlite3.OperationalError("its transaction was given up"))
 
     def __exit__(self, *_: object) -> None:
         return None

@@ -31,90 +31,67 @@ A larger k has a chance below exp(-63^2/2) < 2^-2800; it is reported, never cut 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
+
+from hedgerow.kernels.arrays import Int
+from hedgerow.kernels.compiling import compiled
 
 MOST_WHOLES = 62  # k; beyond that a number might not fit
 OUT_OF_RANGE = -1
-ALL, ZERO, ONE, TWO = np.uint64(2**64 - 1), np.uint64(0), np.uint64(1), np.uint64(2)
+ALL, ONE, TWO = np.uint64(2**64 - 1), np.uint64(1), np.uint64(2)
 HALF = ALL // TWO
+N_PARTS = np.uint64(64)
 # ALL // d, at hand for the small d that are nearly always enough
-PARTS = np.array([0, *((2**64 - 1) // d for d in range(1, 64))], np.uint64)
+PARTS = np.array([0, *((2**64 - 1) // d for d in range(1, int(N_PARTS)))], np.uint64)
 
-# The place `at` in the stream goes in and out by value, which keeps it in a register. Where no word
-# is left it ends behind them all, at words.size + 1, and whatever is being drawn is void.
-
-
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _below(words: Any, at: Any, top: Any) -> Any:
-    """An even whole number below `top`, and the next place."""
-    size = np.uint64(words.size)
-    while at < size:
-        word = words[at]
-        at += ONE
-        if word < top:
-            return word, at
-    return ZERO, size + ONE
+Words = NDArray[np.uint64]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _exp(words: Any, at: Any, share: Any, times: int, low: Any, top: Any) -> Any:
-    """An event of chance exp(-g), g = (low / top)^times / share; none if words ran out.
+@compiled(error_model="numpy", helper=True)
+def _exp(
+    words: Words, at: Int, share: np.uint64, times: Int, low: np.uint64, top: np.uint64
+) -> Int:
+    """Return the next place in the stream if an event of chance exp(-g) happened, else less it.
 
-    And the next place.
+    g = (low / top)^times / share. The event takes a word at least, so the next place is above 0.
+    Where words run out the event has not happened, and the next place lies behind them all: at
+    words.size + 1.
     """
-    of, is_odd, size = share, True, np.uint64(words.size)
-    while at <= size:
+    of, is_odd, size = share, True, words.size
+    while True:
         if of > ONE:
-            part = PARTS[of] if of < np.uint64(PARTS.size) else ALL // of
-            word, at = _below(words, at, part * of)
+            part = PARTS[of] if of < N_PARTS else ALL // of
+            limit, word = part * of, ALL
+            while word >= limit:
+                if at >= size:
+                    return -1 - size
+                word = words[np.uint64(at)]
+                at += 1
             if word >= part:
                 break
-        missed = False
-        for _ in range(times):
-            word, at = _below(words, at, top)
-            missed = word >= low
-            if missed:
+        hits = 0
+        while hits < times:
+            word = ALL
+            while word >= top:
+                if at >= size:
+                    return -1 - size
+                word = words[np.uint64(at)]
+                at += 1
+            if word >= low:
                 break
-        if missed:
+            hits += 1
+        if hits < times:
             break
         of += share
         is_odd = not is_odd
-    return is_odd and at <= size, at
+    return at if is_odd else -at
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _proposal(words: Any, at: Any) -> Any:
-    """k with a probability in proportion to exp(-k^2/2), or -1 for one that was refused.
-
-    And the next place.
-    """
-    k = 0
-    happened, at = _exp(words, at, TWO, 0, ONE, ONE)
-    while happened:
-        k += 1
-        happened, at = _exp(words, at, TWO, 0, ONE, ONE)
-    for _ in range(k * (k - 1)):
-        happened, at = _exp(words, at, TWO, 0, ONE, ONE)
-        if not happened:
-            return -1, at
-    return k, at
-
-
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _is_kept(words: Any, at: Any, k: int, low: Any, top: Any) -> Any:
-    """An event of chance exp(-x k) exp(-x^2/2), x = low / top; and the next place."""
-    for _ in range(k):
-        happened, at = _exp(words, at, ONE, 1, low, top)
-        if not happened:
-            return False, at
-    return _exp(words, at, TWO, 2, low, top)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def gaussians(words: Any, sigmas: Any, out: Any, first: int) -> tuple[Any, Any]:
+@compiled(error_model="numpy")
+def gaussians(
+    words: Words, sigmas: NDArray[np.int64], out: NDArray[np.int64], first: int
+) -> tuple[int, Int]:
     """Fill out[first:] as far as the words reach: how many are done, and how many words they took.
 
     Each number has its own of the `sigmas`. A number whose words do not suffice is not drawn, and
@@ -122,28 +99,55 @@ def gaussians(words: Any, sigmas: Any, out: Any, first: int) -> tuple[Any, Any]:
     comes out that a longer stream would have given in the first place. Fresh words instead would
     favour numbers that need few.
     """
-    done, used, at, size = first, ZERO, ZERO, np.uint64(words.size)
+    # Numbers by `np.int64`: for each literal one Numba would compile the helper once more.
+    none, once, twice = np.int64(0), np.int64(1), np.int64(2)
+    at: Int = none
+    used: Int = none
+    done, size = first, words.size
     sigma, part, top = np.int64(1), ALL, ALL
     while done < out.size and at <= size:
         if sigmas[done] != sigma:
             sigma = sigmas[done]
             part = ALL // np.uint64(sigma)
             top = part * np.uint64(sigma)
-        k, at = _proposal(words, at)
+        k = 0  # in proportion to exp(-k/2)
+        at = _exp(words, at, TWO, none, ONE, ONE)
+        while at > 0:
+            k += 1
+            at = _exp(words, at, TWO, none, ONE, ONE)
+        at = -at
+        tries = k * (k - 1)  # kept with exp(-k (k - 1)/2)
+        while tries > 0 and at > 0:
+            at = _exp(words, at, TWO, none, ONE, ONE)
+            tries -= 1
+        if at < 0:
+            at = -at
+            continue
         if k > MOST_WHOLES and at <= size:
             return OUT_OF_RANGE, used
-        if k < 0:
-            continue
-        word, at = _below(words, at, HALF + HALF)
-        negative = word < HALF
-        word, at = _below(words, at, top)
-        j = word // part  # even below sigma
+        sign = word = ALL
+        while sign >= HALF + HALF and at < size:
+            sign = words[np.uint64(at)]
+            at += 1
+        while word >= top and at < size:
+            word = words[np.uint64(at)]
+            at += 1
+        if sign >= HALF + HALF or word >= top:
+            break  # no word is left
+        negative, j = sign < HALF, word // part  # j is even below sigma
         if negative and k == 0 and j < ONE:
             continue  # zero comes once, not with both signs
-        kept, at = _is_kept(words, at, k, j * part, top)
-        if kept:
-            number = k * sigma + np.int64(j)
-            out[done] = -number if negative else number
-            done += 1
-            used = at
+        low, tries = j * part, k  # kept with exp(-x k) exp(-x^2/2), x = low / top
+        while tries > 0 and at > 0:
+            at = _exp(words, at, ONE, once, low, top)
+            tries -= 1
+        if at > 0:
+            at = _exp(words, at, TWO, twice, low, top)
+        if at < 0:
+            at = -at
+            continue
+        number = k * sigma + np.int64(j)
+        out[done] = -number if negative else number
+        done += 1
+        used = at
     return done, used

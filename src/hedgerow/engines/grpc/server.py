@@ -1,0 +1,317 @@
+"""The coordinator's port. Each party holds one stream here; messages go out and replies come back.
+
+Before the hello a stream may say one short frame, within seconds; afterwards one message at a time,
+which must be a reply that is owed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import grpc
+
+from hedgerow import clock
+from hedgerow.engines.grpc import METHOD
+from hedgerow.engines.grpc import hello as hellos
+from hedgerow.engines.grpc.certificate import certificate_hash
+from hedgerow.engines.grpc.deliveries import Deliveries
+from hedgerow.engines.grpc.hello import Binding, Members, PartyHello, Stranger, Verdict
+from hedgerow.engines.grpc.party_stream import PartyStream
+from hedgerow.engines.grpc.pieces import LONGEST_FRAME, Assembler
+from hedgerow.engines.grpc.strangers import SilentConnections, Strangers, host_of
+from hedgerow.errors import FormatError, HedgerowError
+from hedgerow.protocol.engine import Reply
+from hedgerow.protocol.identity import Identity
+
+log = logging.getLogger(__name__)
+HELLO_SECONDS = 5.0  # for a stream to say who it is
+SPARE_THREADS = 10  # beside one for every party
+LOOK_SECONDS = 1.0  # between looks at connections that say nothing
+MOST_PARTIES = 1000
+OPTIONS = (
+    ("grpc.max_receive_message_length", LONGEST_FRAME),  # what anybody can make us allocate
+    ("grpc.max_metadata_size", 2**14),
+    ("grpc.max_concurrent_streams", 1),  # of one connection
+    ("grpc.so_reuseport", 0),  # or a second coordinator would share the port in silence
+    ("grpc.server_handshake_timeout_ms", 3_000),  # gRPC's own is two minutes
+    ("grpc.keepalive_time_ms", 5_000),
+    ("grpc.keepalive_timeout_ms", 10_000),  # 5 s would drop healthy parties on slow lines
+    ("grpc.http2.ping_timeout_ms", 10_000),  # without it a hung peer is noticed after a minute
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 1_000),
+    ("grpc.http2.max_ping_strikes", 0),
+    ("grpc.http2.bdp_probe", 0),
+)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """What the coordinator knows of one party that is, or was, connected."""
+
+    name: str
+    connected: bool
+    since: float  # UTC
+    address: str
+    boot: int
+    software: str
+    remarks: str
+    why: str = ""  # it is not connected
+    starts: int = 1  # new processes of the party that were seen in the last ten minutes
+
+
+class Server:
+    """Listens until it is closed. Use it in `with`, or close it.
+
+    Parameters
+    ----------
+    listen : host:port of this machine
+    certificate, key : PEM, of this site
+    identity : the coordinator's signing key
+    members : whom it lets in
+    boots : the newest start that was seen of each key; `note_boot` is told when one is newer
+    """
+
+    def __init__(
+        self,
+        listen: str,
+        certificate: str,
+        key: str,
+        identity: Identity,
+        members: Members,
+        boots: Mapping[str, int] | None = None,
+        note_boot: Callable[[str, int], None] = lambda key, boot: None,
+    ) -> None:
+        self._identity, self._members = identity, members
+        self._certificate, self._key = certificate, key
+        self._hash = certificate_hash(certificate)
+        self._boots, self._note_boot = dict(boots or {}), note_boot
+        self._deliveries, self._strangers = Deliveries(), Strangers()
+        self._lock = threading.Lock()
+        self._streams: dict[str, PartyStream] = {}
+        self._peers: dict[str, Peer] = {}
+        self._starts: dict[str, list[float]] = {}
+        self._refused: dict[str, tuple[str, str]] = {}  # by name: from where, and why
+        self._over = threading.Event()
+        self._server = grpc.server(
+            ThreadPoolExecutor(MOST_PARTIES + SPARE_THREADS, "stream"),
+            options=OPTIONS,
+            handlers=[_Handler(self._serve)],
+        )
+        self.port = self._bind(listen)
+        self._silent = SilentConnections(self.port, self._strangers)
+        self._server.start()
+        self._looking = threading.Thread(target=self._look, name="strangers", daemon=True)
+        self._looking.start()
+
+    def ask_each(self, messages: Mapping[str, bytes], timeout_seconds: float) -> dict[str, Reply]:
+        """Carry each party its message; see `Deliveries`."""
+        return self._deliveries.ask_each(messages, timeout_seconds)
+
+    def connected(self) -> dict[str, int]:
+        """Parties that are connected now, with the boot counter of the process that is."""
+        with self._lock:
+            return {name: stream.hello.boot for name, stream in self._streams.items()}
+
+    def status(self) -> list[dict[str, Any]]:
+        """Every party of the roster: who is there, since when, and what is wrong."""
+        with self._lock:
+            peers = dict(self._peers)
+        absent = "it has not connected since the coordinator was started"
+        names = self._members.roster.names
+        return [
+            asdict(peers.get(name, Peer(name, False, 0.0, "", 0, "", "", absent))) for name in names
+        ]
+
+    @property
+    def turned_away(self) -> int:
+        """Strangers since the start."""
+        return self._strangers.total
+
+    def accept(self, members: Members) -> None:
+        """Another roster holds from now on; whoever is not in it is disconnected."""
+        with self._lock:
+            self._members = members
+            streams = list(self._streams.values())
+        for stream in streams:
+            if members.roster.keys.get(stream.name) != stream.hello.key:
+                stream.close("its key is not in the roster any more")
+
+    def close(self) -> None:
+        self._over.set()
+        with self._lock:
+            streams = list(self._streams.values())
+        for stream in streams:
+            stream.close("the coordinator was stopped")
+        self._server.stop(1.0).wait(5.0)
+        self._looking.join(5.0)
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _bind(self, listen: str) -> int:
+        wanted = self._members.certificates is not None
+        credentials = grpc.dynamic_ssl_server_credentials(
+            self._configuration(), self._configuration, require_client_authentication=wanted
+        )
+        try:
+            return int(self._server.add_secure_port(listen, credentials))
+        except RuntimeError as error:
+            raise HedgerowError(
+                f"cannot listen at {listen}: a coordinator may be running already, or something "
+                "else uses the port, or this machine does not have the address. Nothing was "
+                "started. Stop whatever uses it, or make the site folder with another --listen."
+            ) from error
+
+    def _configuration(self) -> Any:
+        """Certificates as of now; gRPC asks before every handshake."""
+        pair = (self._key.encode(), self._certificate.encode())
+        pinned = self._members.certificates
+        roots = "\n".join(pinned.values()).encode() if pinned else None
+        return grpc.ssl_server_certificate_configuration([pair], roots)
+
+    def _look(self) -> None:
+        while not self._over.wait(LOOK_SECONDS):
+            self._silent.look()
+
+    def _serve(self, frames: Iterator[bytes], context: Any) -> Iterator[bytes]:
+        """One stream, from the challenge until it ends; runs in a thread of its own."""
+        peer = context.peer()
+        if not self._strangers.enter(peer):
+            self._strangers.turned_away(host_of(peer), "it opens too many streams at once")
+            context.abort(grpc.StatusCode.UNAVAILABLE, "")
+        self._silent.spoke(peer)
+        timer = threading.Timer(HELLO_SECONDS, context.cancel)
+        timer.daemon = True
+        timer.start()
+        try:
+            binding = Binding(hellos.new_challenge(), self._hash, self._identity.public)
+            yield binding.challenge.encode("ascii")
+            hello, verdict = self._hear(next(frames, b""), binding, context)
+            timer.cancel()
+            yield hellos.to_frame(verdict)
+            if not verdict.welcome:
+                self._log_refusal(hello.name, host_of(peer), verdict.words)
+                return
+            stream = self._admit(hello, verdict, frames, context)
+        except Stranger as error:
+            self._strangers.turned_away(host_of(peer), str(error))
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, "")
+        except Exception as error:  # a stream that broke off; gRPC has no class of its own for it
+            self._strangers.turned_away(host_of(peer), f"no hello came ({type(error).__name__})")
+            raise
+        finally:
+            timer.cancel()
+            self._strangers.leave(peer)
+        yield from stream.outgoing()
+
+    def _hear(self, frame: bytes, binding: Binding, context: Any) -> tuple[PartyHello, Verdict]:
+        """Who speaks, and whether it may; Stranger if that is nobody of ours."""
+        if context.auth_context().get("ssl_tls_version") not in (None, [b"TLSv1.3"]):
+            raise Stranger("it does not speak TLS 1.3")
+        if not frame:
+            raise Stranger("it said no hello")
+        try:
+            hello = hellos.read_hello(frame)
+        except FormatError as error:
+            raise Stranger("its hello is not readable") from error
+        members = self._members
+        why = members.judge(hello, binding) or self._check_start(hello)
+        if members.certificates is not None:  # that it verified is not enough: it must be the one
+            shown = context.auth_context().get("x509_pem_cert", [b""])[0].decode("ascii", "replace")
+            if shown.strip() != members.certificates.get(hello.name, "").strip():
+                raise Stranger(f"it shows another certificate than that of {hello.name}")
+        words = why or hellos.remarks(
+            clock.timestamp(), hello.time, members.roster.hash, hello.roster
+        )
+        verdict = Verdict(not why, words, members.roster.hash)
+        return hello, verdict.signed(self._identity, hello, binding)
+
+    def _log_refusal(self, name: str, host: str, words: str) -> None:
+        """Once for each reason: a party that is refused dials again every few seconds."""
+        with self._lock:
+            known = self._refused.get(name) == (host, words)
+            self._refused[name] = (host, words)
+        if not known:
+            log.warning("refused %s at %s: %s", name, host, words)
+
+    def _check_start(self, hello: PartyHello) -> str:
+        """Refuse a process of a party that is older than one we know, or a copy of it."""
+        with self._lock:
+            newest, stream = self._boots.get(hello.key, 0), self._streams.get(hello.name)
+            if hello.boot < newest:
+                return (
+                    f"start {newest} of {hello.name} was seen before, and this is start "
+                    f"{hello.boot}: an older copy of its site folder runs. Stop it; never restore "
+                    "an old ledger"
+                )
+            if (
+                hello.boot == newest
+                and stream is not None
+                and stream.hello.instance != hello.instance
+            ):
+                return (
+                    f"start {newest} of {hello.name} is connected from another process already: "
+                    "its site folder was copied. Run one of them only"
+                )
+            if hello.boot > newest:
+                self._boots[hello.key] = hello.boot
+                self._starts.setdefault(hello.name, []).append(clock.monotonic())
+                self._note_boot(hello.key, hello.boot)
+        return ""
+
+    def _admit(
+        self, hello: PartyHello, verdict: Verdict, frames: Iterator[bytes], context: Any
+    ) -> PartyStream:
+        address = host_of(context.peer())
+        wants = partial(self._deliveries.wants, hello.name)
+        stream = PartyStream(hello, Assembler(wants), context, self._deliveries.replied)
+        with self._lock:
+            recent = [t for t in self._starts.get(hello.name, ()) if clock.monotonic() - t < 600]
+            self._starts[hello.name] = recent
+            self._streams[hello.name] = stream
+            self._peers[hello.name] = Peer(
+                hello.name, True, clock.timestamp(), address, hello.boot, hello.software,
+                verdict.words, "", len(recent),
+            )  # fmt: skip
+        self._deliveries.connected(hello.name, stream)
+        if not context.add_callback(partial(self._ended, stream)):
+            self._ended(stream)
+        stream.start(frames)
+        also = f"; {verdict.words}" if verdict.words else ""
+        log.info("%s connected from %s (start %d)%s", hello.name, address, hello.boot, also)
+        return stream
+
+    def _ended(self, stream: PartyStream) -> None:
+        """A stream is over, however it ended."""
+        stream.close("its stream ended: its process or its network is gone")
+        self._deliveries.ended(stream.name, stream, stream.why)
+        with self._lock:
+            if self._streams.get(stream.name) is not stream:
+                return
+            del self._streams[stream.name]
+            known = self._peers[stream.name]
+            self._peers[stream.name] = Peer(
+                **{**asdict(known), "connected": False, "since": clock.timestamp(),
+                   "why": stream.why}
+            )  # fmt: skip
+        log.info("%s is gone: %s", stream.name, stream.why)
+
+
+class _Handler(grpc.GenericRpcHandler):
+    """The one method that there is, on plain bytes."""
+
+    def __init__(self, serve: Callable[[Iterator[bytes], Any], Iterator[bytes]]) -> None:
+        self._method = grpc.stream_stream_rpc_method_handler(serve)
+
+    def service(self, handler_call_details: Any) -> Any:
+        return self._method if handler_call_details.method == METHOD else None

@@ -1,0 +1,138 @@
+"""Running scores: the value of every row's leaf is added, tree after tree, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.kernels import loops
+from hedgerow.kernels.arrays import Bools, CodeArrays, Floats, Int32s, Ints
+from hedgerow.kernels.sweeps import LeafFinder, RouteArrays, stretches
+from hedgerow.kernels.threads import over_rows
+
+_FEW = 256  # rows; for fewer, values are not laid out by code or leaf first
+_RUN = 4  # trees of one column, one after another, that are worth adding by code
+_MOST_NARROW = 256  # codes that a byte tells apart
+_MOST_VALUES = 1 << 20  # that are laid out by leaf
+
+
+def add_scores(
+    codes: CodeArrays, scores: Floats, routes: RouteArrays, values: NDArray[np.float32]
+) -> None:
+    """Add each tree's leaf value to the running scores, in tree order, in float64."""
+    first_leaf, n_rows = routes.trees[:, 3], scores.shape[0]
+    if scores.shape[1] > 1 or n_rows < _FEW or _n_values(first_leaf, values) > _MOST_VALUES:
+        _add_by_leaf(codes, scores, routes, values)
+        return
+    # A tree of one narrow column needs no leaf: its values are laid out by code.
+    by_code, lines = _values_by_code(routes, values)
+    by_leaf, flat = _values_by_leaf(first_leaf, values), scores.reshape(-1)
+    runs, every = list(_runs(lines >= 0)), np.arange(len(routes.trees))
+
+    def work(first: int, stop: int) -> None:
+        finder = LeafFinder(codes, routes, stop - first, len(values))
+        for begin, size in stretches(first, stop):
+            for is_code, *run in runs:
+                if is_code:
+                    loops.add_by_code(
+                        flat, begin, size, codes.narrow, lines, begin, by_code, run[0], run[1]
+                    )
+                    continue
+                for trees in finder.chunks(run[0], run[1]):
+                    finder.find(trees, begin, size)
+                    table, n = by_leaf[trees[0] :], trees[1] - trees[0]
+                    loops.add_by_code(flat, begin, size, finder.leaf, every, 0, table, 0, n)
+
+    over_rows(work, n_rows, len(routes.trees))
+
+
+def _add_by_leaf(
+    codes: CodeArrays, scores: Floats, routes: RouteArrays, values: NDArray[np.float32]
+) -> None:
+    """Do the same for several outputs, few rows or large trees."""
+    n_trees = len(routes.trees)
+
+    def work(first: int, stop: int) -> None:
+        finder = LeafFinder(codes, routes, stop - first, len(values))
+        for begin, size in stretches(first, stop):
+            for trees in finder.chunks(0, n_trees):
+                finder.find(trees, begin, size)
+                loops.add_by_leaf(scores, begin, size, finder.leaf, 0, routes.trees, *trees, values)
+
+    over_rows(work, scores.shape[0], n_trees)
+
+
+def add_kept(
+    scores: Floats, kept: NDArray[np.uint16], values: NDArray[np.float32], trees: Int32s
+) -> None:
+    """Add trees' leaf values where every row's leaf in each of them is known: (tree, row).
+
+    `trees` are those of `RouteArrays`.
+    """
+    n_trees, first_leaf = len(kept), trees[:, 3]
+    if scores.shape[1] > 1 or _n_values(first_leaf, values) > _MOST_VALUES:
+
+        def work(first: int, stop: int) -> None:
+            loops.add_by_leaf(scores, first, stop - first, kept, first, trees, 0, n_trees, values)
+    else:
+        by_leaf, flat = _values_by_leaf(first_leaf, values), scores.reshape(-1)
+        every = np.arange(n_trees)
+
+        def work(first: int, stop: int) -> None:
+            loops.add_by_code(flat, first, stop - first, kept, every, first, by_leaf, 0, n_trees)
+
+    over_rows(work, scores.shape[0])
+
+
+def _runs(is_code: Bools) -> Iterator[tuple[bool, int, int]]:
+    """Trees in their order: whether they are added by code, the first, and the one behind them.
+
+    Short runs by code join their neighbours: every run is a call for each stretch of rows.
+    """
+    lengths = [(by_code, len(list(run))) for by_code, run in groupby(is_code.tolist())]
+    at, joined = 0, list[tuple[bool, int, int]]()
+    for by_code, length in lengths:
+        by_code = by_code and length >= _RUN
+        if joined and joined[-1][0] == by_code:
+            joined[-1] = (by_code, joined[-1][1], at + length)
+        else:
+            joined.append((by_code, at, at + length))
+        at += length
+    yield from joined
+
+
+def _values_by_code(routes: RouteArrays, values: NDArray[np.float32]) -> tuple[Floats, Ints]:
+    """Return what each code adds in trees that are tables of one narrow column: (tree, code).
+
+    And where these codes lie, -1 for other trees: (tree,).
+    """
+    trees, place, start, after = routes.trees, routes.place, routes.start, routes.after
+    lines, by_code = np.full(len(trees), -1, np.int64), np.zeros((len(trees), _MOST_NARROW))
+    which = np.flatnonzero(trees[:, 1] == 1)
+    which = which[place[trees[which, 0]] >= 0]
+    roots = trees[which, 0]
+    lines[which] = place[roots]
+    begins, ends = start[roots], start[roots + 1]  # behind the codes lie the leaves of cells
+    lengths = ends - begins
+    code = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    leaf = after[np.repeat(ends, lengths) + after[np.repeat(begins, lengths) + code]]
+    by_code[np.repeat(which, lengths), code] = values[leaf, 0]
+    return by_code, lines
+
+
+def _n_values(first_leaf: Int32s, values: NDArray[np.float32]) -> int:
+    """Return how many values there are if every tree has as many as the largest."""
+    ends = np.append(first_leaf[1:], np.int32(len(values)))
+    return len(first_leaf) * int((ends - first_leaf).max(initial=0))
+
+
+def _values_by_leaf(first_leaf: Int32s, values: NDArray[np.float32]) -> Floats:
+    """Return what each leaf adds, counted in its tree: (tree, leaf)."""
+    n_leaves = np.append(first_leaf[1:], np.int32(len(values))) - first_leaf
+    by_leaf = np.zeros((len(first_leaf), int(n_leaves.max(initial=0))))
+    tree = np.repeat(np.arange(len(first_leaf)), n_leaves)
+    by_leaf[tree, np.arange(len(values)) - first_leaf[tree]] = values[:, 0]
+    return by_leaf

@@ -1,0 +1,213 @@
+"""Who may come in: pinned keys and nobody else, refused in words where they are known."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from hedgerow.engines.grpc import hello as hellos
+from hedgerow.engines.grpc.certificate import certificate_hash, make_certificate
+from hedgerow.engines.grpc.hello import Binding, Members, PartyHello, Unwelcome, Verdict
+from hedgerow.engines.grpc.server import Server
+from hedgerow.protocol.identity import Identity
+from tests.engines.grpc.rig import RawStream, Rig, until
+
+
+@pytest.fixture
+def small() -> Iterator[Rig]:
+    made = Rig(("p0", "p1", "p2"))
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def binding_of(rig: Rig, stream: RawStream) -> Binding:
+    certificate = certificate_hash(rig.certificate)
+    return Binding(stream.challenge.decode(), certificate, rig.coordinator.public)
+
+
+def hello_of(rig: Rig, name: str = "p0", boot: int = 1) -> PartyHello:
+    key = rig.identities[name].public
+    return PartyHello(name, key, boot, "a", rig.roster.hash, "00" * 32)
+
+
+def verdict_on(rig: Rig, hello: PartyHello, identity: Identity | None = None) -> Verdict | None:
+    """What the coordinator says to this hello, signed for this very stream; None if nothing."""
+    stream = RawStream(rig)
+    try:
+        binding = binding_of(rig, stream)
+        signed = hello.signed(identity or rig.identities[hello.name], binding)
+        stream.say(hellos.to_frame(signed))
+        heard = stream.hear()
+        return None if heard is None else hellos._read(Verdict, hellos._VERDICT, heard)
+    finally:
+        stream.close()
+
+
+def test_a_pinned_key_is_welcome(small: Rig) -> None:
+    verdict = verdict_on(small, hello_of(small))
+    assert verdict is not None
+    assert (verdict.welcome, verdict.words) == (True, "")
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        lambda rig, h, binding: h.signed(Identity(), binding),  # another key signed it
+        lambda rig, h, binding: replace(h, key=Identity().public).signed(Identity(), binding),
+        lambda rig, h, binding: replace(h, name="p1").signed(rig.identities["p0"], binding),
+        lambda rig, h, binding: h.signed(
+            rig.identities["p0"], replace(binding, certificate="00" * 32)
+        ),
+        lambda rig, h, binding: h.signed(
+            rig.identities["p0"], replace(binding, challenge="00" * 32)
+        ),
+        lambda rig, h, binding: replace(h.signed(rig.identities["p0"], binding), boot=9),
+        lambda rig, h, binding: replace(h.signed(rig.identities["p0"], binding), roster="x"),
+    ],
+)
+def test_a_stranger_is_told_nothing_and_logged(
+    small: Rig, lie: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = RawStream(small)
+    said = lie(small, hello_of(small), binding_of(small, stream))  # type: ignore[operator]
+    with caplog.at_level(logging.WARNING):
+        stream.say(hellos.to_frame(said))
+        assert stream.hear() is None
+    stream.close()
+    assert "turned away 127.0.0.1: " in caplog.text
+    assert small.server.connected() == {}
+
+
+def test_a_hello_that_was_listened_to_is_worth_nothing_on_another_stream(small: Rig) -> None:
+    first, second = RawStream(small), RawStream(small)
+    frame = hellos.to_frame(
+        hello_of(small).signed(small.identities["p0"], binding_of(small, first))
+    )
+    second.say(frame)
+    assert second.hear() is None
+    first.say(frame)
+    assert first.hear() is not None
+    first.close()
+    second.close()
+
+
+def test_an_older_start_of_a_party_and_a_copy_of_it_are_refused_in_words(small: Rig) -> None:
+    assert verdict_on(small, hello_of(small, boot=5)) is not None
+    older = verdict_on(small, hello_of(small, boot=4))
+    assert older is not None
+    assert not older.welcome
+    assert "start 5 of p0 was seen before, and this is start 4" in older.words
+    assert small.boots == {small.identities["p0"].public: 5}
+    small.links["p1"] = small.link("p1", boot=3)
+    until(lambda: "p1" in small.server.connected())
+    copy = verdict_on(small, hello_of(small, "p1", boot=3))
+    assert copy is not None
+    assert "is connected from another process already" in copy.words
+    assert small.links["p1"].state.connected
+    newer = verdict_on(small, hello_of(small, "p1", boot=4))  # it was started again
+    assert newer is not None
+    assert newer.welcome
+
+
+def test_versions_that_do_not_speak_to_each_other_are_named(small: Rig) -> None:
+    old = verdict_on(small, replace(hello_of(small), version=0))
+    assert old is not None
+    assert "Upgrade the party" in old.words
+    new = verdict_on(small, replace(hello_of(small), least=99, version=99))
+    assert new is not None
+    assert "Upgrade the coordinator" in new.words
+
+
+def test_another_roster_and_a_wrong_clock_are_told_to_both_sides(small: Rig) -> None:
+    other = small.roster_of({**small.identities, "p9": Identity()})
+    small.links["p0"] = small.link("p0", roster=other)
+    until(lambda: small.links["p0"].state.connected)
+    words = "have pinned different rosters"
+    assert words in small.links["p0"].state.words
+    # The party has the verdict before the coordinator has put it down.
+    until(lambda: words in small.server.status()[0]["remarks"])
+    slow = verdict_on(small, replace(hello_of(small, "p1"), time=1.0))
+    assert slow is not None
+    assert slow.welcome
+    assert "clocks differ by" in slow.words
+
+
+def test_a_removed_key_is_disconnected_and_told_why(small: Rig) -> None:
+    small.connect()
+    rest = small.roster_of({n: i for n, i in small.identities.items() if n != "p2"})
+    small.server.accept(Members(rest, {small.identities["p2"].public: "p2"}))
+    until(lambda: "not in the roster any more" in small.links["p2"].state.words)
+    assert sorted(small.server.connected()) == ["p0", "p1"]
+    assert small.ask(["p0"], b"x", 30.0)["p0"].body == b"echo x"
+
+
+def test_a_party_does_not_speak_to_another_certificate_or_key(small: Rig) -> None:
+    _, certificate = make_certificate("another")
+    small.links["p0"] = small.link("p0", certificate=certificate)
+    until(lambda: "pinned certificate" in small.links["p0"].state.words)
+    small.server.close()
+    impostor = Identity()  # with the coordinator's certificate and without its signing key
+    with Server(
+        "127.0.0.1:0", small.certificate, small.key, impostor, Members(small.roster)
+    ) as fake:
+        address = f"127.0.0.1:{fake.port}"
+        small.links["p1"] = small.link("p1", address=address)
+        until(lambda: small.links["p1"].state.attempts > 1)
+        assert not small.links["p1"].state.connected
+        assert fake.connected() == {}
+
+
+def test_a_verdict_for_another_party_or_stream_is_not_believed() -> None:
+    coordinator, party = Identity(), Identity()
+    binding = Binding("11" * 32, "c" * 64, coordinator.public)
+    hello = PartyHello("a", party.public, 1, "i", "r", "22" * 32).signed(party, binding)
+    verdict = Verdict(True, "", "r").signed(coordinator, hello, binding)
+    assert hellos.read_verdict(hellos.to_frame(verdict), hello, binding).welcome
+    others = (
+        (replace(hello, name="b"), binding),
+        (replace(hello, nonce="33" * 32), binding),
+        (hello, replace(binding, challenge="44" * 32)),
+        (hello, replace(binding, certificate="d" * 64)),
+        (hello, replace(binding, coordinator=Identity().public)),
+    )
+    for another, elsewhere in others:
+        with pytest.raises(Unwelcome, match="did not prove its pinned signing key"):
+            hellos.read_verdict(hellos.to_frame(verdict), another, elsewhere)
+    with pytest.raises(Unwelcome, match="not readable"):
+        hellos.read_verdict(b"{", hello, binding)
+
+
+def test_certificates_of_both_sides_are_those_of_the_cards() -> None:
+    rig = Rig(("p0", "p1", "p2"), mutual_tls=True)
+    try:
+        rig.connect("p0", "p1")
+        rig.links["p2"] = rig.link("p2", own=rig.own["p1"])  # pinned, and another party's
+        rig.links["p3"] = rig.link("p3", identity=Identity(), own=make_certificate("p3"))
+        rig.links["p4"] = rig.link("p4", identity=Identity(), own=None)
+        for name in ("p2", "p3", "p4"):
+            until(lambda name=name: rig.links[name].state.attempts > 1)
+            assert not rig.links[name].state.connected
+        assert sorted(rig.server.connected()) == ["p0", "p1"]
+        added = {**rig.identities, "p3": rig.links["p3"]._identity}
+        rig.own["p3"] = make_certificate("p3")
+        rig.links["p3"].stop()
+        rig.roster = rig.roster_of(added)
+        rig.server.accept(rig.members(rig.roster))  # a further party, without a new start
+        rig.links["p3"] = rig.link("p3", identity=added["p3"])
+        until(lambda: "p3" in rig.server.connected())
+    finally:
+        rig.close()
+
+
+def test_a_coordinator_that_is_not_there_is_named_and_dialled_until_it_is(small: Rig) -> None:
+    small.server.close()
+    small.links["p0"] = small.link("p0")
+    until(lambda: "nobody listens at" in small.links["p0"].state.words)
+    small.server = small.listen(f"127.0.0.1:{small.port}")
+    until(lambda: small.links["p0"].state.connected)
+    assert small.told["p0"][-1].startswith("connected to the coordinator at ")

@@ -1,0 +1,201 @@
+"""The socket between whoever drives a run and whatever carries: the same sums, honest about who is
+there, and bounded in time."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hedgerow.coordinator.federation import Federation
+from hedgerow.coordinator.gate import Gate
+from hedgerow.data.tables import Rows
+from hedgerow.engines import relay
+from hedgerow.engines.relay import RelayEngine, RelayService
+from hedgerow.engines.sockets import MOST_CONNECTIONS, Listener, Unreachable, call
+from hedgerow.errors import SettingsError, SumFailed
+from hedgerow.methods.registry import METHODS, plan_for
+from hedgerow.party.party import Party
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.settings import Privacy
+from hedgerow.protocol.engine import Reply
+from hedgerow.protocol.identity import Identity, Roster
+from hedgerow.protocol.messages import Message
+from hedgerow.testing import check_federation, noise_off
+from tests.conftest import MIXED, mixed_rows, mixed_table
+
+NAMES = ("p0", "p1", "p2", "p3", "p4")
+ROWS = mixed_rows(mixed_table(60, seed=1))
+
+
+class Here:
+    """A carrier to parties of this process, some of which may be away."""
+
+    def __init__(self) -> None:
+        self.parties: dict[str, Party] = {}
+        self.away: set[str] = set()
+        self.asked: list[tuple[str, ...]] = []
+        self.knows = True
+
+    def ask_each(self, messages: Mapping[str, bytes], timeout_seconds: float) -> dict[str, Reply]:
+        self.asked.append(tuple(messages))
+        self.types = {Message.from_bytes(m).type for m in messages.values()}
+        return {name: self._reply(name, message) for name, message in messages.items()}
+
+    def _reply(self, name: str, message: bytes) -> Reply:
+        if name in self.away:
+            return Reply(None, "it is not connected: its stream ended")
+        with noise_off():
+            return Reply(self.parties[name].handle(message))
+
+    def connected(self) -> Mapping[str, int] | None:
+        there = {name: party.boot for name, party in self.parties.items() if name not in self.away}
+        return there if self.knows else None
+
+
+@pytest.fixture
+def carrier(tmp_path: Path) -> Iterator[Here]:
+    made = Here()
+    with Listener(tmp_path / "carrier.sock", RelayService(made).handle):
+        yield made
+
+
+def federation_of(
+    carrier: Here, folder: Path, parts: Sequence[Rows], trust: str, without: Sequence[str] = ()
+) -> Federation:
+    coordinator = Identity()
+    carrier.parties = {n: Party(n, part, MIXED) for n, part in zip(NAMES, parts, strict=False)}
+    keys = tuple((name, party.identity.public) for name, party in carrier.parties.items())
+    roster = Roster(keys, coordinator.public, 1, 3, trust)
+    for party in carrier.parties.values():
+        party.pin(roster)
+    engine = RelayEngine(folder / "carrier.sock", roster.names, "Start it.", without)
+    assert engine.await_parties(0.0) == []
+    return Federation(engine, MIXED, roster, coordinator)
+
+
+def test_every_engine_gives_the_same_exact_sum(carrier: Here, tmp_path: Path) -> None:
+    for carrier.knows in (True, False):
+        check_federation(lambda p, trust: federation_of(carrier, tmp_path, p, trust), MIXED, ROWS)
+
+
+def trained(carrier: Here, federation: Federation) -> Gate:
+    privacy = Privacy(50.0, 1e-5, "parties", spare=3)
+    plan = plan_for(MIXED, privacy, "random-trees", {"n_trees": 4, "max_depth": 2}, seed=1)
+    gate = Gate(federation, plan, Ledger.in_memory())
+    with noise_off():
+        METHODS[plan.method].grow(gate)
+    return gate
+
+
+def four(carrier: Here, folder: Path, **more: Sequence[str]) -> Federation:
+    parts = [ROWS.take(np.arange(i, ROWS.n_rows, 4)) for i in range(4)]
+    return federation_of(carrier, folder, parts, "parties", **more)
+
+
+def test_nobody_is_probed_where_the_engine_knows_who_is_there(
+    carrier: Here, tmp_path: Path
+) -> None:
+    gate = trained(carrier, federation := four(carrier, tmp_path))
+    assert len(carrier.asked) == federation.rounds + 2  # opening and joining
+    assert gate.attendance == {
+        "over": [{"parties": list(NAMES[:4]), "releases": federation.rounds}],
+        "lost": [],
+    }
+
+
+def test_a_lost_party_is_named_costs_one_attempt_and_is_taken_back(
+    carrier: Here, tmp_path: Path
+) -> None:
+    federation = four(carrier, tmp_path)
+    real, lost = carrier._reply, []
+
+    def reply(name: str, message: bytes) -> Reply:
+        asked = Message.from_bytes(message)
+        slot = asked.ask.slot if asked.type == "ask" else -1
+        if slot == 1 and name == "p1" and not lost:
+            lost.append(slot)
+            carrier.away.add("p1")
+        if slot == 3:
+            carrier.away.clear()
+        return real(name, message)
+
+    carrier._reply = reply  # type: ignore[method-assign]
+    gate = trained(carrier, federation)
+    (loss,) = gate.attendance["lost"]
+    assert (loss["slot"], loss["party"]) == (1, "p1")
+    assert "its stream ended" in loss["why"]
+    over = {len(one["parties"]): one["releases"] for one in gate.attendance["over"]}
+    assert over == {4: 2, 3: 3}  # slots 0 and 4; slots 1 to 3 without it
+    assert sum("p1" in names for names in carrier.asked) <= 8
+
+
+def test_a_party_can_be_left_out(carrier: Here, tmp_path: Path) -> None:
+    gate = trained(carrier, four(carrier, tmp_path, without=["p3"]))
+    assert [one["parties"] for one in gate.attendance["over"]] == [["p0", "p1", "p2"]]
+    assert all("p3" not in names for names in carrier.asked)
+
+
+def test_too_few_parties_stop_a_run_before_anything_is_charged(
+    carrier: Here, tmp_path: Path
+) -> None:
+    federation = four(carrier, tmp_path)
+    carrier.away = {"p0", "p1"}
+    with pytest.raises(SumFailed, match="only 2 of 4 parties are there and a sum needs 3"):
+        trained(carrier, federation)
+
+
+def test_a_carrier_that_does_not_run_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = RelayEngine(tmp_path / "none.sock", ["a"], "Start it with: hedgerow x.")
+    with pytest.raises(Unreachable, match=r"nothing carries messages at .*Start it with"):
+        engine.await_parties(0.0)
+    monkeypatch.setattr(relay, "RESTART_SECONDS", 0.0)
+    with pytest.raises(Unreachable, match="run the same command again"):
+        engine.connected()
+    reply = engine.ask(["a"], b"x", 1.0)["a"]
+    assert reply.body is None
+    assert "Start it with: hedgerow x." in reply.problem
+
+
+@pytest.mark.parametrize("request_", [b"", b"x" * 50, b"\x02\0\0\0{}"])
+def test_a_request_that_is_none_breaks_that_connection_alone(
+    carrier: Here, tmp_path: Path, request_: bytes
+) -> None:
+    with pytest.raises(Unreachable):
+        call(tmp_path / "carrier.sock", request_, 5.0)
+    assert RelayEngine(tmp_path / "carrier.sock", ["a"], "").connected() == {}
+
+
+def test_a_socket_for_relays_is_open_to_its_group_alone(tmp_path: Path) -> None:
+    import grp
+
+    group = grp.getgrgid(os.getgid()).gr_name
+    with Listener(tmp_path / "relay.sock", bytes.upper, group):
+        mode = (tmp_path / "relay.sock").stat().st_mode
+        assert stat.S_IMODE(mode) == 0o660
+        assert call(tmp_path / "relay.sock", b"abc", 5.0) == b"ABC"
+    with pytest.raises(SettingsError, match=r"cannot be given to the group .*Nothing was started"):
+        Listener(tmp_path / "other.sock", bytes.upper, "no-such-group")
+    assert not (tmp_path / "other.sock").exists()
+
+
+def test_connections_that_say_nothing_are_bounded(tmp_path: Path) -> None:
+    import socket
+
+    from hedgerow.engines import sockets
+
+    with Listener(tmp_path / "a.sock", bytes.upper), sockets._short(tmp_path / "a.sock") as path:
+        idle = []
+        for _ in range(MOST_CONNECTIONS + 5):
+            one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            one.connect(path)
+            idle.append(one)
+        assert idle[-1].recv(1) == b""  # closed at once
+        for one in idle:
+            one.close()

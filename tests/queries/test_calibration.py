@@ -1,0 +1,113 @@
+"""How much noise a slot prescribes: never less than what the accounting covers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from hedgerow import Ledger, local_federation
+from hedgerow.coordinator.gate import Gate
+from hedgerow.data.binning import base_grid
+from hedgerow.data.schema import Schema, Unit
+from hedgerow.errors import PlanError
+from hedgerow.methods.registry import plan_for
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.noise import mechanisms
+from hedgerow.privacy.settings import Privacy
+from hedgerow.queries import NO_TREES, ColumnCounts, ColumnSums, n_bins_of
+from hedgerow.queries.calibration import noise_for
+from tests.attacks.rig import SCHEMA, some_rows
+from tests.attacks.test_choice_lies import choices
+from tests.attacks.test_choice_lies import plan_of as pure_plan
+
+CUTS = ((10, 20), ())
+N_BINS = tuple(n_bins_of(g, c) for g, c in zip(base_grid(SCHEMA), CUTS, strict=True))
+LEAST_CLIP = 2.0**-12
+
+
+def default_plan() -> Plan:
+    return plan_for(SCHEMA, Privacy(1.0, 1e-6, "coordinator"), "auto", seed=1)
+
+
+def column_sums(clip: float, *weights: float) -> ColumnSums:
+    return ColumnSums((0, 1), CUTS, N_BINS, weights, "logistic", NO_TREES, "slope", clip)
+
+
+def noise_in_units(
+    query: ColumnSums, mu: float, plan: Plan, schema: Schema = SCHEMA
+) -> list[float]:
+    noise = noise_for(query, mu, plan, schema)
+    return [sigma / 2.0**noise.bits for sigma in noise.sigmas]
+
+
+@pytest.mark.parametrize("weights", [(1.0, 1.0), (1e-3, 1e3), (1e3, 1e-3)])
+def test_noise_narrower_than_the_floor_is_refused(weights: tuple[float, float]) -> None:
+    """Of all blocks or of one: tau, which is added to delta, holds from the floor on.
+
+    No grid is finer than 2**-31, and the least clip makes sums that are small even there.
+    """
+    plan = default_plan()
+    mu = 0.5 * plan.budget.adaptive.mu
+    assert plan.budget.floor == 26
+    noise_for(column_sums(math.inf, *weights), mu, plan, SCHEMA)
+    query = column_sums(LEAST_CLIP, *weights)
+    query.check(SCHEMA)  # a question that may be asked
+    with pytest.raises(PlanError, match=r"at least 6\.71e"):
+        noise_for(query, mu, plan, SCHEMA)
+
+
+def test_a_gate_refuses_it_before_anything_is_reserved() -> None:
+    ledger, plan = Ledger.in_memory(), default_plan()
+    federation = local_federation({"a": some_rows(50, 1)}, SCHEMA, ledger)
+    gate = Gate(federation, plan, ledger)
+    for _ in plan.slots:
+        gate.pass_over()
+    with pytest.raises(PlanError, match=r"at least 6\.71e"):
+        gate.release(column_sums(LEAST_CLIP, 1e-3, 1e3), 0.5 * plan.budget.adaptive.mu)
+    assert ledger.lines(kind="reserve") == ledger.lines(kind="charge") == []
+
+
+@pytest.mark.parametrize("steps", [0.0, -1.0, math.nan, 2.0**26 * (1 - 1e-9)])
+def test_the_floor_itself_is_the_least(steps: float) -> None:
+    mechanisms.check_sigma(2.0**26, 26)
+    with pytest.raises(PlanError, match="at least"):
+        mechanisms.check_sigma(steps, 26)
+
+
+def test_noise_grows_with_the_rows_of_a_person_and_with_what_is_promised() -> None:
+    """Exactly: k rows are k times as far, a replaced one is twice as far as one that is added."""
+    plan, persons = default_plan(), replace(SCHEMA, unit=Unit("person", "patient", 3))
+    query, mu = column_sums(math.inf, 1.0, 2.0), 0.5 * plan.budget.adaptive.mu
+    assert noise_in_units(query, mu, plan, SCHEMA) == [
+        pytest.approx(query.sensitivity.l2 / mu / weight, rel=1e-12) for weight in (1, 2)
+    ]
+    for schema, trust, times in ((persons, "coordinator", 3), (SCHEMA, "nobody", 2)):
+        budget = replace(plan.budget, privacy=replace(plan.privacy, trust=trust))
+        wide = noise_in_units(query, mu, replace(plan, budget=budget), schema)
+        assert wide == [pytest.approx(times * one) for one in noise_in_units(query, mu, plan)]
+
+
+@pytest.mark.parametrize("part", [1.0, 0.25])
+@pytest.mark.parametrize("at_most", [1, 3])
+def test_a_pure_price_buys_no_less_noise_than_it_pays_for(at_most: int, part: float) -> None:
+    """Compared as fractions: what a unit moves, over the scale, is at most the price."""
+    schema = replace(SCHEMA, unit=Unit("person", "patient", at_most)) if at_most > 1 else SCHEMA
+    plan = pure_plan()
+    for price in (0.1, 0.3, 1 / 7, 2.7):
+        choice = choices(price)
+        (scale,) = noise_for(choice, 0.0, plan, schema, part).sigmas
+        moved = Fraction(at_most * choice.utility_range)
+        paid = Fraction(price * part)
+        assert moved / Fraction(scale) <= paid < moved / Fraction(scale - 1)
+        noise = noise_for(
+            counted := ColumnCounts.for_cuts(SCHEMA, 6, price), 0.0, plan, schema, part
+        )
+        assert noise.bits == 0
+        for sigma, block in zip(noise.sigmas, counted.blocks, strict=True):
+            assert sigma == pytest.approx(at_most * block.weight / part, rel=1e-12)
+    for wrong in (0.0, -0.5, 1.5):
+        with pytest.raises(PlanError, match="part of its price"):
+            noise_for(choices(0.1), 0.0, plan, schema, wrong)
