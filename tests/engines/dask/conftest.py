@@ -1,4 +1,8 @@
-"""One Dask cluster of four workers for all tests of this folder, reached by TLS with files."""
+"""One Dask cluster of four workers for all tests of this folder, reached by TLS with files.
+
+It ends with the folder's last test: threads of a cluster draw from Python's global generator when
+they reconnect, and Hypothesis takes that for a strategy of whichever test runs then.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +53,7 @@ def write_key_and_certificate(folder: Path) -> Tls:
     return Tls(file, file, str(folder / "key.pem"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     tls = write_key_and_certificate(tmp_path_factory.mktemp("tls"))
     roles = ("scheduler", "worker", "client")
@@ -67,18 +71,18 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
         yield Started(cluster.scheduler_address, tls)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def client(started: Started) -> Iterator[Client]:
     with connected(started.address, started.tls) as made:
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def table() -> Table:
     return mixed_table(N_ROWS, seed=11)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def folder(table: Table, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of Parquet files with schema.toml; nobody changes it."""
     made = tmp_path_factory.mktemp("folder")
