@@ -1,7 +1,7 @@
 """What does a federation of separate processes cost in time and bytes?
 
 Trains the default method on adult, dealt out over 3, 10 and 20 parties that run as processes of
-their own behind NVFlare on this machine, once with the secure sum and once with a trusted
+their own over gRPC on this machine, once with the secure sum and once with a trusted
 coordinator, and beside it over the same parties in one process, in the same run. Prints seconds to
 the first round, seconds a round, and bytes a party beside what the plan predicted; writes
 benchmarks/results/federation.json. All parties share this machine's cores, so more parties compute
@@ -31,7 +31,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.deployment.trial import Sites, parts_of
 from hedgerow.engines.local import local_federation
-from hedgerow.engines.nvflare.engine import NvflareEngine
+from hedgerow.engines.relay import RelayEngine
 from hedgerow.methods.registry import method_named, plan_for
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
@@ -74,7 +74,8 @@ def measure(table: Any, schema: Schema, schema_file: Path, n: int, trust: str) -
             up = time.monotonic() - began
             site = sites.by_name["coordinator"]
             began = time.monotonic()
-            with NvflareEngine(site, site.roster().names, wait_seconds=300.0) as engine:
+            with RelayEngine(site.carrier_socket, site.roster().names, "") as engine:
+                assert not engine.await_parties(300.0)
                 joined = time.monotonic() - began
                 federation = Federation(engine, schema, site.roster(), site.identity())
                 apart = trained(federation, schema, trust, n)
@@ -94,7 +95,7 @@ def measure(table: Any, schema: Schema, schema_file: Path, n: int, trust: str) -
 
 
 def show(found: list[dict[str, Any]], console: Console) -> None:
-    shown = Table(title="Default method, adult, separate processes behind NVFlare")
+    shown = Table(title="Default method, adult, separate processes over gRPC")
     for column in (
         "parties",
         "secure sum",

@@ -1,12 +1,11 @@
 """Does a federation survive losing its processes? Kills them with SIGKILL, at random moments.
 
-Four parties and a coordinator run behind NVFlare on this machine. During each training run a few
-processes, drawn at random among all kinds, are killed: a party's own process, NVFlare's parent or
-job process at any site, the coordinator's own process, and `hedgerow train` itself. What an
-operator would start again is started again, and the same `train` command is repeated until it
-ends. After every run all five ledgers are verified and compared. Prints counts and writes
-benchmarks/results/federation_faults.json. No figure of another tool stands beside it: we know of
-none.
+Four parties and a coordinator run over gRPC on this machine. During each training run a few
+processes, drawn at random, are killed: a party's, the coordinator's port, and `hedgerow train`
+itself. What an operator would start again is started again, and the same `train` command is
+repeated until it ends. After every run all five ledgers are verified and compared. Prints counts
+and writes benchmarks/results/federation_faults.json. No figure of another tool stands beside it: we
+know of none.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from pyarrow import parquet
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.e2e.killing import kill, processes_of  # noqa: E402
 from tests.e2e.test_sites import (  # noqa: E402
     NAMES,
     SCHEMA,
@@ -54,15 +52,14 @@ def disturbed(
         time.sleep(rng.uniform(1.0, 5.0))
         if process.poll() is not None:
             break
-        found = processes_of(sites.by_name.values())
+        found = sorted(sites.processes)
         place = int(rng.integers(len(found) + 1))
         if place == len(found):
             process.kill()
             counts["train"] += 1
             break
-        kill(found[place])
-        who = "coordinator" if found[place].site == "coordinator" else "party"
-        counts[f"{who}: {found[place].kind}"] += 1
+        sites.processes[found[place]].kill()
+        counts["coordinator" if found[place] == "coordinator" else "party"] += 1
         restart(sites)
     restart(sites)
     code, _, words = training.end(process)

@@ -41,6 +41,10 @@ class BareGate:
     def asked(self) -> list[dict[str, Any]]:
         return []  # nobody reads the record of these models
 
+    @property
+    def attendance(self) -> dict[str, Any]:
+        return {}
+
     def pass_over(self) -> None:
         pass
 

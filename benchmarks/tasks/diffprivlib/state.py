@@ -1,0 +1,1 @@
+promise = f"epsilon = {model.epsilon}"

@@ -1,0 +1,1 @@
+effect = model.explain().shape("age").values

@@ -1,0 +1,1 @@
+promise = model.statement_.words()

@@ -1,0 +1,1 @@
+effect = model.explain_global().data(names.index("age"))["scores"]
