@@ -99,14 +99,14 @@ def test_a_party_killed_between_charge_and_answer_does_not_answer_it_later(
     running: Sites,
 ) -> None:
     running.processes["west"].terminate()
-    running.processes["west"].wait(30)
+    running.processes["west"].wait(300)
     before = running.said("west").count("answering for trial")
     running.start("west", fail_at="sync@2")
     running.await_words("west", "answering for trial", before + 1)
     ledger, plan = Ledger.in_memory(), running.plan(50.0, "random-trees")
     with pytest.raises(SumFailed, match="missing: west"):
         running.train(plan, ledger)
-    assert running.processes["west"].wait(30) == -signal.SIGKILL
+    assert running.processes["west"].wait(300) == -signal.SIGKILL
     running.restart("west")
     running.train(plan, ledger)
     assert len(ledger.lines(kind="release")) == 6

@@ -78,7 +78,7 @@ class Training:
 
     @staticmethod
     def end(process: subprocess.Popen[str]) -> tuple[int, dict[str, Any], str]:
-        out, words = process.communicate(timeout=200)
+        out, words = process.communicate(timeout=800)
         return process.returncode, json.loads(out) if process.returncode == 0 else {}, words
 
 
@@ -216,9 +216,9 @@ def test_kills_in_a_running_federation_cost_no_release_and_no_book(
 def wait_for_progress(sites: Sites, process: subprocess.Popen[str]) -> None:
     """Until the party that is never killed here has answered something more."""
     site = sites.by_name["hospital-a"]
-    before, deadline = len(books(site)), time.monotonic() + 60
+    before, deadline = len(books(site)), time.monotonic() + 300
     while len(books(site)) <= before and process.poll() is None:
-        assert time.monotonic() < deadline, "no progress within a minute"
+        assert time.monotonic() < deadline, "no progress within five minutes"
         time.sleep(0.1)
 
 
@@ -245,4 +245,4 @@ def test_two_parties_lost_stop_a_run_and_one_of_them_back_lets_it_go_on(
 
 def stop(sites: Sites, name: str) -> None:
     sites.processes[name].send_signal(signal.SIGTERM)
-    assert sites.processes[name].wait(30) == 0
+    assert sites.processes[name].wait(300) == 0
