@@ -100,10 +100,11 @@ class CoordinatorProcess:
         """A new roster holds at once; runs that are open keep theirs."""
         try:
             agreed = self.site.pinned()
-            server.accept(_members(self.site, agreed))
+            members = _members(self.site, agreed)
         except HedgerowError as error:
             self._tell(f"The roster file changed and cannot be used; the one before holds: {error}")
             return
+        server.accept(members)
         self._tell(f"A new roster holds: {', '.join(agreed.roster.names)}.")
 
 

@@ -199,7 +199,8 @@ def test_certificates_of_both_sides_are_those_of_the_cards() -> None:
         rig.roster = rig.roster_of(added)
         rig.server.accept(rig.members(rig.roster))  # a further party, without a new start
         rig.links["p3"] = rig.link("p3", identity=added["p3"])
-        until(lambda: "p3" in rig.server.connected())
+        until(lambda: sorted(rig.server.connected()) == ["p0", "p1", "p3"])
+        assert rig.ask(["p0", "p3"], b"x", 30.0)["p0"].body == b"echo x"
     finally:
         rig.close()
 

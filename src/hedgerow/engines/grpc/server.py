@@ -32,6 +32,7 @@ from hedgerow.protocol.identity import Identity
 log = logging.getLogger(__name__)
 HELLO_SECONDS = 5.0  # for a stream to say who it is
 SPARE_THREADS = 10  # beside one for every party
+STOP_SECONDS = 5.0  # for streams to end
 LOOK_SECONDS = 1.0  # between looks at connections that say nothing
 MOST_PARTIES = 1000
 OPTIONS = (
@@ -99,12 +100,9 @@ class Server:
         self._starts: dict[str, list[float]] = {}
         self._refused: dict[str, tuple[str, str]] = {}  # by name: from where, and why
         self._over = threading.Event()
-        self._server = grpc.server(
-            ThreadPoolExecutor(MOST_PARTIES + SPARE_THREADS, "stream"),
-            options=OPTIONS,
-            handlers=[_Handler(self._serve)],
-        )
-        self.port = self._bind(listen)
+        self._pool = ThreadPoolExecutor(MOST_PARTIES + SPARE_THREADS, "stream")
+        self._server, self.port = self._bind(listen)
+        self._listen = f"{listen.rpartition(':')[0]}:{self.port}"
         self._silent = SilentConnections(self.port, self._strangers)
         self._server.start()
         self._looking = threading.Thread(target=self._look, name="strangers", daemon=True)
@@ -135,13 +133,20 @@ class Server:
         return self._strangers.total
 
     def accept(self, members: Members) -> None:
-        """Another roster holds from now on; whoever is not in it is disconnected."""
+        """Another roster holds from now on; whoever is not in it is disconnected.
+
+        If the certificates of parties change, the port is opened anew and all dial again.
+        """
         with self._lock:
-            self._members = members
+            before, self._members = self._members, members
             streams = list(self._streams.values())
         for stream in streams:
             if members.roster.keys.get(stream.name) != stream.hello.key:
                 stream.close("its key is not in the roster any more")
+        if members.certificates != before.certificates:
+            self._server.stop(None).wait(STOP_SECONDS)
+            self._server, _ = self._bind(self._listen)
+            self._server.start()
 
     def close(self) -> None:
         self._over.set()
@@ -149,8 +154,9 @@ class Server:
             streams = list(self._streams.values())
         for stream in streams:
             stream.close("the coordinator was stopped")
-        self._server.stop(1.0).wait(5.0)
-        self._looking.join(5.0)
+        self._server.stop(1.0).wait(STOP_SECONDS)
+        self._pool.shutdown(wait=False)
+        self._looking.join(STOP_SECONDS)
 
     def __enter__(self) -> Server:
         return self
@@ -158,26 +164,28 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _bind(self, listen: str) -> int:
-        wanted = self._members.certificates is not None
-        credentials = grpc.dynamic_ssl_server_credentials(
-            self._configuration(), self._configuration, require_client_authentication=wanted
+    def _bind(self, listen: str) -> tuple[Any, int]:
+        """A gRPC server and its port.
+
+        Its credentials are never replaced. Since gRPC listens with several threads (1.76 and 1.85
+        were tried), `dynamic_ssl_server_credentials` frees the ones before while another thread
+        still makes a handshake of them (grpc/grpc#36693), and the process dies.
+        """
+        pinned = self._members.certificates
+        credentials = grpc.ssl_server_credentials(
+            [(self._key.encode(), self._certificate.encode())],
+            "\n".join(pinned.values()).encode() if pinned is not None else None,
+            require_client_auth=pinned is not None,
         )
+        server = grpc.server(self._pool, options=OPTIONS, handlers=[_Handler(self._serve)])
         try:
-            return int(self._server.add_secure_port(listen, credentials))
+            return server, int(server.add_secure_port(listen, credentials))
         except RuntimeError as error:
             raise HedgerowError(
                 f"cannot listen at {listen}: a coordinator may be running already, or something "
                 "else uses the port, or this machine does not have the address. Nothing was "
                 "started. Stop whatever uses it, or make the site folder with another --listen."
             ) from error
-
-    def _configuration(self) -> Any:
-        """Certificates as of now; gRPC asks before every handshake."""
-        pair = (self._key.encode(), self._certificate.encode())
-        pinned = self._members.certificates
-        roots = "\n".join(pinned.values()).encode() if pinned else None
-        return grpc.ssl_server_certificate_configuration([pair], roots)
 
     def _look(self) -> None:
         while not self._over.wait(LOOK_SECONDS):
