@@ -152,7 +152,7 @@ def process_for(
 def status(path: SiteArgument, json: options.Json = False) -> None:
     """Show whether it is connected, runs, what is left under each limit, and plans that wait.
 
-    Code 5 if it does not run or is not connected.
+    Code 5 if it does not run, is not connected, or has a problem.
     """
     from hedgerow.deployment.approvals import cell
     from hedgerow.deployment.status import ask_status
@@ -161,6 +161,7 @@ def status(path: SiteArgument, json: options.Json = False) -> None:
     status_now = ask_status(site, "status", allowed)
     link = status_now["connection"]
     well = status_now["running"] and (link is None or link["connected"])
+    well = well and not status_now["problem"] and not _is_crashing(status_now)
     if json:
         print_json(status_now)
         raise typer.Exit(0 if well else 5)
@@ -201,8 +202,13 @@ def _show_connection(status_now: dict[str, Any]) -> None:
             show(f"NOT CONNECTED to {link['address']} since {since} UTC: {link['words']}.")
     if status_now["problem"]:
         show(f"PROBLEM: {status_now['problem']}.")
-    if status_now["recent_starts"] >= CRASH_LOOP_STARTS:
+    if _is_crashing(status_now):
         show(f"PROBLEM: started {status_now['recent_starts']} times in ten minutes: see its log.")
+
+
+def _is_crashing(status_now: dict[str, Any]) -> bool:
+    starts: int = status_now["recent_starts"]
+    return starts >= CRASH_LOOP_STARTS
 
 
 def log(path: SiteArgument, json: options.Json = False) -> None:

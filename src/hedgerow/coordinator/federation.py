@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,6 +42,7 @@ from hedgerow.queries.calibration import Noise, made_for
 log = logging.getLogger(__name__)
 _PROBE_SECONDS = 5.0  # a lost party is probed before every sum, and may not hold it up
 _PAUSE_SECONDS = 1.0
+_FELL_OVER = ("failed", "cannot-write")  # said by parties that may be asked again later
 _SOURCE = re.compile(r"[a-z ]{1,40}")
 
 
@@ -107,6 +108,8 @@ class Federation:
         self.turn = 0  # counts runs: trees and plan belong to the last one that began
         self.rounds = 0  # sums that were answered
         self.losses: list[Loss] = []  # parties that did not answer an attempt
+        self.absent: dict[str, str] = {}  # parties that are in no sum at present, and why
+        self.tell_absent: Callable[[Mapping[str, str]], None] = lambda absent: None  # of changes
         self._transport = Transport(engine, roster, coordinator)
         self._plan: Plan | None = None
         self._presence = Presence()
@@ -202,9 +205,11 @@ class Federation:
         while len(presence.active) < self.roster.least_set and clock.monotonic() < deadline:
             clock.sleep(_PAUSE_SECONDS)
             self._refresh(slot)
+        self._note_absent()
         if len(presence.active) < self.roster.least_set:
             there = frozenset(presence.active or presence.there)
-            missing = [name for name in self.names if name not in there]
+            gone = {name: self.absent.get(name) for name in self.names if name not in there}
+            missing = [f"{name} ({why})" if why else name for name, why in gone.items()]
             banned = [f"{name} failed twice in this run" for name in presence.banned()]
             raise SumFailed(
                 f"only {len(there)} of {len(self.names)} parties are there and a sum needs "
@@ -212,6 +217,15 @@ class Federation:
                 f"{'. '.join([*banned, ''])}What was released is stored. Run the same command "
                 "again when they are back."
             )
+
+    def _note_absent(self) -> None:
+        if not self.absent and len(self._presence.active) == len(self.names):
+            return
+        there, why = frozenset(self._presence.active), self._transport.problems
+        absent = {name: why.get(name, "") for name in self.names if name not in there}
+        if absent != self.absent:
+            self.absent = absent
+            self.tell_absent(absent)
 
     def _refresh(self, slot: int) -> None:
         """Drop parties that left, take back those that returned; free of charge.
@@ -232,7 +246,8 @@ class Federation:
             return
         probe = messages.plain("ready", {"run": plan.run})
         replies = self._transport.send(dict.fromkeys(asked, probe), "ready", _PROBE_SECONDS)
-        ready = {n: r.values for n, r in replies.items() if r.type == "ready"}
+        standing = self._without_fallen(replies)
+        ready = {n: r.values for n, r in standing.items() if r.type == "ready"}
         presence.probed(ready, apart and boots is None)
         if boots is not None:
             presence.silent([name for name in asked if name not in ready], clock.monotonic())
@@ -260,6 +275,7 @@ class Federation:
             self._presence.failed(lost, slot)
             problems = self._transport.problems
             self.losses += [Loss(slot, name, problems.get(name, "")) for name in lost]
+            self._note_absent()
             raise PartiesLost(lost)
         # Nothing of an exact answer is kept, its signature neither.
         kept = () if trust.exact_sums else parties
@@ -300,7 +316,7 @@ class Federation:
         plan = self._opened()
         opening = opening_message(OPEN_RUN, {"plan": plan.to_dict()}, self.roster, plan)
         replies = self._transport.send(dict.fromkeys(names, opening), OPENED, self.timeout_seconds)
-        replies = {name: r for name, r in replies.items() if _word(r) != "failed"}
+        replies = self._without_fallen(replies)
         self._raise_refusals(replies)
         return announced_in(replies)
 
@@ -308,7 +324,7 @@ class Federation:
         joining = joining_message(JOIN_RUN, self._opened().run, opened)
         by_name = dict.fromkeys(sorted(opened), joining)
         joined = self._transport.send(by_name, JOINED, self.timeout_seconds)
-        joined = {name: r for name, r in joined.items() if _word(r) != "failed"}
+        joined = self._without_fallen(joined)
         self._raise_refusals(joined)
         self._presence.joined(joined, opened)
         self._known = {name: self._known.get(name, 0) for name in joined}
@@ -328,9 +344,7 @@ class Federation:
             again = send(dict.fromkeys(behind, carried), "answer", seconds)
             replies = {n: r for n, r in replies.items() if n not in behind} | again
         # A party that was restarted or fell over is as good as lost; it may come back later.
-        gone = {n: _word(r) for n, r in replies.items() if _word(r) in ("unknown-run", "failed")}
-        self._transport.problems |= {name: REFUSALS[word] for name, word in gone.items()}
-        replies = {name: reply for name, reply in replies.items() if name not in gone}
+        replies = self._without_fallen(replies, ("unknown-run", *_FELL_OVER))
         self._raise_refusals(replies)
         if ensemble.length:
             self._known.update(dict.fromkeys(replies, ensemble.length))
@@ -339,6 +353,18 @@ class Federation:
     def _carrying(self, message: Message, first: int, stop: int) -> Message:
         trees = tuple(self._trees[first:stop])
         return replace(message, trees_from=first, trees=trees)
+
+    def _without_fallen(
+        self, replies: dict[str, ReceivedReply], words: Sequence[str] = _FELL_OVER
+    ) -> dict[str, ReceivedReply]:
+        """The replies but for those of parties that cannot go on; why is noted, as of silent ones.
+
+        What a probe or a question is refused with may differ: only these words mean "not now".
+        """
+        fallen = {name: word for name, r in replies.items() if (word := _word(r)) in words}
+        for name, word in fallen.items():
+            self._transport.problem(name, REFUSALS[word])
+        return {name: reply for name, reply in replies.items() if name not in fallen}
 
     def _raise_refusals(self, replies: dict[str, ReceivedReply]) -> None:
         for name, reply in replies.items():

@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 from hedgerow.deployment.hold import PORT_FILE, holding
+from hedgerow.deployment.runs import list_runs
 from hedgerow.deployment.watching import Watched
 from hedgerow.engines.cards import PinnedRoster
 from hedgerow.engines.grpc import check_installed
@@ -155,18 +156,34 @@ class StatusService:
                 "roster": agreed.roster.hash,
                 "phrase": agreed.phrase,
                 "strangers": self._server.turned_away,
-                "parties": [_with_problems(party) for party in self._server.status()],
+                "parties": _with_problems(self._server.status(), _absent_in_runs(self._site)),
             }
         ).encode()
 
 
-def _with_problems(party: dict[str, Any]) -> dict[str, Any]:
+def _with_problems(
+    parties: Sequence[dict[str, Any]], absent: Mapping[str, Sequence[str]]
+) -> list[dict[str, Any]]:
+    return [{**one, "problems": [*_problems(one), *absent.get(one["name"], ())]} for one in parties]
+
+
+def _problems(party: dict[str, Any]) -> list[str]:
+    """What the port knows of a party."""
     problems = [party["remarks"]] if party["connected"] and party["remarks"] else []
     if party["starts"] >= CRASH_LOOP_STARTS:
         problems.append(f"started {party['starts']} times in ten minutes: it keeps crashing")
     if not party["connected"]:
         problems.append(party["why"])
-    return {**party, "problems": problems}
+    return problems
+
+
+def _absent_in_runs(site: Site) -> dict[str, list[str]]:
+    """By party: why it is not in the sums of a run that is under way, as whoever drives it says."""
+    found: dict[str, list[str]] = {}
+    for record in list_runs(site):
+        for name, why in record.absent.items() if record.state == "running" else ():
+            found.setdefault(name, []).append(f"not in the sums of run {record.run}: {why}")
+    return found
 
 
 def ask_status(site: Site) -> dict[str, Any]:

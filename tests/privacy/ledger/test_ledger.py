@@ -382,7 +382,7 @@ def test_a_party_without_its_ledger_file_lets_nothing_out(
     rig.open(rig.plan)
     change(tmp_path / "ledger.db")
     for _ in range(2):
-        assert word(rig.ask("a")) == "failed"
+        assert word(rig.ask("a")) == "cannot-write"
     assert rig.ledgers["a"].lines("a", "charge") == []
     rig.ledgers["a"].close()
 

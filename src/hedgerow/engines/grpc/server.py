@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -120,11 +120,17 @@ class Server:
     def status(self) -> list[dict[str, Any]]:
         """Every party of the roster: who is there, since when, and what is wrong."""
         with self._lock:
-            peers = dict(self._peers)
+            peers, refused = dict(self._peers), dict(self._refused)
         absent = "it has not connected since the coordinator was started"
         names = self._members.roster.names
+        known = [peers.get(n, Peer(n, False, 0.0, "", 0, "", "", absent)) for n in names]
         return [
-            asdict(peers.get(name, Peer(name, False, 0.0, "", 0, "", "", absent))) for name in names
+            asdict(
+                replace(one, address=refused[one.name][0], why=f"refused: {refused[one.name][1]}")
+                if one.name in refused and not one.connected
+                else one
+            )
+            for one in known
         ]
 
     @property
@@ -206,9 +212,10 @@ class Server:
             yield binding.challenge.encode("ascii")
             hello, verdict = self._hear(next(frames, b""), binding, context)
             timer.cancel()
+            if not verdict.welcome:  # noted first: whoever has heard it is gone
+                self._log_refusal(hello.name, host_of(peer), verdict.words)
             yield hellos.to_frame(verdict)
             if not verdict.welcome:
-                self._log_refusal(hello.name, host_of(peer), verdict.words)
                 return
             stream = self._admit(hello, verdict, frames, context)
         except Stranger as error:
@@ -287,6 +294,7 @@ class Server:
             recent = [t for t in self._starts.get(hello.name, ()) if clock.monotonic() - t < 600]
             self._starts[hello.name] = recent
             self._streams[hello.name] = stream
+            self._refused.pop(hello.name, None)
             self._peers[hello.name] = Peer(
                 hello.name, True, clock.timestamp(), address, hello.boot, hello.software,
                 verdict.words, "", len(recent),
