@@ -193,6 +193,9 @@ def test_certificates_of_both_sides_are_those_of_the_cards() -> None:
             until(lambda name=name: rig.links[name].state.attempts > 1)
             assert not rig.links[name].state.connected
         assert sorted(rig.server.connected()) == ["p0", "p1"]
+        # Nor is its start on record: whoever has a key without its certificate could name one so
+        # high that the party itself would be taken for an older copy from then on.
+        assert set(rig.boots) == {rig.identities[name].public for name in ("p0", "p1")}
         added = {**rig.identities, "p3": rig.links["p3"]._identity}
         rig.own["p3"] = make_certificate("p3")
         rig.links["p3"].stop()

@@ -35,12 +35,14 @@ SPARE_THREADS = 10  # beside one for every party
 STOP_SECONDS = 5.0  # for streams to end
 LOOK_SECONDS = 1.0  # between looks at connections that say nothing
 MOST_PARTIES = 1000
+IDLE_MS = 5_000  # for a connection without a stream: strangers could hold all the files there are
 OPTIONS = (
     ("grpc.max_receive_message_length", LONGEST_FRAME),  # what anybody can make us allocate
     ("grpc.max_metadata_size", 2**14),
     ("grpc.max_concurrent_streams", 1),  # of one connection
     ("grpc.so_reuseport", 0),  # or a second coordinator would share the port in silence
     ("grpc.server_handshake_timeout_ms", 3_000),  # gRPC's own is two minutes
+    ("grpc.max_connection_idle_ms", IDLE_MS),
     ("grpc.keepalive_time_ms", 5_000),
     ("grpc.keepalive_timeout_ms", 10_000),  # 5 s would drop healthy parties on slow lines
     ("grpc.http2.ping_timeout_ms", 10_000),  # without it a hung peer is noticed after a minute
@@ -240,11 +242,12 @@ class Server:
         except FormatError as error:
             raise Stranger("its hello is not readable") from error
         members = self._members
-        why = members.judge(hello, binding) or self._check_start(hello)
+        why = members.judge(hello, binding)
         if members.certificates is not None:  # that it verified is not enough: it must be the one
             shown = context.auth_context().get("x509_pem_cert", [b""])[0].decode("ascii", "replace")
             if shown.strip() != members.certificates.get(hello.name, "").strip():
                 raise Stranger(f"it shows another certificate than that of {hello.name}")
+        why = why or self._check_start(hello)  # last: it puts the start on record
         words = why or hellos.remarks(
             clock.timestamp(), hello.time, members.roster.hash, hello.roster
         )
