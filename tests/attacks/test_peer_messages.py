@@ -12,6 +12,7 @@ import pytest
 
 from hedgerow.deployment.roles import role_factories
 from hedgerow.engines.local import PackedEngine, local_federation
+from hedgerow.errors import TableError
 from hedgerow.methods.fedxgboost.run import agreement_for
 from hedgerow.packing import pack, unpack
 from hedgerow.party.run import MOST_OPENED
@@ -20,7 +21,7 @@ from hedgerow.protocol import messages
 from hedgerow.protocol.identity import Identity
 from hedgerow.protocol.masks import SEAL_BYTES, MaskKeys
 from hedgerow.protocol.messages import Message
-from hedgerow.protocol.roles import Agreement
+from hedgerow.protocol.roles import Agreement, Step
 from tests.methods.fedxgboost.tables import schema_of, settings, shares, whole
 
 N_ROWS = 120
@@ -219,3 +220,33 @@ def test_sessions_that_are_only_agreed_to_fill_no_memory() -> None:
     assert len(bank._known._kept) == MOST_OPENED
     carrier.meet()
     assert carrier.step()
+
+
+def test_a_session_that_ends_says_no_count_of_rows_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Without a terminal a log is a service's journal, which others than the owner may read."""
+    for text, said in (
+        ("of 120 ids 7 are missing", "TableError, with numbers that are shown on a terminal alone"),
+        ("bank's ids cannot be compared", "bank's ids cannot be compared"),
+    ):
+        carrier = Carrier(_agreement())
+        carrier.open()
+        carrier.meet()
+        session = carrier.federation.engine.parties["bank"]._sessions._known.get("some-run")
+        session.role = Failing(text)
+        caplog.clear()
+        with caplog.at_level("WARNING"):
+            assert not carrier.step()
+        (told,) = [r.getMessage() for r in caplog.records if "ends run" in r.getMessage()]
+        assert told == f"party bank ends run some-run: {said}"
+
+
+class Failing:
+    """A role that finds its table wanting."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def step(self, received: object) -> Step:
+        raise TableError(self._text)

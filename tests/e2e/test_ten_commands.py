@@ -15,6 +15,7 @@ from pyarrow import parquet
 
 from hedgerow.deployment.trial import free_port, hedgerow
 from hedgerow.model.ensemble import Ensemble
+from tests.deployment.test_sandbox import has_landlock
 from tests.e2e.test_sites import SCHEMA, table
 
 PARTIES = ("hospital-a", "hospital-b", "hospital-c")
@@ -108,6 +109,7 @@ def check_statuses(machines: Machines) -> None:
     one = machines.run("hospital-a", "party", "status", "hospital-a")
     assert one["connection"]["connected"]
     assert one["roster"] == status["roster"]
+    assert one["confined"] == has_landlock()
 
 
 def check_removal(machines: Machines, before: str) -> None:

@@ -98,28 +98,60 @@ def start(
     relay_group: Annotated[
         str, typer.Option("--relay-group", help="The group whose accounts may open that socket.")
     ] = "",
+    unconfined: Annotated[
+        bool,
+        typer.Option("--unconfined", help="Let the process use all files that its account may."),
+    ] = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Answer for this party, in the foreground until Ctrl-C; shows what is asked and what it costs.
 
     Limits are read at the start. Only masked or noisy sums leave the site, and what is done
-    without an epsilon where the limits name it (see `hedgerow vertical`).
+    without an epsilon where the limits name it (see `hedgerow vertical`). Where the kernel can
+    (Landlock), the process may write to its site folder alone, and read its table and Python.
     """
     from hedgerow.cli import pinning
-    from hedgerow.deployment.process import stopped_by_signals
+    from hedgerow.deployment.sandbox import is_confined
     from hedgerow.engines.site import Site
 
-    if roster is not None:
+    if roster is not None and not is_confined():  # else it was pinned before it was
         pinning.pin(Site.open(path, "party"), roster, yes)
     if relay_group and relay_socket is None:
         raise SettingsError("--relay-group belongs to --relay-socket; name the socket too")
     relay = None if relay_socket is None else (relay_socket.resolve(), relay_group)
+    why = "it was started with --unconfined"
+    if not unconfined:
+        why = "" if is_confined() else _confine(path, data, schema, limits, relay_socket)
+    from hedgerow.deployment.process import stopped_by_signals
+
     process = process_for(
         path, data, schema, limits, wait=not no_wait, new_ledger=new_ledger, id_column=id_column,
-        some_columns=some_columns, relay=relay,
+        some_columns=some_columns, relay=relay, unconfined=why,
     )  # fmt: skip
     with stopped_by_signals(process):
         process.run()
+
+
+def _confine(
+    path: Path, data: Path | None, schema: Path | None, limits: Path | None, socket: Path | None
+) -> str:
+    """Go on in a confined process, in place of this one; returns only with why that cannot be."""
+    from hedgerow.deployment.sandbox import Sandbox, begin_anew
+    from hedgerow.deployment.start import Start
+    from hedgerow.engines.site import Site
+
+    said = [word for word in sys.argv[1:] if not word.startswith("-")]
+    if said[:2] != ["party", "start"]:
+        return "another program than `hedgerow party start` runs it"
+    site = Site.open(path, "party")
+    begin = Start.remembered(site).updated(data, schema, limits)
+    files = (begin.data, begin.schema, begin.limits_file(site))
+    readable = tuple(file.resolve() for file in files if file is not None)
+    place = None if socket is None else socket.resolve()
+    problem = Sandbox(site.path, readable, place).enter()
+    if not problem:
+        begin_anew(sys.argv[1:])
+    return problem
 
 
 def process_for(
@@ -133,6 +165,7 @@ def process_for(
     id_column: str | None = None,
     some_columns: bool = False,
     relay: tuple[Path, str] | None = None,
+    unconfined: str = "",
 ) -> PartyProcess:
     """The process behind `party start`, ready to run."""
     from hedgerow.deployment.console import PartyConsole
@@ -146,7 +179,7 @@ def process_for(
     def console_for(allowed: Limits) -> PartyConsole:
         return PartyConsole(messages(), site.name, allowed)
 
-    return PartyProcess(site, begin, console_for, dials, wait, new_ledger, relay)
+    return PartyProcess(site, begin, console_for, dials, wait, new_ledger, relay, unconfined)
 
 
 def status(path: SiteArgument, json: options.Json = False) -> None:
@@ -200,6 +233,9 @@ def _show_connection(status_now: dict[str, Any]) -> None:
             show(f"Connected to {link['address']} (hedgerow {software}) since {since} UTC.{also}")
         else:
             show(f"NOT CONNECTED to {link['address']} since {since} UTC: {link['words']}.")
+    if status_now["confined"] is not None:
+        free = "NOT confined: it may use all files that its account may"
+        show("Confined to its site folder." if status_now["confined"] else f"{free}.")
     if status_now["problem"]:
         show(f"PROBLEM: {status_now['problem']}.")
     if _is_crashing(status_now):

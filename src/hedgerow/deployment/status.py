@@ -46,7 +46,11 @@ class StatusService:
     ledger: Ledger
     limits: Limits
     state: Callable[[], str] = lambda: "not running"
-    facts: Callable[[], dict[str, Any]] = lambda: {"connection": None, "problem": ""}
+    facts: Callable[[], dict[str, Any]] = lambda: {
+        "connection": None,
+        "problem": "",
+        "confined": None,
+    }
 
     def handle(self, message: bytes) -> bytes:
         """One question as JSON, one answer as JSON; only this machine's owner can ask."""

@@ -177,8 +177,10 @@ class PartySessions:
         try:
             taken = role.step(received)
         except HedgerowError as error:  # the others get a word; the reason stays at this site
-            reason = " ".join(str(error).split())[:LONGEST_REASON]
-            log.warning("party %s ends run %s: %s", self._name, session.agreement.run, reason)
+            about = session.agreement
+            reason = error.for_a_log(about.run, *about.parties)[:LONGEST_REASON]
+            log.warning("party %s ends run %s: %s", self._name, about.run, reason)
+            log.info("in full: %s", " ".join(str(error).split())[:LONGEST_REASON])
             raise
         session.role = role
         check_recipients(self._name, taken.messages, session.agreement.parties)
