@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from hedgerow.model.losses import loss_for
 from hedgerow.model.statement import Statement
 from hedgerow.model.tradeoff import epsilon_of, group_delta, plain_guess, renyi_epsilon
 from hedgerow.privacy.accounting.gaussian import mu_of
-from hedgerow.queries import NO_TREES, ColumnSums, LabelSums
+from hedgerow.queries import NO_TREES, ColumnCounts, ColumnSums, LabelSums, ScoreCounts, SumQuery
 from hedgerow.queries.cuts import n_bins_of
 
 DELTA = 1e-6
@@ -136,22 +137,24 @@ def test_a_party_that_leaves_leaves_what_was_released() -> None:
 # -- nothing less would do: rows that move an answer as far as the table says --
 
 
-def column(matrix: list[list[int]] | None, clip: float) -> ColumnSums:
+def column(matrix: list[list[int]] | None, clip: float, update: str = "slope") -> ColumnSums:
     grid, cuts = base_grid(SCHEMA), ((),)
     matrices = () if matrix is None else (np.array(matrix, np.int8),)
     return ColumnSums(
         (0,), cuts, (n_bins_of(grid[0], ()),), (1.0,), loss_for(SCHEMA.label).name, NO_TREES,
-        "slope", clip, matrices, () if matrix is None else (0,),
+        update, clip, matrices, () if matrix is None else (0,),
     )  # fmt: skip
 
 
-def moved(query: ColumnSums | LabelSums, old: dict, new: dict) -> float:  # type: ignore[type-arg]
+Row = dict[str, Any]
+
+
+def moved(query: SumQuery, old: Row, new: Row, score: float = 0.0, bits: int = 26) -> float:
     """How far a changed table moves an answer, in units of what one row may."""
-    bits, distance = 26, 0.0
     answers = []
     for values in (old, new):
         rows = rows_of(values, SCHEMA)
-        answers.append(query.answer(rows, np.zeros((rows.n_rows, 1)), SCHEMA, bits))
+        answers.append(query.answer(rows, np.full((rows.n_rows, 1), score), SCHEMA, bits))
     weights = np.repeat([b.weight for b in query.blocks], [b.size for b in query.blocks])
     distance = float(np.linalg.norm((answers[0] - answers[1]) / weights)) / 2.0**bits
     return distance / query.sensitivity.l2
@@ -173,6 +176,33 @@ def test_a_changed_value_can_move_an_answer_twice_as_far_as_one_row() -> None:
 
 @pytest.mark.parametrize("units", GROUPS)
 def test_a_group_can_move_an_answer_as_many_times_as_far(units: int) -> None:
-    query, none = LabelSums(2), {"age": [0.1], "label": ["no"]}
-    more = {"age": [0.1] * (units + 1), "label": ["no"] + ["yes"] * units}
+    query = LabelSums(2)
+    none: Row = {"age": [0.1], "label": ["no"]}
+    more: Row = {"age": [0.1] * (units + 1), "label": ["no"] + ["yes"] * units}
     assert moved(query, none, more) == pytest.approx(units)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [LabelSums(2), ColumnCounts.of(SCHEMA), ScoreCounts(2, (0.0, 1.0), NO_TREES)],
+    ids=lambda query: query.kind,
+)
+def test_where_nothing_is_negative_a_replaced_row_moves_less(query: SumQuery) -> None:
+    found = [
+        moved(query, {"age": [a], "label": [k]}, {"age": [b], "label": [n]})
+        for a in (0.1, 0.9, None)
+        for b in (0.1, 0.9, None)
+        for k in ("no", "yes")
+        for n in ("no", "yes")
+    ]
+    assert max(found) == pytest.approx(math.sqrt(2))
+
+
+@pytest.mark.parametrize("bits", [16, 26, 31])
+def test_a_changed_label_moves_newtons_sums_no_further_than_one_row(bits: int) -> None:
+    query = column(None, math.inf, "newton")
+    found = [
+        moved(query, {"age": [0.3], "label": ["no"]}, {"age": [0.3], "label": ["yes"]}, x, bits)
+        for x in np.linspace(-12, 12, 97)
+    ]
+    assert 0.999 < max(found) <= 1.0

@@ -6,9 +6,9 @@ depend on earlier releases, to mu = sqrt(sum of mu_t^2) (Dong, Roth and Su 2022)
     delta(epsilon) = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2).
 
 The noise that is drawn is the discrete Gaussian. Per coordinate, its Kullback-Leibler divergence
-from the rounded continuous Gaussian is 1/(576 sigma^4) to leading order (sigma in grid steps), so
-over all coordinates the total variation distance is at most tau = sqrt(n / (1152 sigma^4)) by the
-chain rule and Pinsker, and delta grows by (1 + e^epsilon) tau. `mechanisms` never draws with
+from the rounded continuous Gaussian is at most 1/(576 sigma^4), for a sigma of 16 grid steps or
+more, so over all coordinates the total variation distance is at most tau = sqrt(n / (1152 sigma^4))
+by the chain rule and Pinsker, and delta grows by (1 + e^epsilon) tau. `mechanisms` never draws with
 sigma below 2**FLOOR steps where this bound is used. Noise shares of the parties are narrower, but a
 sum of discrete Gaussians of hundreds of steps or more differs from one of the summed variance by a
 factor within 1 +- 10 exp(-pi^2 s^2), s the share's deviation (Kairouz, Liu and Steinke 2021), which
