@@ -26,8 +26,6 @@ import numpy as np
 from hedgerow.kernels.arrays import Floats, Int
 from hedgerow.kernels.compiling import compiled
 
-NEGLIGIBLE = 1e-9  # the weight of a prior below which it is left out
-
 
 class _White(NamedTuple):
     """A release in coordinates whose noise has variance 1."""
@@ -282,27 +280,27 @@ def slope(
     """Return the derivative of `mean` by `moment`: (bin of the mean, bin of the moment).
 
     It is a sum of two parts: each prior's mean is linear in the moment, and the weights of the
-    priors move with it. Most priors have next to no weight, and are left out.
+    priors move with it.
     """
-    white = _white(precision, moment, hessian)
-    design_t = np.ascontiguousarray(white.design.T)
-    matrices = white.design @ kernels @ design_t
-    weights = _solved(matrices.copy(), white.release, taus, prior).weights
-    n, counts = hessian.size, weights > NEGLIGIBLE
-    unit, slopes, parts = np.eye(n), np.zeros((n, n)), []
-    for kernel in np.flatnonzero(counts.any(axis=1)):
-        weight, square = weights[kernel, counts[kernel]], taus[counts[kernel]] ** 2
-        inverses = np.linalg.inv(unit + square[:, None, None] * matrices[kernel])
-        back = inverses @ white.release  # (tau, coordinate)
-        to_scores = kernels[kernel] @ design_t  # (bin, coordinate)
-        linear = (weight * square) @ inverses.reshape(len(square), -1)
-        slopes += to_scores @ linear.reshape(n, n)
-        parts.append((weight, (square[:, None] * back) @ to_scores.T, back))
-    weight, means, back = map(np.concatenate, zip(*parts, strict=True))  # (prior, ...)
+    white, square = _white(precision, moment, hessian), taus[:, None] ** 2
+    # With M = V diag(values) V', every system of a kernel is solved by a division.
+    values, vectors = np.linalg.eigh(white.design @ kernels @ white.design.T)
+    spread = 1.0 + square * np.maximum(values, 0.0)[:, None]  # (kernel, tau, eigenvalue)
+    along = (white.release @ vectors)[:, None]  # (kernel, 1, eigenvalue)
+    back = along / spread
+    logs = prior - 0.5 * (np.log(spread) + along * back).sum(axis=2)
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()  # (kernel, tau)
+    to_scores = kernels @ (white.design.T @ vectors)  # (kernel, bin, eigenvalue)
+    linear = (weights[:, :, None] * square / spread).sum(axis=1)  # (kernel, eigenvalue)
+    of_release = np.swapaxes(vectors, 1, 2)  # (kernel, eigenvalue, coordinate)
+    slopes = ((to_scores * linear[:, None]) @ of_release).sum(axis=0)
     # The log evidence of a prior has the derivative -back by the white coordinates, so its weight
     # w has w (average back - back). Times the means and added over the priors that is the same as
     # -w (mean - average mean) back.
-    slopes -= (weight[:, None] * (means - weight @ means)).T @ back
+    n, weight = hessian.size, weights.reshape(-1, 1)
+    means = (square * back @ np.swapaxes(to_scores, 1, 2)).reshape(-1, n)  # (prior, bin)
+    slopes -= (weight * (means - weight.T @ means)).T @ (back @ of_release).reshape(-1, n)
     # By the moment, not by white coordinates.
     by_moment = np.asarray(np.linalg.solve(white.root.T, slopes.T).T)
     return np.asarray(by_moment - (hessian / hessian.sum()) @ by_moment)
