@@ -4,7 +4,8 @@ Three parties on this machine, played by this process behind sockets, are asked 
 (no network, no runtime), the engine `grpc`, a stock NVFlare 2.9 and a stock Flower 1.41, all of
 them with TLS on loopback. Prints seconds a round (one message to every party and its reply of the
 same size) by size of the message, and trains the same small model over each way with noise off:
-trees and charges must equal those of three parties of one process. Writes
+trees and charges must equal those of three parties of one process, and so must the models of a
+SimFL and a vertical session. Writes
 benchmarks/results/runtimes.json. Flower runs in an environment of its own, which is made first;
 HEDGEROW_FLOWER names a folder to keep it in. Whatever else loads the machine counts: the file says
 how much did. With `--ways` only some are measured, and the file keeps what it has of the others.
@@ -37,8 +38,10 @@ from tests.conftest import MIXED
 from tests.engines.relays.played import PlayedParties
 from tests.engines.relays.stock_flower import StockFlower, make_environment
 from tests.engines.relays.stock_nvflare import StockNvflare
-from tests.engines.relays.trained import PARTS, THREE, trained, trained_here
+from tests.engines.relays.trained import PARTS, ROWS, THREE, trained, trained_here
 
+from hedgerow.coordinator.federation import Federation
+from hedgerow.data.tables import Rows
 from hedgerow.engines.party_end import PartyEnd
 from hedgerow.engines.relay import RelayEngine, RelayService
 from hedgerow.engines.sockets import Listener
@@ -48,6 +51,8 @@ from hedgerow.engines.switchboard import (
     listen,
 )
 from hedgerow.protocol.engine import Reply
+from hedgerow.protocol.roles import RoleFactory
+from hedgerow.testing import check_sessions
 
 RESULT = Path(__file__).parent / "results" / "runtimes.json"
 SIZES = (1_000, 1_000_000, 10_000_000)
@@ -131,18 +136,32 @@ def measure(way: Way, repeats: int) -> dict[str, Any]:
             began = time.monotonic()
             federation = parties.federation(socket, PARTS, MIXED, "parties")
             found, here = trained(federation, parties.ledgers), trained_here()
+            took = time.monotonic() - began
             return {
                 "to_first_reply": first,
                 "rounds": rounds,
                 "median": {size: statistics.median(took) for size, took in rounds.items()},
                 "training": {
-                    "seconds": time.monotonic() - began,
+                    "seconds": took,
                     "round_trips": found.round_trips,
                     "same_trees": found.trees == here.trees,
                     "same_charges": found.charges == here.charges,
                 },
+                "sessions": {"steps": 25, "seconds": hold_sessions(parties, socket)},
                 "load": os.getloadavg()[0],
             }
+
+
+def hold_sessions(parties: PlayedParties, socket: Path) -> float:
+    """Seconds for a SimFL and a vertical session; an error unless the models are the same."""
+
+    def made(tables: Mapping[str, Rows], roles: Mapping[str, RoleFactory]) -> Federation:
+        in_order = [tables[name] for name in THREE]
+        return parties.federation(socket, in_order, MIXED, "coordinator", roles)
+
+    began = time.monotonic()
+    check_sessions(made, MIXED, ROWS, THREE, short=True)
+    return time.monotonic() - began
 
 
 def ask(engine: RelayEngine, size: int) -> float:

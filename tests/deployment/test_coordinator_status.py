@@ -14,12 +14,13 @@ from hedgerow.deployment.coordinator import CRASH_LOOP_STARTS, StatusService
 from hedgerow.deployment.hold import holding
 from hedgerow.deployment.roster import roster_of
 from hedgerow.deployment.runs import list_runs, recorded
+from hedgerow.engines.grpc.hello import to_frame
 from hedgerow.engines.site import Site
 from hedgerow.methods.registry import plan_for
 from hedgerow.privacy.settings import Privacy
 from tests.conftest import MIXED
-from tests.engines.grpc.rig import Rig, until
-from tests.engines.grpc.test_hello import hello_of, verdict_on
+from tests.engines.grpc.rig import RawStream, Rig, until
+from tests.engines.grpc.test_hello import binding_of, hello_of, verdict_on
 
 NAMES = ("p0", "p1", "p2")
 
@@ -57,7 +58,16 @@ def test_a_party_that_was_refused_is_shown_with_the_reason_until_it_is_let_in(
     until(lambda: problems(site, rig)["p0"] == "")
 
 
-def test_a_wrong_clock_and_a_crash_loop_are_shown(site: Site, rig: Rig) -> None:
+def test_a_clock_that_is_off_is_shown_while_the_party_is_connected(site: Site, rig: Rig) -> None:
+    stream = RawStream(rig)
+    hello = replace(hello_of(rig, "p2"), time=1.0)
+    stream.say(to_frame(hello.signed(rig.identities["p2"], binding_of(rig, stream))))
+    until(lambda: "their clocks differ by" in problems(site, rig)["p2"])
+    stream.close()
+    until(lambda: "its process or its network is gone" in problems(site, rig)["p2"])
+
+
+def test_a_crash_loop_is_shown(site: Site, rig: Rig) -> None:
     for boot in range(1, CRASH_LOOP_STARTS + 1):
         rig.links["p1"] = rig.link("p1", boot=boot)
         until(lambda boot=boot: rig.server.connected().get("p1") == boot)
