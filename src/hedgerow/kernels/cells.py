@@ -207,6 +207,9 @@ def recalibrate(
             (second * by_shift - cross * by_slope) / determinant,
             (first * by_slope - cross * by_shift) / determinant,
         )
+        before = shift, slope
         shift += min(max(by_shift, -1.0), 1.0)
         slope = min(max(slope + min(max(by_slope, -0.3), 0.3), 0.4), 2.5)
+        if (shift, slope) == before:  # and so would be all steps that follow
+            break
     return shift, slope

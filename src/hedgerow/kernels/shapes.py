@@ -37,7 +37,7 @@ def _goes_right(
     return bool((members[word] >> np.uint64(code & 63)) & np.uint64(1) != np.uint64(0))
 
 
-@compiled(error_model="numpy")
+@compiled(error_model="numpy", helper=True)
 def _first_rights(
     feature: Int32s, threshold: Float32s, edges: Float32s, edge_start: Ints, categorical: Bools,
     low: Ints,
@@ -147,17 +147,23 @@ def _told_apart(
 
 @compiled(error_model="numpy")
 def _table(
-    feature: Int32s, missing_left: Bytes, left: Int32s, right: Int32s, member_start: Int32s,
-    members: Words, n_cells: Ints, categorical: Bools, most_cells: int, by_node: Ints,
-    columns: Int32s, sizes: Int32s, after: Int32s, by_code: Ints, by_column: Ints,
+    feature: Int32s, threshold: Float32s, missing_left: Bytes, left: Int32s, right: Int32s,
+    member_start: Int32s, members: Words, edges: Float32s, edge_start: Ints, n_cells: Ints,
+    categorical: Bools, most_cells: int, by_node: Ints, columns: Int32s, sizes: Int32s,
+    after: Int32s, by_code: Ints, by_column: Ints,
 ) -> Int:  # fmt: skip
     """Do as `as_table`, of columns (column,); return how long `after` is, 0 if too long.
+
+    Where a threshold is no edge, -1 - its column is returned.
 
     by_node[0] is what `_first_rights` writes; its other two lines, `by_code` (code of all columns,)
     and `by_column` (4, column) are memory. Of columns with categories `after` has every code's part
     already, and by_column[1] how many there are.
     """
     n_columns, total, n_table_cells = columns.size - 1, np.int64(0), np.int64(1)
+    wrong = _first_rights(feature, threshold, edges, edge_start, categorical, by_node)
+    if wrong >= 0:
+        return -1 - wrong
     for k in range(n_columns):
         column, begin = np.int64(columns[k]), total
         missing, most = n_cells[column], most_cells // n_table_cells
@@ -224,9 +230,6 @@ def as_table(
     if not 0 < len(used) <= most_columns or n > MOST_NODES:
         return NO_TABLE, nothing, nothing, nothing
     by_node = np.empty((3, n), np.int64)
-    wrong = _first_rights(feature, threshold, edges, edge_start, categorical, by_node)
-    if wrong >= 0:
-        return NO_EDGE, np.array([wrong], np.int32), nothing, nothing
     columns, sizes = np.array([*used, -1], np.int32), np.empty(len(used) + 1, np.int32)
     missing_codes = [n_cells.item(column) for column in used]
     n_codes = sum(missing_codes) + len(used)
@@ -240,9 +243,11 @@ def as_table(
             )  # fmt: skip
         begin += missing + 1
     length = _table(
-        feature, missing_left, left, right, member_start, members, n_cells, categorical, most_cells,
-        by_node, columns, sizes, after, by_code, by_column,
+        feature, threshold, missing_left, left, right, member_start, members, edges, edge_start,
+        n_cells, categorical, most_cells, by_node, columns, sizes, after, by_code, by_column,
     )  # fmt: skip
+    if length < 0:
+        return NO_EDGE, np.array([-1 - length], np.int32), nothing, nothing
     if length == 0:
         return NO_TABLE, nothing, nothing, nothing
     return len(used), columns, sizes, after[:length].copy()
@@ -250,10 +255,13 @@ def as_table(
 
 @compiled(error_model="numpy")
 def _walk(
-    feature: Int32s, missing_left: Bytes, left: Int32s, right: Int32s, member_start: Int32s,
-    members: Words, n_cells: Ints, categorical: Bools, by_node: Ints, after: Int32s, nodes: Int32s,
-) -> int:  # fmt: skip
+    feature: Int32s, threshold: Float32s, missing_left: Bytes, left: Int32s, right: Int32s,
+    member_start: Int32s, members: Words, edges: Float32s, edge_start: Ints, n_cells: Ints,
+    categorical: Bools, by_node: Ints, after: Int32s, nodes: Int32s,
+) -> Int:  # fmt: skip
     """Write where each code of a split leads, and nodes for blending; return how many of these.
+
+    Where a threshold is no edge, -1 - its column is returned.
 
     by_node[0] is what `_first_rights` writes; its other lines are memory: every node's number among
     inner nodes, or -1 - k for leaf k; its depth, where the root's becomes how deep the leaves lie
@@ -264,6 +272,9 @@ def _walk(
     Stretches are those that go right or, if these are fewer, those that stay.
     """
     begin, at, room, n_inner, common = np.int64(0), 0, nodes.shape[0], 0, -1
+    wrong = _first_rights(feature, threshold, edges, edge_start, categorical, by_node)
+    if wrong >= 0:
+        return -1 - wrong
     by_node[2, 0] = 0
     for node in range(feature.size):  # parents come first
         if feature[node] >= 0:
@@ -334,9 +345,6 @@ def as_walk(
     """
     n, no_nodes = len(feature), np.zeros((0, 5), np.int32)
     by_node = np.empty((4, n), np.int64)
-    wrong = _first_rights(feature, threshold, edges, edge_start, categorical, by_node)
-    if wrong >= 0:
-        return NO_EDGE, np.array([wrong], np.int32), np.zeros(0, np.int32), no_nodes
     sizes = n_cells[feature[feature >= 0]].astype(np.int32)
     sizes += 1
     n_inner, each = len(sizes), sizes.tolist()
@@ -344,8 +352,10 @@ def as_walk(
     nodes = np.empty((most_blended if blends else 0, 5), np.int32)
     after = np.empty(sum(each), np.int32)
     n_nodes = _walk(
-        feature, missing_left, left, right, member_start, members, n_cells, categorical, by_node,
-        after, nodes,
+        feature, threshold, missing_left, left, right, member_start, members, edges, edge_start,
+        n_cells, categorical, by_node, after, nodes,
     )  # fmt: skip
+    if n_nodes < 0:
+        return NO_EDGE, np.array([-1 - n_nodes], np.int32), after, no_nodes
     nodes = nodes[:n_nodes].copy() if blends and n_nodes <= most_blended else no_nodes
     return by_node.item(2, 0), sizes, after, nodes
