@@ -13,6 +13,7 @@ from rich.text import Text
 
 from hedgerow.engines.site import Site
 from hedgerow.errors import HedgerowError, SettingsError
+from hedgerow.model.statement import Statement
 from hedgerow.privacy.accounting.plan import Plan
 
 log = logging.getLogger(__name__)
@@ -110,6 +111,7 @@ def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
         f"Run {printable(plan.run)}, method {printable(plan.method)}.",
         f"It reserves epsilon = {plan.epsilon:.4g} at delta = {p.delta:g}{own}; the unit of "
         f"privacy is one {printable(plan.unit)}{_counting(plan)}.",
+        _other_changes(plan),
         f"Trust in: {p.trust}; at least {p.minimum_parties} parties in a sum, of which "
         f"{p.colluding} may collude; {p.spare} spare attempts, paid in advance.",
         f"It releases at most {plan.budget.released:,} noisy values in {plan.n_slots:,} queries"
@@ -121,6 +123,16 @@ def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
     told = [*plan.budget.notes(), *plan.budget.adaptive.words()]
     lines += [f"  {printable(line, 2000)}" for line in told]
     return [*lines, *_public_facts(plan)]
+
+
+def _other_changes(plan: Plan) -> str:
+    """What it costs where a unit is replaced, or several come or go."""
+    p = plan.privacy
+    unit = "row" if plan.unit == "row" else "person"
+    said = Statement(plan.guarantee, plan.epsilon, p.delta, p.trust, p.accounting, plan.mu, unit)
+    costs = [change.cells() for change in said.changes(groups=(5, 10))[1:]]
+    told = "; ".join(f"{what}: epsilon = {epsilon}" for what, epsilon, _ in costs)
+    return f"For other changes than that{', at the same delta' if p.delta else ''}: {told}."
 
 
 def _counting(plan: Plan) -> str:
