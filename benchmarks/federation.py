@@ -9,8 +9,8 @@ so the engine's own part is seen where the disk costs nothing.
 coordinator's process had. *Trained*: a model over many parties. There the coordinator is a process
 of its own, and all parties live in this one, each with a stream of its own.
 
-Writes benchmarks/results/federation.json. Whatever else loads the machine counts: the file says how
-much did.
+Writes benchmarks/results/federation.json; with --parts or --parties the rest of the file stays.
+Whatever else loads the machine counts: the file says how much did, beside every figure.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ MOST_EXTRA_MS, MOST_MB = 10.0, 300.0  # goals
 ROUNDS, TURNS = 60, 3
 CARRIED = ((3, 1_000), (3, 1_000_000), (3, 10_000_000), (50, 1_000), (50, 100_000), (200, 1_000))
 TRAINED = (50, 200)
+PARTS = ("rounds", "carried", "trained")
 LIMITS = "format = 1\ndelta = 1e-5\n[epsilon]\nper_run = 2.0\nper_month = 1e4\ntotal = 1e4\n"
 WAIT_SECONDS = 300.0
 Handler = Callable[[bytes], bytes]
@@ -204,11 +205,11 @@ def show(found: Mapping[str, Any], console: Console) -> None:
         shown.add_row(place, *(f"{ms:.1f}" for ms in row["median_ms"].values()))
     console.print(shown)
     shown = Table("parties", "bytes", "s a round", "coordinator MB", title="One message to all")
-    for row in found["carried"]:
+    for row in found["carried"].values():
         cells = f"{row['median_seconds']:.4f}", f"{row['most_mb']:.0f}"
         shown.add_row(str(row["parties"]), f"{row['bytes']:,}", *cells)
     console.print(shown)
-    for row in found["trained"]:
+    for row in found["trained"].values():
         console.print(
             f"{row['parties']} parties: {row['releases']} releases over {row['fewest_parties']} at "
             f"least, {row['median_ms']:.0f} ms a round, coordinator {row['most_mb']:.0f} MB"
@@ -216,7 +217,7 @@ def show(found: Mapping[str, Any], console: Console) -> None:
     for place, row in found["rounds"].items():
         extra = row["median_ms"]["apart"] - row["median_ms"]["here"]
         verdict(console, f"ms beyond one process a round, {place}", extra, MOST_EXTRA_MS)
-    for row in found["carried"]:
+    for row in found["carried"].values():
         what = f"MB of the coordinator, {row['parties']} parties, {row['bytes']:,} bytes"
         verdict(console, what, row["most_mb"], MOST_MB)
 
@@ -228,23 +229,28 @@ def verdict(console: Console, what: str, value: float, goal: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=RESULT)
-    parser.add_argument("--parts", nargs="+", default=["rounds", "carried", "trained"])
+    parser.add_argument("--parts", nargs="+", default=["disk", "memory", "carried", "trained"])
+    parser.add_argument("--parties", nargs="+", type=int, default=[3, 50, 200])
     options, console = parser.parse_args(), Console()
     if "HEDGEROW_DATA" not in os.environ:
         sys.exit("set HEDGEROW_DATA to the folder with adult.parquet and adult.toml")
     data = Path(os.environ["HEDGEROW_DATA"])
-    found: dict[str, Any] = {"rounds": {}, "carried": [], "trained": []}
-    if "rounds" in options.parts:
-        found["rounds"]["on the disk"] = rounds(data, None)
-        if IN_MEMORY.is_dir():
-            found["rounds"]["in memory"] = rounds(data, IN_MEMORY)
-    if "carried" in options.parts:
-        found["carried"] = [carried(*case) for case in CARRIED]
-    if "trained" in options.parts:
-        found["trained"] = [trained(data, n) for n in TRAINED]
+    stored = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
+    found: dict[str, Any] = {
+        part: stored.get(part, {}) for part in ("rounds", "carried", "trained")
+    }
+    for part, place in (("disk", None), ("memory", IN_MEMORY)):
+        if part in options.parts and (place is None or place.is_dir()):
+            found["rounds"][f"on {part}" if place is None else f"in {part}"] = rounds(data, place)
+    for case in CARRIED:
+        if "carried" in options.parts and case[0] in options.parties:
+            found["carried"]["{} x {}".format(*case)] = carried(*case)
+    for n in TRAINED:
+        if "trained" in options.parts and n in options.parties:
+            found["trained"][str(n)] = trained(data, n)
     show(found, console)
     values = {
-        "command": " ".join(["python benchmarks/federation.py", *sys.argv[1:]]),
+        "command": "python benchmarks/federation.py",
         "date_utc": datetime.now(UTC).isoformat(timespec="seconds"),
         "cores": os.cpu_count(),
         **found,

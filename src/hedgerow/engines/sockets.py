@@ -87,14 +87,16 @@ class Listener:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with _released(self._free), connection:
-            try:
+        try:
+            with connection:
                 connection.settimeout(600.0)
                 _write(connection, self._handle(_read(connection)))
-            except (Unreachable, OSError):
-                log.info("a connection at %s ended early", self._path.name)
-            except Exception as error:  # whatever went wrong, the caller sees a broken connection
-                log.error("a request at %s failed: %s", self._path.name, type(error).__name__)
+        except (Unreachable, OSError):
+            log.info("a connection at %s ended early", self._path.name)
+        except Exception as error:  # whatever went wrong, the caller sees a broken connection
+            log.error("a request at %s failed: %s", self._path.name, type(error).__name__)
+        finally:
+            self._free.release()
 
 
 def call(path: Path, message: bytes, timeout_seconds: float) -> bytes:
@@ -121,14 +123,6 @@ def _share(path: Path, group: str) -> None:
             f"the socket {path} cannot be given to the group {group!r}: {error}. Name a group that "
             "exists and that this account is in. Nothing was started."
         ) from error
-
-
-@contextmanager
-def _released(free: threading.BoundedSemaphore) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        free.release()
 
 
 def _write(connection: socket.socket, message: bytes) -> None:

@@ -7,9 +7,8 @@ and sealed already: the engine moves bytes and knows who is there.
 certificate.py   the certificate that parties pin, made at the coordinator's site
 pieces.py        messages in pieces, and their limits
 hello.py         the signed hello: who is at either end
-deliveries.py    messages on their way to parties, and who still owes a reply
+deliveries.py    parties' streams, messages on their way, and who still owes a reply
 server.py        the coordinator's port
-party_stream.py  a party's stream at that port after the hello
 strangers.py     who knocks without belonging here, logged at a bounded rate
 client.py        a party's stream, dialled again whenever it ends
 dialling.py      what a party is told when it cannot connect

@@ -1,4 +1,4 @@
-"""Messages on their way to parties: who is connected, who still owes a reply, and until when.
+"""Messages on their way to parties: over which streams, who still owes a reply, and until when.
 
 A message belongs to a party, not to a stream: one that was sent on a stream that ended is sent
 again on the next one, and the party answers a repeated message with the bytes it stored.
@@ -7,25 +7,61 @@ again on the next one, and the party answers a repeated message with the bytes i
 from __future__ import annotations
 
 import itertools
+import logging
+import queue
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Any
 
 from hedgerow import clock
+from hedgerow.engines.grpc.hello import PartyHello
+from hedgerow.engines.grpc.pieces import Assembler, pieces_of
+from hedgerow.errors import FormatError
 from hedgerow.protocol.engine import Reply
 
+log = logging.getLogger(__name__)
 RETURN_SECONDS = 5.0  # for a party whose stream ended to come back, before it counts as gone
 
 
-class Stream(Protocol):
-    """One party's stream, as far as messages go."""
+class PartyStream:
+    """A party's stream after the hello: pieces out, whole replies in."""
+
+    def __init__(self, hello: PartyHello, deliveries: Deliveries, context: Any) -> None:
+        self.hello, self.name, self.why = hello, hello.name, ""
+        self._deliveries, self._context = deliveries, context
+        self._line: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
+
+    def start(self, frames: Iterator[bytes]) -> None:
+        name = f"from {self.name}"
+        threading.Thread(target=self._read, args=(frames,), name=name, daemon=True).start()
 
     def send(self, number: int, message: bytes) -> None:
         """Put a message in line; never waits."""
-        ...
+        self._line.put((number, message))
 
-    def close(self, reason: str) -> None: ...
+    def outgoing(self) -> Iterator[bytes]:
+        """Pieces of what is to be sent, for as long as the stream lasts."""
+        while (entry := self._line.get()) is not None:
+            yield from pieces_of(*entry)
+
+    def close(self, reason: str) -> None:
+        """End the stream; the first reason is the one that is told."""
+        self.why = self.why or reason
+        self._line.put(None)
+        self._context.cancel()
+
+    def _read(self, frames: Iterator[bytes]) -> None:
+        assembler = Assembler(partial(self._deliveries.wants, self.name))
+        try:
+            for frame in frames:
+                if (entry := assembler.add(frame)) is not None:
+                    self._deliveries.replied(self.name, *entry)
+        except FormatError as error:
+            self.close(f"it sent what is not allowed: {error}")
+        except Exception:  # the stream broke off; whoever waits for it is told by its callback
+            log.debug("the stream of %s broke off", self.name)
 
 
 @dataclass
@@ -41,7 +77,7 @@ class _Errand:
 class _Line:
     """What is known of the way to one party."""
 
-    stream: Stream | None = None
+    stream: PartyStream | None = None
     since: float = 0.0  # that it is as it is, on the clock that never falls
     why: str = "it has not connected since the coordinator was started"
 
@@ -55,28 +91,32 @@ class Deliveries:
         self._lines: dict[str, _Line] = {}
         self._errands: dict[int, _Errand] = {}
 
-    def connected(self, name: str, stream: Stream) -> None:
-        """From here on this stream leads to the party; an earlier one is closed."""
+    def streams(self) -> dict[str, PartyStream]:
+        """Those that are open, by party."""
         with self._changed:
-            before = self._lines.get(name, _Line()).stream
-            self._lines[name] = _Line(stream, clock.monotonic(), "")
+            lines = self._lines.items()
+            return {name: line.stream for name, line in lines if line.stream is not None}
+
+    def connected(self, stream: PartyStream) -> None:
+        """From here on this stream leads to its party; an earlier one is closed."""
+        with self._changed:
+            before = self._lines.get(stream.name, _Line()).stream
+            self._lines[stream.name] = _Line(stream, clock.monotonic(), "")
             for number, errand in self._errands.items():
-                if errand.name == name and errand.reply is None:
+                if errand.name == stream.name and errand.reply is None:
                     stream.send(number, errand.message)
             self._changed.notify_all()
         if before is not None:
             before.close("a newer stream of this party took its place")
 
-    def ended(self, name: str, stream: Stream, why: str) -> None:
+    def ended(self, stream: PartyStream) -> bool:
+        """Whether it was the party's newest one, so that the party is gone."""
         with self._changed:
-            line = self._lines.get(name)
-            if line is not None and line.stream is stream:  # else a newer one is there
-                self._lines[name] = _Line(None, clock.monotonic(), why)
+            newest = self._lines.get(stream.name, _Line()).stream is stream
+            if newest:
+                self._lines[stream.name] = _Line(None, clock.monotonic(), stream.why)
                 self._changed.notify_all()
-
-    def stream_of(self, name: str) -> Stream | None:
-        with self._changed:
-            return self._lines.get(name, _Line()).stream
+            return newest
 
     def wants(self, name: str, number: int) -> bool:
         """Whether this party owes a reply of this number."""

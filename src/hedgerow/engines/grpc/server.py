@@ -20,10 +20,9 @@ from hedgerow import clock
 from hedgerow.engines.grpc import METHOD
 from hedgerow.engines.grpc import hello as hellos
 from hedgerow.engines.grpc.certificate import certificate_hash
-from hedgerow.engines.grpc.deliveries import Deliveries
+from hedgerow.engines.grpc.deliveries import Deliveries, PartyStream
 from hedgerow.engines.grpc.hello import Binding, Members, PartyHello, Stranger, Verdict
-from hedgerow.engines.grpc.party_stream import PartyStream
-from hedgerow.engines.grpc.pieces import LONGEST_FRAME, Assembler
+from hedgerow.engines.grpc.pieces import LONGEST_FRAME
 from hedgerow.engines.grpc.strangers import SilentConnections, Strangers, host_of
 from hedgerow.errors import FormatError, HedgerowError
 from hedgerow.protocol.engine import Reply
@@ -97,7 +96,6 @@ class Server:
         self._boots, self._note_boot = dict(boots or {}), note_boot
         self._deliveries, self._strangers = Deliveries(), Strangers()
         self._lock = threading.Lock()
-        self._streams: dict[str, PartyStream] = {}
         self._peers: dict[str, Peer] = {}
         self._starts: dict[str, list[float]] = {}
         self._refused: dict[str, tuple[str, str]] = {}  # by name: from where, and why
@@ -116,8 +114,7 @@ class Server:
 
     def connected(self) -> dict[str, int]:
         """Parties that are connected now, with the boot counter of the process that is."""
-        with self._lock:
-            return {name: stream.hello.boot for name, stream in self._streams.items()}
+        return {name: stream.hello.boot for name, stream in self._deliveries.streams().items()}
 
     def status(self) -> list[dict[str, Any]]:
         """Every party of the roster: who is there, since when, and what is wrong."""
@@ -147,8 +144,7 @@ class Server:
         """
         with self._lock:
             before, self._members = self._members, members
-            streams = list(self._streams.values())
-        for stream in streams:
+        for stream in self._deliveries.streams().values():
             if members.roster.keys.get(stream.name) != stream.hello.key:
                 stream.close("its key is not in the roster any more")
         if members.certificates != before.certificates:
@@ -158,9 +154,7 @@ class Server:
 
     def close(self) -> None:
         self._over.set()
-        with self._lock:
-            streams = list(self._streams.values())
-        for stream in streams:
+        for stream in self._deliveries.streams().values():
             stream.close("the coordinator was stopped")
         self._server.stop(1.0).wait(STOP_SECONDS)
         self._pool.shutdown(wait=False)
@@ -265,7 +259,8 @@ class Server:
     def _check_start(self, hello: PartyHello) -> str:
         """Refuse a process of a party that is older than one we know, or a copy of it."""
         with self._lock:
-            newest, stream = self._boots.get(hello.key, 0), self._streams.get(hello.name)
+            newest = self._boots.get(hello.key, 0)
+            stream = self._deliveries.streams().get(hello.name)
             if hello.boot < newest:
                 return (
                     f"start {newest} of {hello.name} was seen before, and this is start "
@@ -291,18 +286,16 @@ class Server:
         self, hello: PartyHello, verdict: Verdict, frames: Iterator[bytes], context: Any
     ) -> PartyStream:
         address = host_of(context.peer())
-        wants = partial(self._deliveries.wants, hello.name)
-        stream = PartyStream(hello, Assembler(wants), context, self._deliveries.replied)
+        stream = PartyStream(hello, self._deliveries, context)
         with self._lock:
             recent = [t for t in self._starts.get(hello.name, ()) if clock.monotonic() - t < 600]
             self._starts[hello.name] = recent
-            self._streams[hello.name] = stream
             self._refused.pop(hello.name, None)
             self._peers[hello.name] = Peer(
                 hello.name, True, clock.timestamp(), address, hello.boot, hello.software,
                 verdict.words, "", len(recent),
             )  # fmt: skip
-        self._deliveries.connected(hello.name, stream)
+            self._deliveries.connected(stream)
         if not context.add_callback(partial(self._ended, stream)):
             self._ended(stream)
         stream.start(frames)
@@ -313,16 +306,15 @@ class Server:
     def _ended(self, stream: PartyStream) -> None:
         """A stream is over, however it ended."""
         stream.close("its stream ended: its process or its network is gone")
-        self._deliveries.ended(stream.name, stream, stream.why)
         with self._lock:
-            if self._streams.get(stream.name) is not stream:
+            if not self._deliveries.ended(stream):
                 return
-            del self._streams[stream.name]
-            known = self._peers[stream.name]
-            self._peers[stream.name] = Peer(
-                **{**asdict(known), "connected": False, "since": clock.timestamp(),
-                   "why": stream.why}
-            )  # fmt: skip
+            self._peers[stream.name] = replace(
+                self._peers[stream.name],
+                connected=False,
+                since=clock.timestamp(),
+                why=stream.why,
+            )
         log.info("%s is gone: %s", stream.name, stream.why)
 
 
