@@ -10,10 +10,11 @@ the evidence needs the determinant of I + tau^2 M.
 M does not depend on tau. It is reduced once to a tridiagonal T by Householder reflections, after
 which a solve and a determinant take n steps for each tau instead of n^3.
 
-Loops over elements are compiled, products of matrices are NumPy's. The matrices of all kernels lie
-below each other, (kernel and row, column), because compiled code for two dimensions is smaller than
-for three. All of it lives in this one file, because Numba's cache on disk notices changes of a
-function's own file only.
+Loops over elements are compiled, products of matrices are NumPy's. Eigenvalues are not asked for:
+LAPACK wakes the threads of BLAS for them, which then spin for longer than all of this takes. The
+matrices of all kernels lie below each other, (kernel and row, column), because compiled code for
+two dimensions is smaller than for three. All of it lives in this one file, because Numba's cache on
+disk notices changes of a function's own file only.
 """
 
 from __future__ import annotations
