@@ -231,3 +231,23 @@ def test_opening_again_under_another_roster_brings_no_revoked_key_back() -> None
     assert rig.send("a", messages.plain("open", values)).type == "opened"
     assert word(rig.ask("a")) == "unknown-run"
     assert rig.ledgers["a"].lines(kind="charge") == []
+
+
+@pytest.mark.parametrize("way", ["join", "open again"])
+def test_a_run_that_was_only_opened_does_not_outlive_the_roster_it_was_opened_under(
+    way: str,
+) -> None:
+    """Opening costs nothing: a coordinator opens runs in store, for the day when trust is less."""
+    rig = Rig(trust="coordinator", opened=False)
+    values = {"plan": rig.plan.to_dict(), "roster": rig.roster.hash, "nonce": "00" * 16}
+    opened = rig.send("a", messages.plain("open", values))
+    assert opened.type == "opened"
+    rig.parties["a"].pin(replace(rig.roster, trust="parties"))
+    announced = [opened.values["announcement"]]
+    if way == "open again":
+        reply = rig.send("a", messages.plain("open", {**values, "nonce": "11" * 16}))
+        assert word(reply) == "other-roster"
+    assert word(rig.join("a", announced)) == "other-roster"
+    rig.announced = announced
+    assert word(rig.ask("a")) == "unknown-run"  # and no exact sum leaves
+    assert rig.ledgers["a"].lines(kind="reserve") == []

@@ -55,7 +55,7 @@ def pin(
 ) -> None:
     """Show a roster and every difference to the one before, and pin it after a person agreed.
 
-    It holds at once, also for a party that runs; open runs keep the roster they began with.
+    It holds at once, also for a party that runs; runs that were joined keep theirs.
     """
     from hedgerow.cli import pinning
     from hedgerow.engines.site import Site

@@ -53,7 +53,7 @@ def pin(site: Site, file: Path, yes: bool, json: bool = False) -> PinnedRoster:
     if json:
         print_json({**roster_facts(agreed, file), "site": str(site.path), "changes": changes})
     else:
-        tell(f"Pinned in {site.path}. It holds at once; open runs keep the roster they began with.")
+        tell(f"Pinned in {site.path}. It holds at once; runs that were joined keep theirs.")
     return agreed
 
 

@@ -118,11 +118,16 @@ class Party:
         """Which start of this party its process is; on its ledger."""
         return self._handshake.boot
 
+    @property
+    def _pinned(self) -> Roster:
+        assert self.roster is not None  # or the message would not have been looked at
+        return self.roster
+
     def pin(self, roster: Roster) -> None:
         """Accept a roster. Whoever runs the party does this, never the coordinator.
 
-        Runs and sessions that are open keep the roster they began with, but for parties whose keys
-        are not pinned any more.
+        Runs and sessions that were joined keep the roster they began with, but for parties whose
+        keys are not pinned any more. Those that were only opened have to be opened again.
         """
         if roster.keys.get(self.name) != self.identity.public:
             raise HedgerowError(f"the roster has another key for {self.name!r}; do not pin it")
@@ -174,8 +179,7 @@ class Party:
         if message.type == "ask":
             return (yield from self._ask(message))
         if message.type == STEP:
-            assert self.roster is not None
-            return self._sessions.step(message, self.roster)
+            return self._sessions.step(message, self._pinned)
         handlers = {"ready": self._ready, OPEN_RUN: self._open, JOIN_RUN: self._join}
         handlers |= {OPEN_SESSION: self._agree, JOIN_SESSION: self._meet}
         if message.type not in handlers:
@@ -217,7 +221,7 @@ class Party:
     def _ready(self, message: Message) -> Message:
         """The uncharged probe: is the party there, and does it still hold this run?"""
         run = self._runs.get(message.values.get("run"))
-        joined = run is not None and run.opening.joined is not None
+        joined = run is not None and run.is_joined
         return messages.plain("ready", {"joined": joined, "boot": self._handshake.boot})
 
     def _open(self, message: Message) -> Message:
@@ -256,29 +260,27 @@ class Party:
         return self._handshake.announce(plan.hash, run.opening, roster)
 
     def _roster_of(self, run: OpenedRun | None, values: Mapping[str, Any]) -> Roster:
-        """The roster that an opening is checked by: an open run's own, if it names that one."""
-        assert self.roster is not None
-        if run is not None and values.get("roster") == run.roster.hash:
+        """The roster that an opening is checked by: that of a joined run, if it names that one."""
+        if run is not None and run.is_joined and values.get("roster") == run.roster.hash:
             return run.roster
-        return self.roster
+        return self._pinned
 
     def _agree(self, message: Message) -> Message:
-        assert self.roster is not None
-        return self._sessions.agree(message.values, self.roster)
+        return self._sessions.agree(message.values, self._pinned)
 
     def _meet(self, message: Message) -> Message:
-        assert self.roster is not None
         if self._rows is None:  # roles need rows that lie here
             raise Refusal("not-allowed")
-        agreement, reply = self._sessions.meet(message, self.roster, self._rows)
+        agreement, reply = self._sessions.meet(message, self._pinned, self._rows)
         self._tell(Event("agreed", agreement.run, kind=agreement.role))
         return reply
 
     def _join(self, message: Message) -> Message:
         """Take the others' mask keys, each signed by its pinned key and never older; reserve."""
-        values = message.values
-        run = self._run(values.get("run"))
+        run = self._run(message.values.get("run"))
         roster = run.roster
+        if not run.is_joined and roster.hash != self._pinned.hash:
+            raise Refusal("other-roster")  # pinned since: opening a run keeps no roster in force
         # Where nothing is masked the others' keys are of no use.
         alone = not roster.trusted.masked
         joined = self._handshake.read(message, run.plan.hash, run.opening, roster, alone)
@@ -337,12 +339,11 @@ class Party:
 
     def _checked_run(self, ask: Ask) -> OpenedRun:
         """The run, if all holds that must before a charge: plan, set, noise, recomputed here."""
-        assert self.roster is not None
         run = self._run(ask.run)
-        if run.opening.joined is None:  # opened and never joined: nothing is reserved yet
+        if not run.is_joined:  # opened and never joined: nothing is reserved yet
             raise Refusal("unknown-run")
         run.check(ask, self.name, self.schema)
-        if run.has_revoked(ask, self.roster):
+        if run.has_revoked(ask, self._pinned):
             raise Refusal("unknown-party")
         self._limits.check_set(ask, run.roster)
         self._keys.agree(ask.reply_to)  # a key that is no key is refused before any charge
@@ -379,7 +380,6 @@ class Party:
 
     def _answer(self, ask: Ask, run: OpenedRun, request: str, exact: NDArray[np.int64]) -> Answer:
         """Exact sums, then this party's noise and mask. A zero under the same mask is a check."""
-        assert self.roster is not None
         total, check = exact.view(np.uint64), 0
         trust, source = run.plan.privacy.trusted, "none"
         if not trust.exact_sums:

@@ -79,6 +79,10 @@ class OpenedRun:
     roster: Roster  # pinned when it was opened
     opening: Opening = field(default_factory=Opening)
 
+    @property
+    def is_joined(self) -> bool:
+        return self.opening.joined is not None
+
     def has_revoked(self, ask: Ask, pinned: Roster) -> bool:
         """Whether a party of this sum has another key by now than when the run was opened."""
         if pinned.keys is self.roster.keys:
