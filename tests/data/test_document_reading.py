@@ -57,7 +57,7 @@ SCHEMA = Schema(
     Unit("person", "id", 3),
 )
 KEY = Identity().public
-ROSTER = Roster((("a", KEY), ("b", "00")), KEY, 1, 2, "parties")
+ROSTER = Roster((("a", KEY), ("b", "0" * 64)), KEY, 1, 2, "parties")
 EVALUATION = Evaluation(
     "hash", "binary", "sick", "run",
     Findings(
@@ -114,7 +114,7 @@ def a_card() -> dict[str, Any]:
 ROSTER_FILE = {
     "format": 2, "federation": "f", "trust": "parties", "colluding": 1, "minimum_parties": 2,
     "mutual_tls": True, "coordinator": {"key": KEY, "address": "h:1", "certificate": ""},
-    "party": [{"name": "a", "key": "00", "certificate": ""}],
+    "party": [{"name": "a", "key": "0" * 64, "certificate": ""}],
 }  # fmt: skip
 START = {
     "format": 1, "data": "", "schema": "s.toml", "limits": "", "id": "", "some": False,

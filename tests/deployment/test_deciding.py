@@ -244,7 +244,9 @@ def test_a_limits_file_is_written_once(site: Site) -> None:
 
 def test_the_card_is_shown_again_and_is_the_same(site: Site) -> None:
     first = json.loads(call("card", site.path, "--json").stdout)
-    assert first["phrase"] in call("card", site.path).stdout
+    shown = call("card", site.path)
+    assert first["phrase"] in shown.stderr
+    assert first["phrase"] not in shown.stdout  # that is the file
     assert Path(first["card"]).is_file()
     assert json.loads(call("card", site.path, "--json").stdout) == first
     with pytest.raises(SettingsError, match="needs a party's"):

@@ -72,6 +72,7 @@ def test_the_board_shows_a_name_as_it_is(run: str, shown: str, terminal: bool) -
     # Plans have names without such characters; the console does not rely on it.
     object.__setattr__(plan, "run", run)
     with party_console.follow(ledger):
+        party_console.say(f"a new roster holds: {run}")
         party_console.event(Event("reserved", run, plan=plan))
         party_console.event(Event("answered", run, 0, run, Price(plan.slots[0].mu), plan=plan))
         party_console.event(Event("refused", run, word="unknown-run"))

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import stat
 import tempfile
+import tomllib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
+from mnemonic import Mnemonic
 
 from hedgerow.deployment.roster import people, roster_of
 from hedgerow.deployment.trial import pin_everywhere
-from hedgerow.engines.cards import Card, PinnedRoster, read_card, read_roster
+from hedgerow.engines.cards import Card, PinnedRoster, phrase_of, read_card, read_roster
 from hedgerow.engines.site import Site
 from hedgerow.errors import FormatError, HedgerowError, SettingsError
 from hedgerow.protocol.identity import Identity, Roster
@@ -71,7 +76,7 @@ def test_a_card_holds_nothing_private_and_one_that_was_changed_is_refused(tmp_pa
     file = sites["north"].card_file
     card, text = read_card(file), file.read_text()
     assert card == sites["north"].card()
-    assert card.phrase in text
+    assert card.phrase not in text  # whoever changes the file would leave it standing
     assert "PRIVATE" not in text
     for before, after in (
         ('"north"', '"south"'),
@@ -95,6 +100,65 @@ def test_every_change_of_a_card_or_roster_changes_its_phrase(tmp_path: Path) -> 
     agreed = roster_of(cards_of(sites), "trial")
     rosters = [agreed, *others_than(agreed)]
     assert len({one.phrase for one in rosters}) == len(rosters)
+
+
+def test_a_phrase_is_slow_to_look_for() -> None:
+    """Of the plain hash two rosters with one phrase are found in 2**64 tries, which can be paid."""
+    known = "762b6ef022b3bf2026f0359bff3dc3a96a0b0549baf91610cccfb42ac22fc3dc"
+    salt = b"hedgerow phrase 2"
+    slow = hashlib.scrypt(bytes.fromhex(known), salt=salt, n=2**14, r=8, p=1, dklen=16)
+    assert Mnemonic("english").to_entropy(phrase_of(known)) == slow
+
+
+NAMES_OF_FEDERATIONS = [
+    "a\nb", "a\rb", "a" + chr(27) + "[2J", chr(0x202E) + "a", "", " ", "a" * 81,
+    "c\nformat = 2\nfederation = '''\ntrust = 'coordinator'\n#",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES_OF_FEDERATIONS)
+def test_a_federation_has_a_name_that_cannot_change_its_file_or_a_screen(
+    name: str, tmp_path: Path
+) -> None:
+    sites = made_sites(tmp_path, "a", "b", "c")
+    with pytest.raises(SettingsError, match="is not the name of a federation"):
+        roster_of(cards_of(sites), name)
+    told = tomllib.loads(roster_of(cards_of(sites), "trial").to_toml())
+    file = tmp_path / "handed-over.toml"
+    file.write_text(tomli_w.dumps({**told, "federation": name}))
+    with pytest.raises(FormatError, match="the name of a federation"):
+        read_roster(file)
+
+
+def test_what_is_pinned_is_what_was_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Should a roster ever be written as another one, the site keeps the one before."""
+    sites = made_sites(tmp_path, "a", "b", "c")
+    agreed = roster_of(cards_of(sites), "trial")
+    sites["a"].pin(agreed)
+    other, text = replace(agreed, federation="another"), agreed.to_toml()
+    monkeypatch.setattr(PinnedRoster, "to_toml", lambda self: text)
+    with pytest.raises(FormatError, match="Nothing was pinned"):
+        sites["a"].pin(other)
+    assert sites["a"].pinned() == agreed
+    assert len(list((sites["a"].folder / "rosters").iterdir())) == 1
+
+
+@pytest.mark.parametrize("spell", [str.upper, lambda key: key[:2] + " " + key[2:], lambda _: "00"])
+def test_a_key_has_one_spelling(tmp_path: Path, spell: Callable[[str], str]) -> None:
+    """Else one key stands under two names in a roster, or is back after it was revoked."""
+    sites = made_sites(tmp_path, "a", "b", "c")
+    text = roster_of(cards_of(sites), "trial").to_toml()
+    file, key = tmp_path / "roster.toml", sites["b"].identity().public
+    file.write_text(text.replace(key, spell(key)))
+    with pytest.raises(FormatError, match="64 of 0-9 and a-f"):
+        read_roster(file)
+    identity = sites["b"].identity()
+    card = replace(sites["b"].card(), key=spell(key)).signed(identity)
+    file.write_text(card.to_toml())
+    with pytest.raises(FormatError, match="64 of 0-9 and a-f"):
+        read_card(file)
 
 
 def others_than(agreed: PinnedRoster) -> list[PinnedRoster]:

@@ -23,6 +23,8 @@ from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol.messages import REFUSALS
 
+LONGEST_LINE = 2000  # characters; names and reasons of others stand in some
+
 
 class PartyConsole:
     """Turns the events of a party into lines, and keeps what is left in view."""
@@ -45,7 +47,7 @@ class PartyConsole:
         now = clock.utc_now().strftime("%H:%M:%S")
         terminal = self._console.is_terminal
         with suppress(OSError):  # nobody looks any more, or the disk behind the screen is full
-            line = Text(f"{now} {text}", style=style or "")
+            line = Text(f"{now} {printable(text, LONGEST_LINE)}", style=style or "")
             self._console.print(line, soft_wrap=not terminal)
 
     def follow(self, ledger: Ledger) -> AbstractContextManager[Any]:

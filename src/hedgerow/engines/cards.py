@@ -1,11 +1,13 @@
 """What people carry between sites, all of it public: a card for every site, a roster for all.
 
-Each has a phrase of twelve words, 128 bits of its hash, to be read over the telephone: a card or
-roster that somebody changed on its way has another one.
+Each has a phrase of twelve words, to be read over the telephone: a card or roster that somebody
+changed on its way has another one. Phrases are computed and never written into the files, where
+whoever changes a file would leave the old phrase standing.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,9 +17,9 @@ from typing import Annotated, Any, TypeVar
 
 import tomli_w
 
-from hedgerow.data.documents import Document, Key, Matching, Within, named
+from hedgerow.data.documents import Document, Key, Matching, Within, named, shown
 from hedgerow.engines.grpc.certificate import check_certificate
-from hedgerow.errors import FormatError
+from hedgerow.errors import FormatError, SettingsError
 from hedgerow.packing import canonical_json, digest
 from hedgerow.protocol.identity import NAME, Identity, Roster, signed_by
 
@@ -30,6 +32,17 @@ _ADDRESS = Matching(
     "of the form host:port, such as train.example.org:8002",
 )
 _Address = Annotated[str, _ADDRESS]
+# One spelling of a key, or one key could stand in a roster under two names, or be back unseen.
+_PublicKey = Annotated[
+    str, Matching(re.compile(r"[0-9a-f]{64}"), "a public key: 64 of 0-9 and a-f")
+]
+# It stands in a comment of the roster file and on terminals.
+_FEDERATION = Matching(
+    re.compile(r"\w[\w .,:'()&/+-]{0,79}"),
+    "the name of a federation: one line of at most 80 letters, digits, blanks and .,:'()&/+-",
+)
+_ASK = "Compare its phrase by telephone; hedgerow shows it, no file does."
+_WORK = 2**14  # of scrypt for a phrase: 16 MiB and a few hundredths of a second
 _Count = Annotated[int, Within(0, 10_000)]
 T = TypeVar("T")
 
@@ -39,7 +52,7 @@ class Card:
     """One site's public half, as it is handed over."""
 
     name: Annotated[str, _SITE_NAME]
-    key: str  # Ed25519, hex
+    key: _PublicKey  # Ed25519, hex
     certificate: str = ""  # of its port or stream, PEM
     address: _Address = ""  # of a coordinator: where parties dial
     mutual_tls: bool = False  # of a coordinator: parties show their certificates as well
@@ -56,8 +69,9 @@ class Card:
         return phrase_of(digest(self.text()))
 
     def to_toml(self) -> str:
-        about = f"# The card of {self.name}: public. Its phrase, to compare by telephone:"
-        return f"{about}\n# {self.phrase}\n" + _toml({"format": FORMAT, **self.__dict__})
+        return f"# The card of {self.name}: public. {_ASK}\n" + _toml(
+            {"format": FORMAT, **self.__dict__}
+        )
 
 
 def read_card(file: Path) -> Card:
@@ -72,7 +86,7 @@ def read_card(file: Path) -> Card:
 
 @dataclass(frozen=True)
 class _Coordinator:
-    key: str
+    key: _PublicKey
     address: _Address = ""
     certificate: str = ""
 
@@ -80,13 +94,13 @@ class _Coordinator:
 @dataclass(frozen=True)
 class _Party:
     name: str
-    key: str
+    key: _PublicKey
     certificate: str = ""
 
 
 @dataclass(frozen=True)
 class _RosterFile:
-    federation: str
+    federation: Annotated[str, _FEDERATION]
     trust: str
     colluding: _Count
     minimum: Annotated[_Count, Key("minimum_parties")]
@@ -106,17 +120,22 @@ class PinnedRoster:
     certificates: Mapping[str, str] = field(default_factory=dict)  # of parties
     mutual_tls: bool = False
 
+    def __post_init__(self) -> None:
+        if not _FEDERATION.pattern.fullmatch(self.federation):
+            raise SettingsError(
+                f"{shown(self.federation)} is not {_FEDERATION.wanted}. Nothing was pinned."
+            )
+
     @cached_property
     def hash(self) -> str:
         return digest(_ROSTER, canonical_json(self._values()))
 
-    @property
+    @cached_property
     def phrase(self) -> str:
         return phrase_of(self.hash)
 
     def to_toml(self) -> str:
-        about = f"# The roster of {self.federation}: public. Its phrase, to compare by telephone:"
-        return f"{about}\n# {self.phrase}\n" + _toml(self._values())
+        return f"# The roster of {self.federation}: public. {_ASK}\n" + _toml(self._values())
 
     def differences(self, before: PinnedRoster) -> list[str]:
         """Everything that is not as it was, one sentence each."""
@@ -184,14 +203,20 @@ def read_roster(file: Path) -> PinnedRoster:
 
 
 def phrase_of(hexadecimal: str) -> str:
-    """Twelve words for the first 128 bits of a hash.
+    """Twelve words for 128 bits that follow from a hash, slowly.
+
+    Nobody finds a second card or roster for a phrase that is there. Whoever makes both, as who
+    hands one roster to one site and one to another, looks for any two that agree: 2**64 tries,
+    which for a plain hash is a few weeks of rented computers. So each try takes scrypt's work.
 
     >>> phrase_of("00" * 32)
-    'abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about'
+    'hamster tired voice improve local lady chat buyer forest denial install predict'
     """
     from mnemonic import Mnemonic
 
-    words: str = Mnemonic("english").to_mnemonic(bytes.fromhex(hexadecimal)[:16])
+    hashed, salt = bytes.fromhex(hexadecimal), b"hedgerow phrase 2"
+    stretched = hashlib.scrypt(hashed, salt=salt, n=_WORK, r=8, p=1, dklen=16)
+    words: str = Mnemonic("english").to_mnemonic(stretched)
     return words
 
 

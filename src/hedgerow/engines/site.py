@@ -210,7 +210,11 @@ class Site:
         history = self.folder / "rosters"
         history.mkdir(mode=0o700, exist_ok=True)
         now = clock.utc_now().strftime("%Y%m%dT%H%M%S%f")
-        write_file(history / f"{now}-{agreed.hash[:12]}.toml", agreed.to_toml(), 0o600)
+        kept = history / f"{now}-{agreed.hash[:12]}.toml"
+        write_file(kept, agreed.to_toml(), 0o600)
+        if read_roster(kept).hash != agreed.hash:  # what holds is what people compared
+            kept.unlink()
+            raise FormatError("the roster cannot be stored as it is. Nothing was pinned.")
         write_file(self.folder / "roster.toml", agreed.to_toml(), 0o600)
 
     @property

@@ -114,6 +114,18 @@ def test_an_older_start_of_a_party_and_a_copy_of_it_are_refused_in_words(small: 
     assert newer.welcome
 
 
+@pytest.mark.parametrize("software", ["1.0\nLedger: verified", chr(27) + "[2J", "", "1" * 61])
+def test_a_version_is_a_version_on_either_side(small: Rig, software: str) -> None:
+    """It stands in the status of whoever is at the other end."""
+    hello = replace(hello_of(small), software=software)
+    assert verdict_on(small, hello) is None
+    binding = Binding("00" * 32, "aa", small.coordinator.public)
+    known = hello_of(small).signed(small.identities["p0"], binding)
+    verdict = Verdict(True, "", "r", software=software).signed(small.coordinator, known, binding)
+    with pytest.raises(Unwelcome, match="not readable"):
+        hellos.read_verdict(hellos.to_frame(verdict), known, binding)
+
+
 def test_versions_that_do_not_speak_to_each_other_are_named(small: Rig) -> None:
     old = verdict_on(small, replace(hello_of(small), version=0))
     assert old is not None

@@ -11,6 +11,7 @@ can be used on another stream, at another time or in the other direction.
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,9 @@ _PARTY, _COORDINATOR = "hedgerow hello of a party 1", "hedgerow hello of a coord
 _HELLO, _VERDICT = Document("hello"), Document("verdict")
 _Number = Annotated[int, Within(0, 2**53)]
 _Name = Annotated[str, Matching(NAME, "the name of a party")]
+_Software = Annotated[  # operators of the other side read it
+    str, Matching(re.compile(r"[0-9A-Za-z.+!_-]{1,60}"), "a version, such as 1.2.0")
+]
 T = TypeVar("T", bound="PartyHello | Verdict")
 
 
@@ -68,7 +72,7 @@ class PartyHello:
     nonce: str
     version: _Number = VERSION
     least: _Number = LEAST_VERSION
-    software: str = SOFTWARE
+    software: _Software = SOFTWARE
     time: Annotated[float, Within(0, 1e11)] = field(default_factory=clock.timestamp)
     signature: str = ""
 
@@ -89,7 +93,7 @@ class Verdict:
     roster: str
     version: _Number = VERSION
     least: _Number = LEAST_VERSION
-    software: str = SOFTWARE
+    software: _Software = SOFTWARE
     time: Annotated[float, Within(0, 1e11)] = field(default_factory=clock.timestamp)
     signature: str = ""
 
@@ -159,7 +163,7 @@ class Members:
         if hello.version < LEAST_VERSION:
             return (
                 f"{hello.name} speaks version {hello.version} of the stream (hedgerow "
-                f"{_line(hello.software)}), and at least {LEAST_VERSION} is needed (hedgerow "
+                f"{hello.software}), and at least {LEAST_VERSION} is needed (hedgerow "
                 f"{SOFTWARE} runs here). Upgrade the party"
             )
         if hello.least > VERSION:
