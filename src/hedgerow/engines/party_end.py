@@ -21,6 +21,7 @@ from hedgerow.protocol.identity import NAME
 FORMAT = 1  # of what travels between the two ends
 FILE = "hedgerow.toml"  # of whoever administers the machine, among the runtime's own files
 MOST_PROBLEM = 300  # characters
+LONGEST_SECONDS = 3600.0  # that anybody is waited for
 _DOWN = "its end of the relay runs, but nobody answers at the socket of its `hedgerow party start`"
 T = TypeVar("T")
 
@@ -39,10 +40,12 @@ class Question:
     @staticmethod
     def from_bytes(data: bytes) -> Question:
         values, arrays = _unpack(data)
-        try:
-            return Question(arrays["body"].tobytes(), float(values["wait"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise FormatError("what a relay carried is not readable") from error
+        body, wait = arrays.get("body"), values.get("wait")
+        if body is None or isinstance(wait, bool) or not isinstance(wait, int | float):
+            raise FormatError("what a relay carried is not readable")
+        if not 0 <= wait <= LONGEST_SECONDS:
+            raise FormatError("a relay says to wait for longer than anybody is waited for")
+        return Question(body.tobytes(), float(wait))
 
 
 @dataclass(frozen=True)
@@ -60,11 +63,10 @@ class Answer:
     @staticmethod
     def from_bytes(data: bytes) -> Answer:
         values, arrays = _unpack(data)
-        try:
-            party, problem = str(values["party"]), str(values["problem"])
-            return Answer(party, arrays["body"].tobytes(), problem)
-        except (KeyError, TypeError, ValueError) as error:
-            raise FormatError("what a relay brought back is not readable") from error
+        body, party, problem = arrays.get("body"), values.get("party"), values.get("problem")
+        if body is None or not isinstance(party, str) or not isinstance(problem, str):
+            raise FormatError("what a relay brought back is not readable")
+        return Answer(party, body.tobytes(), problem)
 
 
 @dataclass(frozen=True)
@@ -100,3 +102,8 @@ def read_end(cls: type[T], file: Path) -> T:
     """What the machine's administrator configured; a job or a run cannot say otherwise."""
     document = Document("relay", SettingsError, format=1)
     return document.read(cls, document.load(file, "the administrator of this machine writes it"))
+
+
+def one_line(text: str) -> str:
+    """Words of a runtime or a site, fit for a log or a terminal."""
+    return "".join(c if c.isprintable() else " " for c in text)[:MOST_PROBLEM]

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hedgerow import clock
+from hedgerow.engines.party_end import LONGEST_SECONDS, one_line
 from hedgerow.engines.sockets import Unreachable, call
 from hedgerow.errors import FormatError, HedgerowError
 from hedgerow.packing import pack, unpack
@@ -29,7 +30,6 @@ FORMAT = 1
 GRACE_SECONDS = 45.0  # for the carrier, beyond the parties' time: Flower may take half a minute
 WHO_SECONDS = 10.0
 RESTART_SECONDS = 15.0  # for a carrier to be started again in the middle of a run
-LONGEST_SECONDS = 3600.0  # that anybody is waited for
 _ALL = "all"
 _LEFT_OUT = Reply(None, "it is left out of this run (--without)")
 
@@ -60,14 +60,16 @@ class RelayService:
             boots = self._carrier.connected()
             return pack({"format": FORMAT, "boots": None if boots is None else dict(boots)})
         names, seconds = values.get("names"), values.get("timeout")
-        if not isinstance(names, list) or not isinstance(seconds, int | float):
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise FormatError("a request is not readable")
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
             raise FormatError("a request is not readable")
         shared = arrays.get(_ALL)
         if shared is None and set(arrays) != set(names):
             raise FormatError("a request has not one message for each name")
         whole = None if shared is None else shared.tobytes()
         messages = {name: arrays[name].tobytes() if whole is None else whole for name in names}
-        replies = self._carrier.ask_each(messages, min(float(seconds), LONGEST_SECONDS))
+        replies = self._carrier.ask_each(messages, float(min(seconds, LONGEST_SECONDS)))
         bodies = {n: _array(r.body) for n, r in replies.items() if r.body is not None}
         problems = {name: r.problem for name, r in replies.items() if r.body is None}
         return pack({"format": FORMAT, "problems": problems}, bodies)
@@ -113,7 +115,7 @@ class RelayEngine:
         if boots is None:
             return None
         wanted = {*self._names} - self._without
-        return {str(name): int(boot) for name, boot in boots.items() if name in wanted}
+        return {name: boot for name, boot in boots.items() if name in wanted}
 
     def await_parties(self, seconds: float) -> list[str]:
         """Wait until all are connected, or for so long; returns those that are missing.
@@ -129,13 +131,12 @@ class RelayEngine:
                 return missing
             clock.sleep(0.2)
 
-    def _boots(self, deadline: float) -> Mapping[str, Any] | None:
+    def _boots(self, deadline: float) -> dict[str, int] | None:
         """What the carrier says of who is there; Unreachable if by then it does not run."""
         while True:
             try:
                 values, _ = self._call({"what": "who"}, {}, WHO_SECONDS)
-                found: Mapping[str, Any] | None = values.get("boots")
-                return found
+                return _boots_in(values)
             except Unreachable as error:
                 if clock.monotonic() >= deadline:
                     raise Unreachable(
@@ -162,11 +163,12 @@ class RelayEngine:
         except Unreachable:
             problem = f"whatever carries messages does not run or broke off. {self._start}"
             return {name: Reply(None, problem) for name in names}
-        problems = values.get("problems", {})
+        problems = values.get("problems")
+        told = problems if isinstance(problems, dict) else {}
         return {
             name: Reply(bodies[name].tobytes())
             if name in bodies
-            else Reply(None, str(problems.get(name, "no word of it")))
+            else Reply(None, one_line(str(told.get(name, "no word of it"))))
             for name in names
         }
 
@@ -185,6 +187,16 @@ class RelayEngine:
                 f"{FORMAT}: it is of another version of hedgerow. Start it again"
             )
         return found, bodies
+
+
+def _boots_in(values: Mapping[str, Any]) -> dict[str, int] | None:
+    """What a carrier says of who is there; what it may not say is not believed."""
+    boots = values.get("boots")
+    if boots is None:
+        return None
+    if not isinstance(boots, dict) or not all(type(boot) is int for boot in boots.values()):
+        raise HedgerowError("what carries messages says what is not readable of who is there")
+    return boots
 
 
 def _array(message: bytes) -> Any:

@@ -10,6 +10,7 @@ import logging
 import os
 import shutil
 import socket
+import stat
 import struct
 import threading
 from collections.abc import Callable, Iterator
@@ -114,11 +115,19 @@ def call(path: Path, message: bytes, timeout_seconds: float) -> bytes:
 
 
 def _share(path: Path, group: str) -> None:
+    """Open a socket file to a group: the very file, whatever stands at its path by then."""
     try:
-        shutil.chown(path, group=group)
-        path.chmod(0o660)
+        handle = os.open(path, os.O_PATH | os.O_NOFOLLOW)
+        try:
+            if not stat.S_ISSOCK(os.fstat(handle).st_mode):
+                raise OSError("somebody put something else in its place")
+            itself = f"/proc/self/fd/{handle}"
+            shutil.chown(itself, group=group)
+            os.chmod(itself, 0o660)
+        finally:
+            os.close(handle)
     except (LookupError, OSError) as error:
-        path.unlink()
+        path.unlink(missing_ok=True)
         raise SettingsError(
             f"the socket {path} cannot be given to the group {group!r}: {error}. Name a group that "
             "exists and that this account is in. Nothing was started."

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hedgerow import clock
-from hedgerow.engines.party_end import FILE, MOST_PROBLEM, Answer, Question
+from hedgerow.engines.party_end import FILE, Answer, Question, one_line
 from hedgerow.engines.relay import RelayService
 from hedgerow.engines.sockets import Listener
 from hedgerow.errors import FormatError
@@ -108,7 +108,7 @@ class Switchboard:
         try:
             return self._runtime.carry(questions, seconds)
         except Exception as error:  # whatever a runtime raises, the parties' names are known here
-            log.warning("the runtime failed: %s", error)
+            log.warning("the runtime failed: %s", one_line(str(error)))
             failed = Reply(None, f"the runtime failed inside ({type(error).__name__})")
             return dict.fromkeys(questions, failed)
 
@@ -195,11 +195,6 @@ class Switchboard:
 def listen(end: CoordinatorEnd, board: Switchboard) -> Listener:
     """Answer `hedgerow train` at the socket that the machine's administrator named."""
     return Listener(Path(end.socket), RelayService(board).handle, end.group)
-
-
-def one_line(text: str) -> str:
-    """Words of a runtime or a site, fit for a log."""
-    return "".join(c if c.isprintable() else " " for c in text)[:MOST_PROBLEM]
 
 
 def _party_in(carried: Reply) -> str:

@@ -13,9 +13,9 @@ import pytest
 from hedgerow.coordinator.federation import Federation
 from hedgerow.data.tables import Rows
 from hedgerow.engines import switchboard
-from hedgerow.engines.party_end import Answer, PartyEnd, Question, read_end
+from hedgerow.engines.party_end import Answer, PartyEnd, Question, one_line, read_end
 from hedgerow.engines.relay import RelayEngine
-from hedgerow.engines.switchboard import CoordinatorEnd, Switchboard, listen, one_line
+from hedgerow.engines.switchboard import CoordinatorEnd, Switchboard, listen
 from hedgerow.errors import FormatError, SettingsError, SumFailed
 from hedgerow.methods.registry import plan_for
 from hedgerow.packing import pack
