@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from hedgerow import Ledger, local_federation
 from hedgerow.coordinator.gate import Gate
@@ -14,6 +17,7 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema, Unit
 from hedgerow.errors import PlanError
 from hedgerow.methods.registry import plan_for
+from hedgerow.model.trust import InParties
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.privacy.settings import Privacy
@@ -111,3 +115,33 @@ def test_a_pure_price_buys_no_less_noise_than_it_pays_for(at_most: int, part: fl
     for wrong in (0.0, -0.5, 1.5):
         with pytest.raises(PlanError, match="part of its price"):
             noise_for(choices(0.1), 0.0, plan, schema, wrong)
+
+
+class Widths:
+    """A source of noise that keeps which deviations it was asked for, and draws nothing."""
+
+    name = "widths"
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+
+    def gaussian(self, size: int, sigma: Any) -> NDArray[np.int64]:
+        self.asked += np.broadcast_to(sigma, size).tolist()
+        return np.zeros(size, np.int64)
+
+
+@pytest.mark.parametrize("honest", [2, 3, 7, 20, 999])
+def test_shares_of_honest_parties_never_add_up_to_less_than_sigma(honest: int) -> None:
+    """Where sigma / sqrt(honest) is a hair above whole steps, its float is below, or just them."""
+    rng, source = np.random.default_rng(honest), Widths()
+    sigmas = []
+    for whole in rng.integers(2**20, 2**46, 200).tolist():
+        sigma = math.isqrt(whole**2 * honest * 2**40) / 2**20
+        while Fraction(sigma) ** 2 <= whole**2 * honest:
+            sigma = math.nextafter(sigma, math.inf)
+        sigmas.append(sigma)
+    share = InParties().share(honest, n_rows=5)
+    with mechanisms.noise_from(source):  # type: ignore[arg-type]
+        mechanisms.add_gaussian(np.zeros(200, np.uint64), [1] * 200, sigmas, share)
+    for sigma, width in zip(sigmas, source.asked, strict=True):
+        assert honest * math.ceil(width) ** 2 >= Fraction(sigma) ** 2  # as they are drawn

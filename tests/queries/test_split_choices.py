@@ -271,3 +271,14 @@ def test_a_row_is_left_out_by_its_own_gradient_and_no_other() -> None:
     assert left[:, 0].tolist() == [-1.0, 3.0]
     same, _ = Gradients("logistic", NO_TREES, 0.5).kept(rows, scores)
     assert same is rows
+
+
+def test_two_floors_are_in_the_range() -> None:
+    """With very many rows one row comes so near to the exact range that floors pass it."""
+    query = asked("gain", clip=0.3)
+    rows = [(LEFT, LEFT, -1, 159_213_414), (LEFT, RIGHT, 1, 45), (RIGHT, LEFT, -1, 45)]
+    row = (LEFT, RIGHT, 1, 1)
+    steps = np.rint(moved(query, rows, row) * 2.0**split_choices.UTILITY_BITS)
+    exact = math.ceil(4 * 0.3**2 * 2.0**split_choices.UTILITY_BITS)
+    assert steps.max() - steps.min() == exact + 1
+    assert part_of_range(query, rows, row) <= 1

@@ -10,9 +10,9 @@ import pytest
 
 from hedgerow.engines.grpc import hello as hellos
 from hedgerow.engines.grpc.certificate import certificate_hash, make_certificate
-from hedgerow.engines.grpc.hello import Binding, Members, PartyHello, Unwelcome, Verdict
+from hedgerow.engines.grpc.hello import Binding, Members, PartyHello, Stranger, Unwelcome, Verdict
 from hedgerow.engines.grpc.server import Server
-from hedgerow.protocol.identity import Identity
+from hedgerow.protocol.identity import Identity, Roster
 from tests.engines.grpc.rig import RawStream, Rig, until
 
 
@@ -112,6 +112,41 @@ def test_an_older_start_of_a_party_and_a_copy_of_it_are_refused_in_words(small: 
     newer = verdict_on(small, hello_of(small, "p1", boot=4))  # it was started again
     assert newer is not None
     assert newer.welcome
+
+
+def changed(value: object) -> object:
+    """Another value of the same kind."""
+    if isinstance(value, bool):
+        return not value
+    return value + 1 if isinstance(value, int | float) else f"{value}0"
+
+
+def test_a_hello_holds_for_what_it_says_and_where_it_was_said() -> None:
+    """Neither half is of use once anything of it, or of what both ends know, is another."""
+    coordinator, party = Identity(), Identity()
+    binding = Binding("00" * 32, "aa" * 32, coordinator.public)
+    roster = Roster((("p0", party.public),), coordinator.public, 1, 1, "parties")
+    hello = PartyHello("p0", party.public, 3, "a", roster.hash, "11" * 32).signed(party, binding)
+    verdict = Verdict(True, "", roster.hash).signed(coordinator, hello, binding)
+    members = Members(roster)
+    assert members.judge(hello, binding) == ""
+    assert hellos.read_verdict(hellos.to_frame(verdict), hello, binding) == verdict
+    for name, value in binding.__dict__.items():
+        other = replace(binding, **{name: changed(value)})
+        with pytest.raises(Stranger, match="not valid on this stream"):
+            members.judge(hello, other)
+        with pytest.raises(Unwelcome, match="did not prove its pinned signing key"):
+            hellos.read_verdict(hellos.to_frame(verdict), hello, other)
+    for name, value in hello.__dict__.items():
+        lie = replace(hello, **{name: changed(value)})
+        with pytest.raises(Stranger):
+            members.judge(lie, binding)
+        with pytest.raises(Unwelcome, match="did not prove its pinned signing key"):
+            hellos.read_verdict(hellos.to_frame(verdict), lie, binding)
+    for name, value in verdict.__dict__.items():
+        false = replace(verdict, **{name: changed(value)})
+        with pytest.raises(Unwelcome, match="did not prove its pinned signing key"):
+            hellos.read_verdict(hellos.to_frame(false), hello, binding)
 
 
 @pytest.mark.parametrize("software", ["1.0\nLedger: verified", chr(27) + "[2J", "", "1" * 61])
