@@ -19,6 +19,7 @@ from mnemonic import Mnemonic
 from hedgerow.deployment.roster import people, roster_of
 from hedgerow.deployment.trial import pin_everywhere
 from hedgerow.engines.cards import Card, PinnedRoster, phrase_of, read_card, read_roster
+from hedgerow.engines.grpc.certificate import check_certificate, make_certificate
 from hedgerow.engines.site import Site
 from hedgerow.errors import FormatError, HedgerowError, SettingsError
 from hedgerow.protocol.identity import Identity, Roster
@@ -159,6 +160,22 @@ def test_a_key_has_one_spelling(tmp_path: Path, spell: Callable[[str], str]) -> 
     file.write_text(card.to_toml())
     with pytest.raises(FormatError, match="64 of 0-9 and a-f"):
         read_card(file)
+
+
+@pytest.mark.parametrize("label", ["TRUSTED CERTIFICATE", "X509 CERTIFICATE", ""])
+def test_nothing_stands_beside_a_certificate(tmp_path: Path, label: str) -> None:
+    """gRPC reads blocks of PEM that our own check passes over, and trusts what is in them."""
+    site = made_sites(tmp_path, "a")["a"]
+    own, other = site.certificate()[1], make_certificate("other")[1]
+    beside = other.replace("CERTIFICATE", label) if label else "x = 1\n"
+    for text in (beside + own, own + beside):
+        with pytest.raises(FormatError, match=r"certificate of a|that of a"):
+            check_certificate(text, "a")
+        identity = site.identity()
+        site.card_file.write_text(replace(site.card(), certificate=text).signed(identity).to_toml())
+        with pytest.raises(FormatError, match=r"certificate of a|that of a"):
+            read_card(site.card_file)
+    assert check_certificate(own, "a") == own
 
 
 def others_than(agreed: PinnedRoster) -> list[PinnedRoster]:

@@ -53,15 +53,24 @@ def make_certificate(key_name: str) -> tuple[str, str]:
 
 
 def check_certificate(pem: str, whose: str) -> str:
-    """The same text, if it is one certificate that signed itself; FormatError if not."""
+    """The same text, if it is one certificate that signed itself; FormatError if not.
+
+    Nothing may stand around it: gRPC would take further blocks that are not looked at here, such as
+    TRUSTED CERTIFICATE, for roots as well.
+    """
     try:
         (found,) = x509.load_pem_x509_certificates(pem.encode("ascii"))
         found.verify_directly_issued_by(found)
+        alone = found.public_bytes(Encoding.PEM).decode("ascii").strip() == pem.strip()
     except (ValueError, TypeError, InvalidSignature) as error:
         raise FormatError(
             f"the certificate of {whose} is not readable, or not signed by itself; ask for the "
             "card again"
         ) from error
+    if not alone:
+        raise FormatError(
+            f"there is more than one certificate in that of {whose}; ask for the card again"
+        )
     return pem
 
 
