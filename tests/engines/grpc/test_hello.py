@@ -184,9 +184,12 @@ def test_another_roster_and_a_wrong_clock_are_told_to_both_sides(small: Rig) -> 
     assert "clocks differ by" in slow.words
 
 
-def test_a_removed_key_is_disconnected_and_told_why(small: Rig) -> None:
+@pytest.mark.parametrize("renewed", [True, False])
+def test_a_removed_key_is_disconnected_and_told_why(small: Rig, renewed: bool) -> None:
+    """Whether its party is gone or has another key by now."""
     small.connect()
-    rest = small.roster_of({n: i for n, i in small.identities.items() if n != "p2"})
+    others = {name: one for name, one in small.identities.items() if name != "p2"}
+    rest = small.roster_of({**others, "p2": Identity()} if renewed else others)
     small.server.accept(Members(rest, {small.identities["p2"].public: "p2"}))
     until(lambda: "not in the roster any more" in small.links["p2"].state.words)
     assert sorted(small.server.connected()) == ["p0", "p1"]
