@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import ssl
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from hedgerow.engines.grpc.certificate import certificate_hash, make_certificate
 from hedgerow.engines.grpc.hello import Binding, Members, PartyHello, Stranger, Unwelcome, Verdict
 from hedgerow.engines.grpc.server import Server
 from hedgerow.protocol.identity import Identity, Roster
+from tests.engines.grpc.raw_http2 import RawHttp2
 from tests.engines.grpc.rig import RawStream, Rig, until
 
 
@@ -81,6 +83,21 @@ def test_a_stranger_is_told_nothing_and_logged(
     stream.close()
     assert "turned away 127.0.0.1: " in caplog.text
     assert small.server.connected() == {}
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_an_older_tls_is_told_nothing(small: Rig, version: ssl.TLSVersion) -> None:
+    stream = RawHttp2(small.port, version)
+    stream.call()
+    challenge = stream.hear()
+    assert challenge is not None
+    binding = Binding(challenge.decode(), certificate_hash(small.certificate),
+                      small.coordinator.public)  # fmt: skip
+    stream.say(hellos.to_frame(hello_of(small).signed(small.identities["p0"], binding)))
+    assert (stream.hear() is None) == (version is ssl.TLSVersion.TLSv1_2)
+    assert small.boots.keys() == (set() if version is ssl.TLSVersion.TLSv1_2
+                                  else {small.identities["p0"].public})  # fmt: skip
+    stream.close()
 
 
 def test_a_hello_that_was_listened_to_is_worth_nothing_on_another_stream(small: Rig) -> None:

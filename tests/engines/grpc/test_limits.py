@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import socket
-import ssl
 import struct
-import time
+import threading
 from contextlib import ExitStack, suppress
 
 import pytest
@@ -14,9 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hedgerow.engines.grpc import hello as hellos
+from hedgerow.engines.grpc.deliveries import Deliveries
 from hedgerow.engines.grpc.pieces import PIECE_BYTES, Assembler, pieces_of
 from hedgerow.engines.grpc.strangers import MOST_LINES, MOST_WAITING, Strangers
 from hedgerow.errors import FormatError, HedgerowError
+from hedgerow.protocol.engine import Reply
+from tests.engines.grpc.raw_http2 import RawHttp2
 from tests.engines.grpc.rig import NAMES, RawStream, Rig, until
 from tests.engines.grpc.test_hello import binding_of, hello_of
 
@@ -156,34 +158,45 @@ def test_a_busy_port_is_an_error_with_a_way_out(rig: Rig) -> None:
 
 
 def test_connections_that_open_no_stream_are_closed(rig: Rig) -> None:
-    """TLS and HTTP/2 without a stream: kept, they would use up the files that a process may open.
-
-    The stranger answers pings, so that nothing but its idleness can be held against it.
-    """
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.set_alpn_protocols(["h2"])
-    plain = socket.create_connection(("127.0.0.1", rig.port))
-    settings, acknowledged = b"\0\0\0\x04\0\0\0\0\0", b"\0\0\0\x04\x01\0\0\0\0"
-    with context.wrap_socket(plain) as stranger:
-        stranger.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings)
-        stranger.settimeout(0.2)
-        heard, sent, deadline = b"", False, time.monotonic() + 30
-        while True:
-            assert time.monotonic() < deadline, "it may stay for ever"
-            with suppress(TimeoutError):
-                if not (more := stranger.recv(4096)):
-                    break
-                heard += more
-            while len(heard) >= 9 and len(heard) >= (whole := 9 + int.from_bytes(heard[:3], "big")):
-                frame, heard = heard[:whole], heard[whole:]
-                if frame[3] == 4 and not frame[4]:
-                    stranger.sendall(acknowledged)
-                    sent = True
-                elif frame[3] == 6 and not frame[4]:  # a ping
-                    stranger.sendall(b"\0\0\x08\x06\x01\0\0\0\0" + frame[9:])
-        assert sent  # it spoke HTTP/2, and was not taken for garbage
+    """TLS and HTTP/2 without a stream: kept, they use up the files that a process may open."""
+    stranger = RawHttp2(rig.port)
+    for _ in stranger.frames():
+        pass  # until it is closed
+    stranger.close()
+    assert stranger.settled  # it spoke HTTP/2, and was not taken for garbage
     assert rig.ask(NAMES, b"x", 30.0)["p3"].body == b"echo x"
+
+
+class Recorded:
+    """A stream as deliveries see it."""
+
+    def __init__(self) -> None:
+        self.sent: list[int] = []
+
+    def send(self, number: int, message: bytes) -> None:
+        self.sent.append(number)
+
+    def close(self, reason: str) -> None:
+        pass
+
+
+def test_a_party_cannot_reply_for_another() -> None:
+    deliveries, streams = Deliveries(), {name: Recorded() for name in ("p0", "p1")}
+    for name, stream in streams.items():
+        deliveries.connected(name, stream)
+    replies: dict[str, Reply] = {}
+    asking = threading.Thread(
+        target=lambda: replies.update(deliveries.ask_each({"p0": b"x", "p1": b"y"}, 60.0))
+    )
+    asking.start()
+    until(lambda: streams["p0"].sent and streams["p1"].sent)
+    (first,), (second,) = streams["p0"].sent, streams["p1"].sent
+    assert [deliveries.wants("p1", n) for n in (first, second)] == [False, True]
+    deliveries.replied("p1", first, b"in the name of p0")
+    deliveries.replied("p1", second, b"1")
+    deliveries.replied("p0", first, b"0")
+    asking.join(30.0)
+    assert {name: reply.body for name, reply in replies.items()} == {"p0": b"0", "p1": b"1"}
 
 
 def test_one_network_has_no_more_hellos_under_way_than_one_address() -> None:
