@@ -192,11 +192,18 @@ def test_a_party_cannot_reply_for_another() -> None:
     until(lambda: streams["p0"].sent and streams["p1"].sent)
     (first,), (second,) = streams["p0"].sent, streams["p1"].sent
     assert [deliveries.wants("p1", n) for n in (first, second)] == [False, True]
+    deliveries.replied("p0", first, b"0")
     deliveries.replied("p1", first, b"in the name of p0")
     deliveries.replied("p1", second, b"1")
-    deliveries.replied("p0", first, b"0")
     asking.join(30.0)
     assert {name: reply.body for name, reply in replies.items()} == {"p0": b"0", "p1": b"1"}
+
+
+def test_a_long_hello_is_not_looked_at(rig: Rig) -> None:
+    frame = hellos.to_frame(hello_of(rig))
+    assert hellos.read_hello(frame + b" ").name == "p0"
+    with pytest.raises(FormatError, match="too long"):
+        hellos.read_hello(frame + b" " * hellos.LONGEST_HELLO)
 
 
 def test_one_network_has_no_more_hellos_under_way_than_one_address() -> None:
