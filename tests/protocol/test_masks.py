@@ -57,6 +57,21 @@ def test_masks_do_not_cancel_when_one_party_is_left_out() -> None:
     assert len(np.unique(add_modulo(left))) == 50
 
 
+@pytest.mark.parametrize("top", [0, 0x80])
+def test_a_key_that_two_parties_announce_unmasks_nobody_between_them(top: int) -> None:
+    """c announces the key of a: b would add and subtract one stream, were it not for the pair.
+
+    With the top bit, which X25519 ignores, it is the same key and looks like another.
+    """
+    key = bytearray.fromhex(KEYS["a"].public)
+    key[-1] |= top
+    assert KEYS["b"].agree(key.hex()) == KEYS["b"].agree(KEYS["a"].public)
+    copied = Announcement("c", 1, 1, key.hex(), "plan", "schema", "roster")
+    signed = {**SIGNED, "c": copied.signed(SIGNERS["c"])}
+    context = replace(CONTEXT, among=among(("a", "b", "c"), signed))
+    assert np.all(KEYS["b"].mask("b", context, 50) != 0)
+
+
 @pytest.mark.parametrize(
     "other",
     [
