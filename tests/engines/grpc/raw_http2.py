@@ -35,7 +35,8 @@ class RawHttp2:
         """Open the one stream that the port knows."""
         headers = {
             ":method": "POST", ":scheme": "https", ":path": METHOD, ":authority": "x",
-            "content-type": "application/grpc", "te": "trailers",
+            "content-type": "application/grpc",
+            "te": "trailers",  # codespell:ignore te
         }  # fmt: skip
         literal = b"".join(
             b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
