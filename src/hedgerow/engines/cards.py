@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -202,6 +202,7 @@ def read_roster(file: Path) -> PinnedRoster:
     )  # fmt: skip
 
 
+@lru_cache(maxsize=64)  # a status says it again and again
 def phrase_of(hexadecimal: str) -> str:
     """Twelve words for 128 bits that follow from a hash, slowly.
 
