@@ -180,8 +180,10 @@ class Party:
             return (yield from self._ask(message))
         if message.type == STEP:
             return self._sessions.step(message, self._pinned)
+        if message.type == OPEN_SESSION:
+            return self._sessions.agree(message.values, self._pinned)
         handlers = {"ready": self._ready, OPEN_RUN: self._open, JOIN_RUN: self._join}
-        handlers |= {OPEN_SESSION: self._agree, JOIN_SESSION: self._meet}
+        handlers |= {JOIN_SESSION: self._meet}
         if message.type not in handlers:
             raise Refusal("bad-message")
         return handlers[message.type](message)
@@ -264,9 +266,6 @@ class Party:
         if run is not None and run.is_joined and values.get("roster") == run.roster.hash:
             return run.roster
         return self._pinned
-
-    def _agree(self, message: Message) -> Message:
-        return self._sessions.agree(message.values, self._pinned)
 
     def _meet(self, message: Message) -> Message:
         if self._rows is None:  # roles need rows that lie here
