@@ -15,6 +15,7 @@ from hedgerow.coordinator.gate import Gate
 from hedgerow.errors import SumFailed
 from hedgerow.methods.maddock.boosting import grow
 from hedgerow.party.running_scores import RunningScores
+from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.protocol import messages
 from hedgerow.protocol.identity import Announcement, Identity, Roster
 from hedgerow.protocol.joined import Joined, SumSet
@@ -251,3 +252,29 @@ def test_a_run_that_was_only_opened_does_not_outlive_the_roster_it_was_opened_un
     rig.announced = announced
     assert word(rig.ask("a")) == "unknown-run"  # and no exact sum leaves
     assert rig.ledgers["a"].lines(kind="reserve") == []
+
+
+def opened_at_all(rig: Rig, plan: Plan, nonce: str) -> list[dict[str, Any]]:
+    """What all parties announce at one opening of a run."""
+    values = {"plan": plan.to_dict(), "roster": rig.roster.hash, "nonce": nonce * 16}
+    opening = messages.plain("open", values)
+    return [rig.send(name, opening).values["announcement"] for name in rig.parties]
+
+
+def test_an_old_set_of_announcements_is_not_brought_back() -> None:
+    rig = Rig(opened=False)
+    first, second = (opened_at_all(rig, rig.plan, nonce) for nonce in ("00", "11"))
+    assert word(rig.join("a", first)) == "bad-announcement"
+    mixed = [*first[:1], *second[1:]]  # its own is the old one, and all others are fresh
+    assert word(rig.join("a", mixed)) == "bad-announcement"
+    assert rig.join("a", second).type == "joined"
+
+
+def test_announcements_for_another_plan_are_not_taken() -> None:
+    """Keys are the same for all runs of a process; what they were announced for is not."""
+    rig = Rig(opened=False)
+    other = replace(rig.plan, run="another-run")
+    for_this, for_other = (opened_at_all(rig, plan, "00") for plan in (rig.plan, other))
+    assert word(rig.join("a", [*for_this[:1], *for_other[1:]])) == "bad-announcement"
+    assert word(rig.join("a", for_other)) == "bad-announcement"
+    assert rig.join("a", for_this).type == "joined"
