@@ -355,6 +355,14 @@ def test_a_plan_for_another_unit_is_refused() -> None:
     assert word(rig.send("a", opening)) == "other-schema"
 
 
+def test_a_plan_that_says_otherwise_how_often_rows_count_is_refused() -> None:
+    """The noise follows from the schema; a person who approves the plan reads what that says."""
+    rig = Rig(opened=False)
+    other = replace(rig.plan, max_weight=2.0)
+    opening = messages.plain("open", {"plan": other.to_dict(), "roster": rig.roster.hash})
+    assert word(rig.send("a", opening)) == "other-schema"
+
+
 def test_a_run_limit_is_counted_at_the_partys_own_delta() -> None:
     """A plan of small epsilon and huge delta costs much at a sensible delta."""
     rig = Rig(limits=Limits(per_run=Budget(0.5, 1e-6)), opened=False)

@@ -15,6 +15,7 @@ from hedgerow import Ledger, local_federation
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema, Unit
+from hedgerow.data.weights import Weight
 from hedgerow.errors import PlanError
 from hedgerow.methods.registry import plan_for
 from hedgerow.model.trust import InParties
@@ -82,13 +83,17 @@ def test_the_floor_itself_is_the_least(steps: float) -> None:
 
 
 def test_noise_grows_with_the_rows_of_a_person_and_with_what_is_promised() -> None:
-    """Exactly: k rows are k times as far, a replaced one is twice as far as one that is added."""
+    """Exactly: k rows are k times as far, of weight W k W times, a replaced one twice as far."""
     plan, persons = default_plan(), replace(SCHEMA, unit=Unit("person", "patient", 3))
+    weighted, heavy = (replace(one, weight=Weight("w", 4.0)) for one in (SCHEMA, persons))
     query, mu = column_sums(math.inf, 1.0, 2.0), 0.5 * plan.budget.adaptive.mu
     assert noise_in_units(query, mu, plan, SCHEMA) == [
         pytest.approx(query.sensitivity.l2 / mu / weight, rel=1e-12) for weight in (1, 2)
     ]
-    for schema, trust, times in ((persons, "coordinator", 3), (SCHEMA, "nobody", 2)):
+    for schema, trust, times in (
+        (persons, "coordinator", 3), (SCHEMA, "nobody", 2), (weighted, "coordinator", 4),
+        (weighted, "nobody", 8), (heavy, "coordinator", 12),
+    ):  # fmt: skip
         budget = replace(plan.budget, privacy=replace(plan.privacy, trust=trust))
         wide = noise_in_units(query, mu, replace(plan, budget=budget), schema)
         assert wide == [pytest.approx(times * one) for one in noise_in_units(query, mu, plan)]
