@@ -14,7 +14,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.data.weights import Weight
 from hedgerow.errors import PlanError
-from hedgerow.queries import QUERIES
+from hedgerow.queries import NO_TREES, QUERIES, ScoreCounts
 from hedgerow.queries.calibration import reach_of
 from hedgerow.testing import check_query
 from tests.contracts.attacks import ATTACKS, SCHEMAS, every_cell, saturated, with_steps
@@ -128,3 +128,15 @@ def test_whole_weights_are_rows_that_are_there_so_often(kind: str, task: str) ->
         last = len(answer) - (2 if query.step_trees else 0)
         assert np.array_equal(answer[:last], repeated[:last])
         assert np.all(np.abs(answer - repeated) <= 3 * rows.n_rows)
+
+
+def test_a_row_counts_once_where_a_model_is_measured() -> None:
+    """The noise of such a query does not grow with the cap, so neither may what a row adds."""
+    schema = weighted(SCHEMAS["binary"], 10.0)
+    assert schema.weight is not None
+    rows, scores = saturated(schema)
+    query = ScoreCounts(2, (-1.0, 1.0), NO_TREES, once=True)
+    assert reach_of(query, schema) == 1.0
+    heavy = with_weights(rows, schema.weight, [10.0])
+    plain = query.answer(rows, scores, SCHEMAS["binary"], 20)
+    assert np.array_equal(query.answer(heavy, scores, schema, 20), plain)

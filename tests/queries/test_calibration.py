@@ -150,3 +150,11 @@ def test_shares_of_honest_parties_never_add_up_to_less_than_sigma(honest: int) -
         mechanisms.add_gaussian(np.zeros(200, np.uint64), [1] * 200, sigmas, share)
     for sigma, width in zip(sigmas, source.asked, strict=True):
         assert honest * math.ceil(width) ** 2 >= Fraction(sigma) ** 2  # as they are drawn
+
+
+def test_a_pure_plan_has_no_noise_for_weights_whatever_its_query_says() -> None:
+    query = replace(ColumnCounts.of(SCHEMA), price=0.1)
+    plan = pure_plan()
+    assert noise_for(query, 0.0, plan, SCHEMA).mechanism == "laplace"
+    with pytest.raises(PlanError, match="no noise for rows with weights"):
+        noise_for(query, 0.0, plan, replace(SCHEMA, weight=Weight("w", 2.0)))
