@@ -5,6 +5,7 @@ in_force.py     which ledger pays for a fit that names none
 store.py        lines in one SQLite file, for several threads and processes
 line.py         one line, and the hash chain
 migrations.py   the file's format; older ones are brought up to date
+disk.py         who opens the file; a simulated disk takes its place in tests
 file.py         is the file in place, and is it ours?
 reservation.py  reserves a plan's budget and charges each release against it
 spending.py     what is reserved over all runs, and ceilings

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import suppress
 from pathlib import Path
 
 from hedgerow.errors import LedgerWriteFailed
+from hedgerow.privacy.ledger.disk import Connection, disk
 
 
 def tables_of(version: int) -> str:
@@ -45,21 +45,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=forks.add)
 
 
-def create_private(file: Path) -> None:
-    """Make an empty file that only its owner may read; one that exists is not touched.
-
-    Nothing is opened that exists: closing it again would drop the locks that this process holds.
-    """
-    with suppress(FileExistsError):
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-
-
-def connect(file: Path, version: int, wait_seconds: float) -> sqlite3.Connection:
+def connect(file: Path, version: int, wait_seconds: float) -> Connection:
     """A connection to a ledger file, which is made if it does not exist."""
-    create_private(file)
-    connection = sqlite3.connect(
-        file, isolation_level=None, timeout=wait_seconds, check_same_thread=False
-    )
+    connection = disk().connect(file, wait_seconds)
     # A journal cut to nothing is synced under FULL. One that is unlinked is not, and after a power
     # failure it would come back and take the last transaction away.
     connection.execute("PRAGMA journal_mode=TRUNCATE")
@@ -74,15 +62,6 @@ def connect(file: Path, version: int, wait_seconds: float) -> sqlite3.Connection
         if "already exists" not in str(error):  # else another process was quicker
             raise
     return connection
-
-
-def mark_of(file: Path) -> tuple[int, int] | None:
-    """Which file stands at a path: device and inode; None if there is none."""
-    try:
-        found = os.stat(file)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def not_written(error: Exception) -> LedgerWriteFailed:

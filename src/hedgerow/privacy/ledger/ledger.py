@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from hedgerow.data.cards import Card, Shown
 from hedgerow.errors import LedgerError, SettingsError
+from hedgerow.privacy.ledger.disk import mark_of
 from hedgerow.privacy.ledger.in_force import enter_block, leave_block
 from hedgerow.privacy.ledger.spending import (
     Budget,
@@ -75,7 +76,7 @@ class Ledger(Shown, LineStore):
         create : whether a missing file is made; otherwise it is an error
         """
         file = Path(path)
-        if not file.exists() and not create:
+        if mark_of(file) is None and not create:
             raise LedgerError(f"no ledger at {file}; check the path")
         ledger = cls._opened(file)
         try:

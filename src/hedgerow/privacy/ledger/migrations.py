@@ -6,14 +6,14 @@ import sqlite3
 from pathlib import Path
 
 from hedgerow.errors import FormatError, LedgerError
-from hedgerow.privacy.ledger.file import create_private
+from hedgerow.privacy.ledger.disk import Connection, create_private
 
 FORMAT = 1
 # Forward-only: MIGRATIONS[n] turns a file of format n into n + 1, after a copy was made.
 MIGRATIONS: dict[int, str] = {}
 
 
-def check_format(connection: sqlite3.Connection, path: Path) -> None:
+def check_format(connection: Connection, path: Path) -> None:
     """Bring an older file to this format; FormatError names the version that reads a newer one."""
     try:
         (version,) = connection.execute("SELECT format FROM meta").fetchone()
@@ -28,10 +28,11 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
         _migrate(connection, path, version)
 
 
-def _migrate(connection: sqlite3.Connection, path: Path, version: int) -> None:
+def _migrate(connection: Connection, path: Path, version: int) -> None:
     """The old file is kept beside the new one."""
     kept = Path(f"{path}.format-{version}")
     create_private(kept)
+    assert isinstance(connection, sqlite3.Connection)
     with sqlite3.connect(kept) as copy:
         connection.backup(copy)
     copy.close()

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from hedgerow import clock
 from hedgerow.errors import LedgerError
 from hedgerow.packing import pack
+from hedgerow.privacy.ledger.disk import Connection, mark_of
 from hedgerow.privacy.ledger.file import (
     connect,
     forks,
     left_open,
-    mark_of,
     not_in_place,
     not_ours,
     not_written,
@@ -64,7 +64,7 @@ class _Inside:
 class LineStore:
     """The lines of a ledger; see `Ledger`, which people open."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
+    def __init__(self, connection: Connection, path: Path | None) -> None:
         self._connection = connection
         self.path = path
         self._mark = mark_of(path) if path else None

@@ -1,0 +1,263 @@
+"""The rules that every history must keep, checked while it runs and once more at its end.
+
+Nothing here is asked of production code but what it wrote to its ledgers and sent: charges are
+looked for on the disk, answers on the wire, masks where they are made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hedgerow.coordinator.federation import Federation, Total
+from hedgerow.data.schema import Schema
+from hedgerow.errors import HedgerowError
+from hedgerow.model.tradeoff import epsilon_of
+from hedgerow.party.limits import Event
+from hedgerow.party.party import Party
+from hedgerow.party.run import MOST_JOINED, MOST_OPENED
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.reservation import Release
+from hedgerow.privacy.ledger.spending import MONTH, Spending, spending
+from hedgerow.privacy.ledger.verify import verify
+from hedgerow.privacy.noise import mechanisms
+from hedgerow.protocol.masks import Context
+from hedgerow.protocol.messages import REFUSALS, Ask
+from hedgerow.queries import SumQuery
+from hedgerow.queries.calibration import Noise
+from hedgerow.testing.simulation.faults import COORDINATOR
+from hedgerow.testing.simulation.machines import CoordinatorMachine, PartyMachine
+from hedgerow.testing.simulation.network import read
+from hedgerow.testing.simulation.world import World
+
+Context3 = tuple[str, int, int]  # run, slot, attempt
+WIDE = 9.0  # deviations that no noise of a history is away from zero
+
+
+class Invariants:
+    """What was seen of one history, and what must hold of it."""
+
+    def __init__(self, world: World, rolled_back_is_noticed: bool = False) -> None:
+        self.world = world
+        self.rolled_back_is_noticed = rolled_back_is_noticed
+        self.restored: set[str] = set()  # machines whose operator put an older ledger back
+        self.clocks_ahead: set[str] = set()
+        self.sent: dict[tuple[str, Context3], tuple[str, str]] = {}  # request, digest of the bytes
+        self.asked: set[Context3] = set()  # by the honest coordinator
+        self.exact: dict[tuple[str, Context3], Any] = {}  # sums before noise and mask
+        self.masks: set[tuple[str, bytes, bytes]] = set()
+        self.sums: dict[Context3, tuple[tuple[str, ...], SumQuery, Noise]] = {}
+        self.released: dict[tuple[str, int], int] = {}  # run and slot: digest of its numbers
+        self.reserved: dict[str, list[tuple[float, Plan]]] = defaultdict(list)  # true times
+        self.secret_words: list[str] = []
+
+    # Where parties answer
+
+    def watch_party(self, machine: PartyMachine, party: Party, ledger: Ledger) -> None:
+        """Look at a process of a party from inside; called when it starts."""
+        self.check_ledger(machine.name, ledger)
+        answer, mask = party._answer, party._keys.mask
+
+        def answered(ask: Ask, run: Any, request: str, exact: Any) -> Any:
+            key = (ask.run, ask.slot, ask.attempt)
+            lines = ledger.lines(party.name, "charge", ask.run, ask.slot)
+            charged = any(
+                line.attempt == ask.attempt and line.values["request"] == request for line in lines
+            )
+            self._require(charged, "a party computes after its charge", f"{party.name} {key}")
+            self.exact[party.name, key] = exact.copy()
+            return answer(ask, run, request, exact)
+
+        def masked(me: str, context: Context, size: int) -> Any:
+            key = (party._keys.public, context.salt, context.info)
+            self._require(key not in self.masks, "a mask is used once", f"{me} {context.slot}")
+            self.masks.add(key)
+            return mask(me, context, size)
+
+        party._answer = answered  # type: ignore[method-assign]
+        party._keys.mask = masked  # type: ignore[method-assign]
+
+    def replied(self, name: str, machine: PartyMachine, asked: bytes, reply: bytes) -> None:
+        """A reply leaves a party."""
+        message, question = read(reply), read(asked)
+        if message is None or not message.is_signed_by(machine.identity.public):
+            self._require(False, "a party's replies are signed", name)
+            return
+        if message.type == "refusal":
+            word = message.values.get("word")
+            self.world.count(f"refusal {word}")
+            self.world.note(name, f"refuses: {word}")
+            self._require(word in REFUSALS, "a refusal is a word of the vocabulary", name)
+            self._require(set(message.values) == {"word"}, "a refusal is one word", name)
+            return
+        self.world.note(name, message.type)
+        party = machine.party
+        if party is not None:
+            kept = list(party._runs._kept.values())
+            joined = sum(run.opening.joined is not None for run in kept)
+            small = joined <= MOST_JOINED and len(kept) - joined <= MOST_OPENED
+            self._require(small, "a party remembers a bounded number of runs", name)
+        if message.type == "answer" and question is not None:
+            self._answer_left(name, machine, question.ask, question.hash, message.body)
+
+    def _answer_left(
+        self, name: str, machine: PartyMachine, ask: Ask, request: str, body: bytes
+    ) -> None:
+        key = (ask.run, ask.slot, ask.attempt)
+        ledger, roster = machine.ledger, machine.roster
+        assert ledger is not None
+        assert roster is not None
+        lines = ledger.lines(name, "charge", ask.run, ask.slot)
+        charged = any(line.attempt == ask.attempt for line in lines)
+        self._require(charged, "no answer without the party's charge", f"{name} {key}")
+        synced = not self.world.disk.unsynced(machine.file)
+        self._require(synced, "no answer before its charge is on disk", f"{name} {key}")
+        if roster.trusted.masked:
+            enough = ask.n_parties(roster) >= roster.least_set
+            self._require(enough, "no sum over fewer parties than allowed", f"{name} {key}")
+        before = self.sent.setdefault((name, key), (request, body.hex()))
+        if machine.name not in self.restored or self.rolled_back_is_noticed:
+            self._require(before[0] == request, "one context, one question", f"{name} {key}")
+            self._require(before[1] == body.hex(), "one context, one message", f"{name} {key}")
+        self.world.count("answers")
+
+    def party_event(self, machine: PartyMachine, event: Event) -> None:
+        if event.what != "reserved" or event.plan is None or machine.party is None:
+            return
+        self.reserved[machine.name].append((self.world.scheduler.now, event.plan))
+        self._check_limits(machine, machine.party._ledger)
+
+    def _check_limits(self, machine: PartyMachine, ledger: Ledger) -> None:
+        limits, name = machine.limits, machine.name
+        if name in self.restored and not self.rolled_back_is_noticed:
+            return
+        if limits.budget is not None:
+            spent = spending(ledger, name).epsilon(limits.budget.delta)
+            within = spent <= limits.budget.epsilon * (1 + 1e-9)
+            self._require(within, "charges of a party stay within its budget", f"{name} {spent}")
+        if limits.per_month is None or name in self.clocks_ahead:
+            return
+        now, month = self.world.scheduler.now, MONTH.total_seconds()
+        recent = [plan for at, plan in self.reserved[name] if at > now - month]
+        total = Spending(0.0, 0, 0)
+        for plan in recent:
+            total = total.with_plan(plan)
+        spent = total.epsilon(limits.per_month.delta)
+        within = spent <= limits.per_month.epsilon * (1 + 1e-9)
+        self._require(within, "charges of a party stay within its month", f"{name} {spent}")
+
+    # Where the coordinator asks
+
+    def watch_coordinator(
+        self, machine: CoordinatorMachine, federation: Federation, ledger: Ledger, run: str
+    ) -> None:
+        """Look at a process of the coordinator from inside."""
+        add = federation.sum
+
+        def summed(query: SumQuery, noise: Noise, slot: int, attempt: int) -> Total:
+            key = (run, slot, attempt)
+            lines = ledger.lines(COORDINATOR, "charge", run, slot)
+            charged = any(line.attempt == attempt for line in lines)
+            self._require(charged, "nobody is asked before the coordinator's charge", str(key))
+            synced = not self.world.disk.unsynced(machine.file)
+            self._require(synced, "nobody is asked before the charge is on disk", str(key))
+            fresh = key not in self.asked or COORDINATOR in self.restored
+            self._require(fresh, "an attempt is asked once", str(key))
+            self.asked.add(key)
+            if attempt > 1:
+                self.world.count("further attempt")
+            total = add(query, noise, slot, attempt)
+            self.sums[key] = (total.parties, query, noise)
+            return total
+
+        federation.sum = summed  # type: ignore[method-assign]
+
+    def stored(self, ledger: Ledger, plan: Plan, schema: Schema) -> None:
+        """Every release of a run: it is the sum over its parties, with noise as agreed on."""
+        for line in ledger.lines(COORDINATOR, "release", plan.run):
+            key = (plan.run, line.slot, line.attempt)
+            kept = hash(line.body)
+            first = self.released.setdefault((plan.run, line.slot), kept)
+            if COORDINATOR not in self.restored:
+                self._require(first == kept, "a release stays what it was", str(key))
+            if key not in self.sums:
+                self._require(COORDINATOR in self.restored, "a release was asked for", str(key))
+                continue
+            parties, query, noise = self.sums[key]
+            self.world.count("releases")
+            if noise.mechanism in mechanisms.SELECTORS or query.finishes:
+                continue
+            exact = [self.exact.get((name, key)) for name in parties]
+            if any(one is None for one in exact):
+                self._require(bool(self.restored), "all parties of a sum computed it", str(key))
+                continue
+            self._check_release(key, line.arrays["total"], exact, noise, line.values)
+
+    def _check_release(
+        self, key: Context3, total: Any, exact: list[Any], noise: Noise, values: Any
+    ) -> None:
+        with np.errstate(over="ignore"):
+            summed = sum((one.view(np.uint64) for one in exact[1:]), exact[0].view(np.uint64))
+            off = np.abs((total.view(np.uint64) - summed).view(np.int64).astype(float))
+        if values["source"] == "switched off":
+            self._require(not off.any(), "a release is the sum of its parties", str(key))
+            return
+        widest = max(float(sigma) for sigma in values["sigmas"]) * 2.0 ** noise.bits
+        close = float(off.max()) <= WIDE * widest * (1.0 if noise.mechanism != "laplace" else 4.0)
+        self._require(close, "a release is the sum of its parties and noise", str(key))
+        noisy = noise.mechanism == "laplace" or bool(off.any())
+        self._require(noisy, "a release has noise", str(key))
+
+    # Ledgers
+
+    def check_ledger(self, name: str, ledger: Ledger) -> None:
+        """A ledger adds up, and has a line for everything that ever left its owner."""
+        try:
+            verify(ledger)
+        except HedgerowError as error:
+            self._require(False, "ledgers verify", f"{name}: {error}")
+            return
+        if name in self.restored and not self.rolled_back_is_noticed:
+            return
+        if name == COORDINATOR:
+            charges = ledger.lines(COORDINATOR, "charge")
+            have = {(line.run, line.slot, line.attempt) for line in charges}
+            self._require(have >= self.asked, "charges of the coordinator outlive it", name)
+            return
+        charges = ledger.lines(name, "charge")
+        paid = {(line.run, line.slot, line.attempt): line.values["request"] for line in charges}
+        for (party, key), (request, _) in self.sent.items():
+            if party == name:
+                kept = paid.get(key) == request
+                self._require(kept, "charges of a party outlive it", f"{name} {key}")
+
+    def check_words(self, words: str, where: str) -> None:
+        """Nothing about rows in a log, a refusal or an error."""
+        for secret in self.secret_words:
+            if secret in words:
+                self._require(False, "nothing about rows in words", f"{where}: {words}")
+                return
+
+    def end(self, parties: dict[str, PartyMachine], coordinator: CoordinatorMachine) -> None:
+        """What must hold of all ledgers once everything has ended."""
+        for machine in parties.values():
+            ledger = Ledger.open(Path(machine.file))
+            self.check_ledger(machine.name, ledger)
+            self._check_limits(machine, ledger)
+            ledger.close()
+        ledger = Ledger.open(Path(coordinator.file))
+        self.check_ledger(COORDINATOR, ledger)
+        ledger.close()
+
+    def _require(self, holds: bool, rule: str, what: str = "") -> None:
+        self.world.require(holds, rule, what)
+
+
+def epsilon_within(mu: float, limit: float, delta: float) -> bool:
+    """Whether runs of this mu stay within an epsilon."""
+    return math.isfinite(mu) and epsilon_of(mu, delta, 0) <= limit * (1 + 1e-9)

@@ -1,0 +1,168 @@
+"""Machines of a history: the parties' with real `Party` objects, and the coordinator's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hedgerow.clock import clock_from
+from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
+from hedgerow.errors import HedgerowError
+from hedgerow.methods.fedxgboost.run import vertical_role
+from hedgerow.methods.simfl.run import similarity_role
+from hedgerow.party.limits import Event, Limits
+from hedgerow.party.party import Party
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.protocol.identity import Identity, Roster
+from hedgerow.protocol.roles import MemoryStore, RoleFactory
+from hedgerow.testing.simulation.disk import Crashed
+from hedgerow.testing.simulation.faults import COORDINATOR
+from hedgerow.testing.simulation.world import Machine, World
+
+RETRY_SECONDS = 10.0  # after which a supervisor starts a process again that did not come up
+ROLES: dict[str, RoleFactory] = {
+    "simfl": similarity_role,
+    "fedxgboost-none-merged": vertical_role,
+    "fedxgboost-ldp-merged": vertical_role,
+}
+
+
+class Approved:
+    """A person's word on plans, kept over restarts."""
+
+    def __init__(self) -> None:
+        self.approved: set[str] = set()
+        self.pending: dict[str, Plan] = {}
+
+    def is_approved(self, plan: Plan) -> bool:
+        return plan.hash in self.approved
+
+    def keep(self, plan: Plan) -> None:
+        self.pending[plan.hash] = plan
+
+
+class PartyMachine(Machine):
+    """A party's computer: what outlives its processes, and the process that runs, if one does."""
+
+    def __init__(
+        self, world: World, name: str, rows: Rows, schema: Schema, limits: Limits
+    ) -> None:
+        super().__init__(world, name)
+        self.identity = Identity()
+        self.roster: Roster | None = None
+        self.rows, self.schema, self.limits = rows, schema, limits
+        self.approvals, self.store = Approved(), MemoryStore()
+        self.file = f"{name}/party.ledger"
+        self.party: Party | None = None
+        self.ledger: Ledger | None = None
+        self.starts = 0
+        self.supervised = True
+        self.backups: list[bytes] = []
+        self.on_start: Callable[[PartyMachine, Party, Ledger], None] = lambda *_: None
+        self.on_event: Callable[[PartyMachine, Event], None] = lambda *_: None
+
+    @property
+    def process(self) -> str:
+        return f"{self.name}#{self.starts}"
+
+    @property
+    def boot(self) -> int | None:
+        return None if self.party is None else self.party.boot
+
+    def start(self) -> None:
+        """Start the party's process, as its supervisor does; try again later if it fails."""
+        if self.party is not None:
+            return
+        self.starts += 1
+        try:
+            with clock_from(self.clock):
+                self.world.run_as(self.process, self._start)
+            self.world.note(self.name, f"started, boot {self.boot}")
+        except (Crashed, HedgerowError, OSError) as error:
+            self.gone()
+            self.world.note(self.name, f"did not start: {type(error).__name__}: {error}")
+            self.world.count("party did not start")
+            self.world.scheduler.after(RETRY_SECONDS, self.start)
+
+    def _start(self) -> None:
+        ledger = Ledger.open(Path(self.file))
+        party = Party(
+            self.name, self.rows, self.schema, ledger, self.identity, self.limits,
+            self.approvals, lambda event: self.on_event(self, event), roles=ROLES,
+            store=self.store,
+        )  # fmt: skip
+        if self.roster is not None:
+            party.pin(self.roster)
+        self.on_start(self, party, ledger)
+        self.party, self.ledger = party, ledger
+
+    def receive(self, data: bytes) -> bytes | None:
+        party = self.party
+        if party is None:
+            return None
+        reply: list[bytes] = []
+        try:
+            with clock_from(self.clock):
+                self.world.run_as(self.process, lambda: reply.append(party.handle(data)))
+        except Crashed:
+            self.gone()
+            return None
+        return reply[0] if self.party is not None else None
+
+    def pin(self, roster: Roster) -> None:
+        self.roster = roster
+        if self.party is not None:
+            self.party.pin(roster)
+
+    def crash(self, power: bool, back_after: float = 1.0) -> None:
+        """The process ends where it stands; without power unsynced writes are lost, too."""
+        self.world.disk.end_process(self.process)
+        if power:
+            self.world.disk.lose_power(self.name)
+        self.world.scheduler.after(back_after, self.start)
+        running = self.world.process == self.process
+        self.gone()
+        if running:
+            raise Crashed(self.process)
+
+    def gone(self) -> None:
+        self.world.disk.end_process(self.process)
+        self.party = self.ledger = None
+
+
+class CoordinatorMachine(Machine):
+    """The coordinator's computer; each of its commands is a process of its own."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world, COORDINATOR)
+        self.identity = Identity()
+        self.file = f"{COORDINATOR}/coordinator.ledger"
+        self.starts = 0
+        self.backups: list[bytes] = []
+
+    def new_process(self) -> str:
+        self.starts += 1
+        return f"{COORDINATOR}#{self.starts}"
+
+    def crash(self, power: bool, process: str = "") -> None:
+        """One of its processes ends, or all of them where the power fails."""
+        running = [name for name, program in self.world.programs.items() if not program.done]
+        ended = running if power else [process] if process in running else running[:1]
+        for name in ended:
+            self.world.disk.end_process(name)
+        if power:
+            self.world.disk.lose_power(COORDINATOR)
+        for name in ended:
+            if name != self.world.process:
+                self.world.kill(name)
+        if self.world.process in ended:
+            raise Crashed(self.world.process)
+
+
+def roster_of(
+    parties: Mapping[str, PartyMachine], coordinator: Identity, trust: str, minimum: int = 3
+) -> Roster:
+    keys = tuple((name, parties[name].identity.public) for name in sorted(parties))
+    return Roster(keys, coordinator.public, 1, minimum, trust)

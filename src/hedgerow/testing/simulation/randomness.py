@@ -1,0 +1,62 @@
+"""Keys, nonces and noise of a history follow from its seed; outside of the block nothing changes.
+
+Python's own source (`os.urandom`) and the two kinds of keys that OpenSSL would draw by itself are
+replaced while a history runs. Production code has no parameter for that.
+"""
+
+from __future__ import annotations
+
+import os
+import random  # noqa: TID251
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from hedgerow.protocol import identity, masks
+
+
+class Dice:
+    """What a history draws: faults, delays and choices from one stream each, bytes from another."""
+
+    def __init__(self, seed: int, name: str) -> None:
+        self._random = random.Random(f"hedgerow simulation 1, {seed}, {name}")
+        self.unit = self._random.random
+        self.between = self._random.uniform
+        self.choice = self._random.choice
+        self.integer = self._random.randint
+        self.bytes = self._random.randbytes
+        self.shuffle = self._random.shuffle
+
+    def chance(self, probability: float) -> bool:
+        return self.unit() < probability
+
+
+@contextmanager
+def secrets_from(dice: Dice) -> Iterator[None]:
+    """Inside the block whatever should be unpredictable is drawn from these dice."""
+
+    class Signing:
+        generate = staticmethod(lambda: Ed25519PrivateKey.from_private_bytes(dice.bytes(32)))
+
+    class Masking:
+        generate = staticmethod(lambda: X25519PrivateKey.from_private_bytes(dice.bytes(32)))
+
+    changes: list[tuple[Any, str, Any]] = [
+        (os, "urandom", dice.bytes),
+        (random, "_urandom", dice.bytes),
+        (secrets, "token_bytes", lambda nbytes=32: dice.bytes(nbytes or 32)),
+        (identity, "Ed25519PrivateKey", Signing),
+        (masks, "X25519PrivateKey", Masking),
+    ]
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
+    try:
+        for owner, name, value in changes:
+            setattr(owner, name, value)
+        yield
+    finally:
+        for owner, name, value in before:
+            setattr(owner, name, value)

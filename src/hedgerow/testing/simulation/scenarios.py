@@ -1,0 +1,264 @@
+"""What a history is about, drawn from its seed: parties, trust, limits, and what is to be done.
+
+Tables are tiny and a run has few releases: what is looked at is order, loss and repetition, not
+models. Rows, plans and undisturbed models come from a small pool that a process makes once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from hedgerow.coordinator.gate import Gate
+from hedgerow.data.rng import stream
+from hedgerow.data.schema import Label, Numeric, Schema
+from hedgerow.data.tables import Rows, rows_of
+from hedgerow.engines.local import local_federation
+from hedgerow.evaluation.program import evaluation_plan
+from hedgerow.methods.fedxgboost.run import agreement_for as vertical_agreement
+from hedgerow.methods.fedxgboost.run import shares_of
+from hedgerow.methods.fedxgboost.settings import VerticalSettings
+from hedgerow.methods.registry import method_named, plan_for
+from hedgerow.methods.simfl.run import agreement_for as similarity_agreement
+from hedgerow.methods.simfl.settings import SimilaritySettings
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.party.limits import Limits
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.spending import Budget
+from hedgerow.privacy.settings import Privacy
+from hedgerow.protocol.roles import Agreement
+from hedgerow.testing.noise import noise_off
+from hedgerow.testing.simulation.randomness import Dice
+
+PARTIES = ("ash", "birch", "cedar", "elm", "fir", "holly", "oak")
+BINARY = Schema.from_bounds({"age": (0, 100), "dose": (0, 1)}, classes=[0, 1])
+REGRESSION = Schema(
+    (Numeric("age", 0, 100), Numeric("dose", 0, 1)), Label("days", lower=0.0, upper=30.0)
+)
+N_ROWS = 12
+MOST_SECONDS = 31 * 86_400.0
+_SMALL = {"n_trees": 3, "max_depth": 2}
+_BINS = {"n_trees": 1, "max_depth": 2, "n_bins": 4}
+# By method: settings, and how often it is drawn under the trust of the parties.
+METHODS: dict[str, tuple[dict[str, Any], float]] = {
+    "dp-tr-newton": (_SMALL, 5.0),
+    "random-trees": (_SMALL, 3.0),
+    "dp-rf": (_SMALL, 1.0),
+    "dp-gbm": (_BINS, 1.0),
+    "dp-tr-newton-ih": ({**_SMALL, "n_trees": 2}, 0.7),
+    "private-tree": ({"max_depth": 1, "n_bins": 4}, 1.0),
+    "auto": ({}, 0.15),
+}
+_BY_COORDINATOR = {"dp-xgboost": ({"n_trees": 1, "max_depth": 1, "n_bins": 4}, 2.0)}
+
+
+@dataclass(frozen=True)
+class Work:
+    """One command of the coordinator: a training, an evaluation or a session."""
+
+    kind: str  # "train", "evaluate", "similarity", "vertical"
+    run: str
+    after: float  # seconds until it is begun
+    plan: Plan | None = None
+    agreement: Agreement | None = None
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A federation, and what is to be done with it."""
+
+    parties: tuple[str, ...]
+    trust: str
+    schema: Schema
+    columns: bool  # parties hold some of the columns each
+    works: tuple[Work, ...]
+    limits: Mapping[str, Limits]
+    connected: bool  # whether the engine knows who is connected
+    noise: bool
+    interleaved: bool
+    wait_seconds: float
+    budget: Budget | None
+
+    @property
+    def tables(self) -> dict[str, Rows]:
+        if self.columns:
+            return vertical_tables(self.parties)
+        return {name: table_of(name, self.schema) for name in self.parties}
+
+
+def _values(name: str) -> dict[str, Any]:
+    rng = stream(1, "simulation", name)
+    return {"age": rng.uniform(0, 100, N_ROWS), "dose": rng.uniform(0, 1, N_ROWS)}
+
+
+@lru_cache(maxsize=64)
+def table_of(name: str, schema: Schema) -> Rows:
+    """The rows of a party: the same in every history."""
+    table = _values(name)
+    if schema is REGRESSION:
+        return rows_of(table, schema, table["age"] * 0.2 + table["dose"])
+    return rows_of(table, schema, (table["age"] + 20 * table["dose"] > 60).astype(int))
+
+
+@lru_cache(maxsize=16)
+def vertical_tables(parties: tuple[str, ...]) -> dict[str, Rows]:
+    """Rows that several parties hold some columns of."""
+    return shares_of(table_of("together", BINARY), BINARY, vertical_settings(parties, "none"))
+
+
+def vertical_settings(parties: tuple[str, ...], protection: str) -> VerticalSettings:
+    owners = {column: parties[j % len(parties)] for j, column in enumerate(BINARY.names)}
+    return VerticalSettings(
+        owners, parties[0], protection, n_trees=1, max_depth=1, min_rows=2, ids="agreed",
+        merge=True,
+    )  # fmt: skip
+
+
+def row_words(scenario: Scenario) -> list[str]:
+    """How values of rows would look in a log or a message, if they got there."""
+    names = ("together",) if scenario.columns else scenario.parties
+    values = [value for name in names for column in _values(name).values() for value in column]
+    return [f"{value:.5g}" for value in values if abs(value) > 0.01]
+
+
+@lru_cache(maxsize=1024)
+def undisturbed(
+    method: str, parties: tuple[str, ...], trust: str, regression: bool, seed: int, spare: int = 0
+) -> Ensemble:
+    """The model of a run in which nothing went wrong, without noise."""
+    schema = REGRESSION if regression else BINARY
+    plan = training_plan(method, trust, schema, seed, "undisturbed", spare)
+    tables = {name: table_of(name, schema) for name in parties}
+    ledger = Ledger.in_memory()
+    with noise_off():
+        federation = local_federation(tables, schema, ledger, trust=trust)
+        return method_named(method).grow(Gate(federation, plan, ledger))
+
+
+def training_plan(
+    method: str, trust: str, schema: Schema, seed: int, run: str, spare: int
+) -> Plan:
+    settings = {**METHODS, **_BY_COORDINATOR, "ldp": (_SMALL, 0.0)}[method][0]
+    pure = method in ("private-tree", "dp-xgboost")
+    accounting, delta = ("pure", 0.0) if pure else ("exact", 1e-6)
+    privacy = Privacy(1.0, delta, trust, accounting=accounting, spare=spare)  # type: ignore[arg-type]
+    return plan_for(schema, privacy, method, settings, seed=seed, run=run)
+
+
+def draw_scenario(dice: Dice) -> Scenario:
+    """What the history of these dice is about."""
+    trust = dice.choice(("parties",) * 7 + ("coordinator", "coordinator", "nobody"))
+    many = dice.choice((3,) * 10 + (4,) * 5 + (5, 5, 7) if trust == "parties" else (1, 2, 3, 3))
+    parties = PARTIES[:many]
+    first = _weighted(dice, {"train": 8.0, "evaluate": 1.0, "similarity": 0.6, "vertical": 0.6})
+    if first in ("similarity", "vertical"):
+        most = 2 if first == "vertical" else dice.choice((2, 3))  # two columns, two owners
+        parties, trust = PARTIES[:most], "coordinator"
+    columns = first == "vertical"
+    schema = REGRESSION if first == "train" and dice.chance(0.15) else BINARY
+    count = dice.choice((1,) * 7 + (2, 2, 3))
+    kinds = [first] + [_next(dice, first) for _ in range(count - 1)]
+    apart = dice.chance(0.25)  # days between runs, so that months matter
+    works, after = [], 0.0
+    for number, kind in enumerate(kinds, start=1):
+        works.append(_work(dice, kind, f"run-{number}", parties, trust, schema, after))
+        after += dice.between(0.0, 40.0) * 86_400 if apart else dice.choice((0.0, 0.0, 0.2, 5.0))
+    limits = {name: _limits(dice, count) for name in parties}
+    return Scenario(
+        parties, trust, schema, columns, tuple(works), limits,
+        connected=dice.chance(0.5), noise=dice.chance(0.4), interleaved=count > 1 and not apart,
+        wait_seconds=dice.choice((0.0, 0.0, 20.0, 120.0)),
+        budget=Budget(1.3, 1e-6) if dice.chance(0.05) else None,
+    )  # fmt: skip
+
+
+def _next(dice: Dice, first: str) -> str:
+    if first == "vertical":
+        return dice.choice(("vertical", "train"))
+    return dice.choice(("train", "train", first))
+
+
+def _weighted(dice: Dice, weights: Mapping[str, float]) -> str:
+    point = dice.unit() * sum(weights.values())
+    for name, weight in weights.items():
+        point -= weight
+        if point < 0:
+            break
+    return name
+
+
+def _work(
+    dice: Dice, kind: str, run: str, parties: tuple[str, ...], trust: str, schema: Schema,
+    after: float,
+) -> Work:  # fmt: skip
+    if kind == "similarity":
+        settings = SimilaritySettings(n_trees=2, max_depth=2)
+        return Work(kind, run, after, None, similarity_agreement(schema, parties, settings, run))
+    if kind == "vertical":
+        chosen = vertical_settings(parties, dice.choice(("none", "ldp")))
+        return Work(kind, run, after, None, vertical_agreement(schema, chosen, run))
+    seed, spare = dice.integer(1, 2), dice.choice((0, 1, 1, 1, 2, 3))
+    if kind == "evaluate":
+        model = undisturbed("dp-tr-newton", PARTIES[:3], "coordinator", schema is REGRESSION, seed)
+        privacy = Privacy(1.0, 1e-6, trust, spare=spare)  # type: ignore[arg-type]
+        return Work(kind, run, after, evaluation_plan(model, privacy, run))
+    weights = {name: weight for name, (_, weight) in METHODS.items()}
+    if trust == "coordinator":
+        weights |= {name: weight for name, (_, weight) in _BY_COORDINATOR.items()}
+    if trust == "nobody":
+        weights = {"ldp": 1.0, "dp-tr-newton": 1.0, "random-trees": 1.0}
+    if schema is REGRESSION:
+        weights.pop("private-tree", None)
+    method = _weighted(dice, weights)
+    return Work(kind, run, after, training_plan(method, trust, schema, seed, run, spare))
+
+
+def start_of(work: Work, schema: Schema) -> Ensemble | None:
+    """The model that an evaluation measures."""
+    if work.kind != "evaluate":
+        return None
+    assert work.plan is not None
+    for seed in (1, 2):
+        found = undisturbed("dp-tr-newton", PARTIES[:3], "coordinator", schema is REGRESSION, seed)
+        if found.hash == work.plan.settings.model:
+            return found
+    raise AssertionError("a plan of another model")
+
+
+def _limits(dice: Dice, n_runs: int) -> Limits:
+    """What a party allows; most allow what is asked, some stop it."""
+    roles = frozenset({"simfl", "fedxgboost-none-merged", "fedxgboost-ldp-merged"})
+    if dice.chance(0.6):
+        return Limits(roles=roles)
+    choices = [
+        Limits(roles=roles, budget=Budget(1.2, 1e-6)),
+        Limits(roles=roles, per_month=Budget(1.2, 1e-6)),
+        Limits(roles=roles, per_run=Budget(1.5, 1e-6), least_parties=3),
+        Limits(roles=roles, approve=True),
+        Limits(roles=roles, parties=tuple((name, "") for name in PARTIES)),
+    ]
+    if dice.chance(0.1):
+        choices = [
+            Limits(roles=frozenset()),
+            Limits(roles=roles, parties=(("ash", ""),)),
+            Limits(roles=roles, methods=frozenset({"auto"})),
+        ]
+    return dice.choice(choices)
+
+
+def works_with_months(scenario: Scenario) -> bool:
+    """Whether a party counts by months."""
+    return any(one.per_month is not None for one in scenario.limits.values())
+
+
+def exact_total(parts: list[np.ndarray[Any, np.dtype[np.int64]]]) -> Any:
+    """Exact sums of parties, added as the federation adds them."""
+    total = parts[0].view(np.uint64).copy()
+    for part in parts[1:]:
+        total += part.view(np.uint64)
+    return total.view(np.int64)
