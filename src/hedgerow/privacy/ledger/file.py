@@ -77,6 +77,15 @@ def not_written(error: Exception) -> LedgerWriteFailed:
     )
 
 
+def not_read(error: Exception) -> LedgerWriteFailed:
+    if "locked" in str(error):
+        return not_written(error)
+    return LedgerWriteFailed(
+        f"the ledger could not be read ({error}). Nothing more was asked or released. Free some "
+        "disk space or repair the file, then run the same command again."
+    )
+
+
 def older_copy(file: Path, line: int) -> LedgerWriteFailed:
     return LedgerWriteFailed(
         f"the ledger {file} no longer has line {line}, which this process has seen on disk: "

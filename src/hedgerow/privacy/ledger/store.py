@@ -27,6 +27,7 @@ from hedgerow.privacy.ledger.file import (
     left_open,
     not_in_place,
     not_ours,
+    not_read,
     not_written,
     older_copy,
     open_problem,
@@ -289,10 +290,9 @@ class LineStore:
         self._check_open()
         try:
             return self._connection.execute(query, values).fetchall()
-        except sqlite3.OperationalError as error:
-            if "locked" in str(error):
-                raise not_written(error) from error
-            raise
+        except sqlite3.DatabaseError as error:
+            # Reading writes as well, where another process died in the middle of a transaction.
+            raise not_read(error) from error
 
     def _has_any(self, owner: str, kind: str) -> bool:
         """Whether an owner has lines of a kind; all pairs are read once, until others write."""

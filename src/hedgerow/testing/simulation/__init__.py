@@ -1,0 +1,23 @@
+"""A whole federation simulated from one seed: network, disk, clock, operators and a liar.
+
+Protocol, gate, parties, ledgers, plans and handshakes are those of production, in one thread.
+It needs `pip install 'hedgerow[simulation]'`.
+
+campaign.py    many histories, counted and resumable; failing ones are shrunk
+commands.py    what the coordinator runs: training, evaluation, sessions
+disk.py        a disk under SQLite: writes, syncs, power failures, no room
+faults.py      what goes wrong, drawn from the seed
+history.py     one history, with the operator who looks after it
+invariants.py  the rules that every history keeps
+lies.py        a coordinator that lies
+machines.py    the machines of parties and coordinator, and their processes
+network.py     the network, and the engine that real code sends through
+randomness.py  keys, nonces and noise that follow from the seed
+scenarios.py   parties, trust, limits and work of a history
+scheduler.py   simulated time, and programs that wait
+world.py       all of it together, and what is recorded
+"""
+
+from hedgerow.testing.simulation.history import Outcome, simulate
+
+__all__ = ["Outcome", "simulate"]

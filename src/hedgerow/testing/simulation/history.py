@@ -49,6 +49,7 @@ from hedgerow.testing.simulation.scenarios import (
 )
 from hedgerow.testing.simulation.world import LogWatch, World
 
+DEBUG = False
 TRIES = 4  # of a command while things go wrong; then its operator waits for better times
 CALM_TRIES = 3  # of a command once nothing goes wrong any more
 MOST_STEPS = 20_000
@@ -85,6 +86,8 @@ def simulate(
         try:
             history.run()
         except Exception as error:  # a bug of the simulator or of what it runs: both are findings
+            if DEBUG:
+                raise
             world.require(False, "no error goes unnoticed", f"{type(error).__name__}: {error}")
     record = world.record
     return Outcome(
@@ -418,9 +421,8 @@ class History:
                 self._check_result(command, ledger)
         ledger.close()
         self.rules.end(self.parties, self.coordinator)
-        for line in self.world.record.trace:
-            if "log:" in line:
-                self.rules.check_words(line, "log")
+        for line in [line for line in self.world.record.trace if " log: " in line]:
+            self.rules.check_words(line[28:], "log")
 
     def _check_result(self, command: Attempted, ledger: Ledger) -> None:
         """The same again from the ledger; and what an undisturbed run gives, if all took part."""

@@ -118,6 +118,10 @@ class World:
         self.disk.end_process(process)
         if process == self.process:
             raise Crashed(process)
+        # One program cannot end another: what is thrown returns to the scheduler.
+        self.scheduler.after(0.0, lambda: self._throw(process))
+
+    def _throw(self, process: str) -> None:
         program = self.programs.get(process)
         if program is not None and not program.done:
             self.run_as(process, lambda: program.throw(Crashed(process)))
