@@ -112,6 +112,7 @@ class Federation:
         self.tell_absent: Callable[[Mapping[str, str]], None] = lambda absent: None  # of changes
         self._transport = Transport(engine, roster, coordinator)
         self._plan: Plan | None = None
+        self._reserve: Callable[[], None] | None = None  # the coordinator's, until it is made
         self._presence = Presence()
         self._keys = MaskKeys()  # answers are sealed for this key; it lives as long as we do
         self._trees: list[Tree] = []
@@ -182,7 +183,7 @@ class Federation:
         """
         if not made_for(plan, self.schema):
             raise Refused("the plan was made for another schema. Nothing was asked.")
-        self._plan, self._presence = plan, Presence()
+        self._plan, self._presence, self._reserve = plan, Presence(), reserve
         opened = self._opened_by(self.names)
         deadline = clock.monotonic() + self.wait_seconds
         while len(opened) < self.roster.least_set and clock.monotonic() < deadline:
@@ -190,8 +191,6 @@ class Federation:
             opened = self._opened_by(self.names)
         self._presence.too_few(opened)
         if len(opened) >= self.roster.least_set:
-            if reserve is not None:
-                reserve()
             self._join(opened)
         self.gather()
 
@@ -321,6 +320,14 @@ class Federation:
         return announced_in(replies)
 
     def _join(self, opened: dict[str, Announcement]) -> None:
+        """Let those that accepted the plan reserve it; the coordinator has, or does so first.
+
+        Parties that were late for the opening join when they are taken back, so this is the one
+        place that every reservation of a party passes.
+        """
+        if self._reserve is not None:
+            self._reserve()
+            self._reserve = None
         joining = joining_message(JOIN_RUN, self._opened().run, opened)
         by_name = dict.fromkeys(sorted(opened), joining)
         joined = self._transport.send(by_name, JOINED, self.timeout_seconds)

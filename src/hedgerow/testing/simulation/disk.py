@@ -79,9 +79,18 @@ class SimulatedDisk:
         self.files: dict[str, File] = {}
         self.touched, self._wait, self._dice = touched, wait, dice
         self.full: set[str] = set()  # machines without room
+        self.unlinked: dict[str, File] = {}  # and the folder not synced since: may come back
         self.handles: dict[str, list[Handle]] = {}  # by the process that opened them
         self.process = ""  # whose code is running
         self.preempt: Callable[[], None] = lambda: None
+        self.connections: list[apsw.Connection] = []
+
+    def shut(self) -> None:
+        """The history is over: nothing that still has a file open may write to it."""
+        for process in list(self.handles):
+            self.end_process(process)
+        for connection in self.connections:
+            connection.close(True)
 
     def connect(self, file: Path, wait_seconds: float) -> SimulatedConnection:
         name = str(file)
@@ -101,6 +110,10 @@ class SimulatedDisk:
             handle.file.locks.pop(handle, None)
 
     def lose_power(self, machine: str) -> None:
+        for name, file in list(self.unlinked.items()):
+            if name.startswith(f"{machine}/") and self._dice.chance(0.7):
+                self.files.setdefault(name, file)
+        self.unlinked.clear()
         for name, file in list(self.files.items()):
             if name.startswith(f"{machine}/"):
                 created = file.exists_durably or not file.writes or self._dice.chance(0.5)
@@ -147,6 +160,8 @@ class Handle:
 
     def xSync(self, flags: int) -> None:
         self._touch("sync")
+        if not self.file.exists_durably:  # a new file's first sync is one of its folder, too
+            self.disk.unlinked.clear()
         self.file.sync()
 
     def _touch(self, what: str) -> None:
@@ -211,7 +226,9 @@ class _SimulatedVFS(apsw.VFS):
         return Handle(self.disk, path, self.disk.process)
 
     def xDelete(self, name: str, sync_directory: bool) -> None:
-        self.disk.files.pop(name, None)
+        found = self.disk.files.pop(name, None)
+        if found is not None and not sync_directory:
+            self.disk.unlinked[name] = found
 
     def xAccess(self, name: str, flags: int) -> bool:
         return name in self.disk.files
@@ -243,16 +260,19 @@ class SimulatedConnection:
         self.name = name
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         self._connection = apsw.Connection(name, flags=flags, vfs=_VFS, statementcachesize=16)
+        disk.connections.append(self._connection)
 
     @property
     def in_transaction(self) -> bool:
         return self._connection.in_transaction
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
+        self._check_alive()
         waited, found = 0.0, None
         while True:
             try:
-                found = self._connection.execute(_plain(sql), tuple(parameters) or None)
+                self._disk.process = self._process
+                found = self._connection.execute(sql, tuple(parameters) or None)
                 rows = found.fetchall()
                 break
             except apsw.BusyError as error:
@@ -292,10 +312,6 @@ class Rows(list[Any]):
 
     def fetchone(self) -> Any:
         return self[0] if self else None
-
-
-def _plain(sql: str) -> str:
-    return sql
 
 
 def _translated(error: Exception) -> sqlite3.Error:

@@ -12,7 +12,7 @@ from typing import Any
 
 from hedgerow.clock import clock_from
 from hedgerow.coordinator.federation import Federation, RefusedBy
-from hedgerow.errors import BudgetExceeded, HedgerowError, PlanError, SessionFailed, SlotSpent
+from hedgerow.errors import BudgetExceeded, HedgerowError, PlanError, SlotSpent
 from hedgerow.failpoints import fail_points_told
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.accounting.plan import Plan
@@ -130,6 +130,7 @@ def _simulated(world: World, scenario: Scenario) -> Iterator[None]:
             yield
         finally:
             logger.removeHandler(watch)
+            world.disk.shut()
             logger.propagate = before[0]
             logger.setLevel(before[1])
 
@@ -157,7 +158,10 @@ class History:
             name, self.parties[name], asked, reply
         )
         self.roster = roster_of(self.parties, self.coordinator.identity, scenario.trust)
-        self.liar = Liar(world, self.network, self.coordinator.identity, scenario, self.roster)
+        self.liar = Liar(
+            world, self.network, self.coordinator.identity, scenario, self.roster,
+            self.rules.foreign,
+        )  # fmt: skip
         self.commands = [Attempted(work) for work in scenario.works]
         self.deceived = False  # parties were lied to, or an operator meddled
         self.given_up: set[str] = set()
@@ -166,6 +170,7 @@ class History:
         self._describe()
         for machine in self.parties.values():
             machine.on_start, machine.on_event = self.rules.watch_party, self.rules.party_event
+            machine.on_role = self.rules.role_taken
             machine.pin(self.roster)
             machine.start()
         for command in self.commands:
@@ -226,6 +231,8 @@ class History:
             self.world.note(command.process, f"{name} ends: {type(error).__name__}: {error}")
             self.world.count(f"ended by {type(error).__name__}")
             self.rules.check_words(str(error), command.process)
+            starved = "held the ledger for too long" in str(error)
+            self.world.require(not starved, "processes that share a ledger take turns", name)
         finally:
             command.running = False
             self.world.disk.end_process(command.process)
@@ -473,5 +480,3 @@ def _reason(error: BaseException | None) -> str:
         return error.word
     return type(error).__name__
 
-
-_ = SessionFailed

@@ -6,7 +6,6 @@ looked for on the disk, answers on the wire, masks where they are made.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ import numpy as np
 from hedgerow.coordinator.federation import Federation, Total
 from hedgerow.data.schema import Schema
 from hedgerow.errors import HedgerowError
-from hedgerow.model.tradeoff import epsilon_of
 from hedgerow.party.limits import Event
 from hedgerow.party.party import Party
 from hedgerow.party.run import MOST_JOINED, MOST_OPENED
@@ -28,6 +26,7 @@ from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.protocol.masks import Context
 from hedgerow.protocol.messages import REFUSALS, Ask
+from hedgerow.protocol.roles import Agreement
 from hedgerow.queries import SumQuery
 from hedgerow.queries.calibration import Noise
 from hedgerow.testing.simulation.faults import COORDINATOR
@@ -55,6 +54,10 @@ class Invariants:
         self.released: dict[tuple[str, int], int] = {}  # run and slot: digest of its numbers
         self.reserved: dict[str, list[tuple[float, Plan]]] = defaultdict(list)  # true times
         self.secret_words: list[str] = []
+        self.opened: dict[str, set[str]] = defaultdict(set)  # by run: parties that accepted it
+        self.on_record: set[str] = set()  # runs that the coordinator reserved
+        self.foreign: set[bytes] = set()  # messages that the coordinator did not sign
+        self.roles: set[tuple[str, str]] = set()  # parties and runs whose labels have paid
 
     # Where parties answer
 
@@ -95,6 +98,7 @@ class Invariants:
             self._require(word in REFUSALS, "a refusal is a word of the vocabulary", name)
             self._require(set(message.values) == {"word"}, "a refusal is one word", name)
             return
+        self._require(asked not in self.foreign, "a party hears its coordinator alone", name)
         self.world.note(name, message.type)
         party = machine.party
         if party is not None:
@@ -102,6 +106,8 @@ class Invariants:
             joined = sum(run.opening.joined is not None for run in kept)
             small = joined <= MOST_JOINED and len(kept) - joined <= MOST_OPENED
             self._require(small, "a party remembers a bounded number of runs", name)
+        if message.type == "opened" and question is not None and question.type == "open":
+            self.opened[question.plan.run].add(name)
         if message.type == "answer" and question is not None:
             self._answer_left(name, machine, question.ask, question.hash, message.body)
 
@@ -120,8 +126,11 @@ class Invariants:
         self._require(charged, "no answer without the party's charge", f"{name} {key}")
         synced = not self.world.disk.unsynced(machine.file)
         self._require(synced, "no answer before its charge is on disk", f"{name} {key}")
+        if machine.limits.approve:
+            approved = opened.plan.hash in machine.approvals.approved
+            self._require(approved, "no answer to a plan that nobody approved", f"{name} {key}")
         if roster.trusted.masked:
-            enough = ask.n_parties(roster) >= roster.least_set
+            enough = len(roster.parties) - len(ask.absent) >= max(3, len(roster.parties) // 2 + 1)
             self._require(enough, "no sum over fewer parties than allowed", f"{name} {key}")
         before = self.sent.setdefault((name, key), (request, body.hex()))
         if machine.name not in self.restored or self.rolled_back_is_noticed:
@@ -133,6 +142,9 @@ class Invariants:
         if event.what != "reserved" or event.plan is None or machine.party is None:
             return
         self.reserved[machine.name].append((self.world.scheduler.now, event.plan))
+        known = event.run in self.on_record or event.run.startswith("lie")
+        known |= COORDINATOR in self.restored
+        self._require(known, "no party pays for a run unknown to the coordinator", event.run)
         self._check_limits(machine, machine.party._ledger)
 
     def _check_limits(self, machine: PartyMachine, ledger: Ledger) -> None:
@@ -160,7 +172,16 @@ class Invariants:
         self, machine: CoordinatorMachine, federation: Federation, ledger: Ledger, run: str
     ) -> None:
         """Look at a process of the coordinator from inside."""
-        add = federation.sum
+        add, append, least = federation.sum, ledger.append, federation.roster.least_set
+
+        def appended(owner: str, kind: str, *about: Any, **more: Any) -> Any:
+            if kind == "reserve":
+                enough = len(self.opened[run]) >= least
+                self._require(enough, "nothing is reserved before parties accept", run)
+                self.on_record.add(run)
+            return append(owner, kind, *about, **more)
+
+        ledger.append = appended  # type: ignore[method-assign]
 
         def summed(query: SumQuery, noise: Noise, slot: int, attempt: int) -> Total:
             key = (run, slot, attempt)
@@ -216,6 +237,13 @@ class Invariants:
         noisy = noise.mechanism == "laplace" or bool(off.any())
         self._require(noisy, "a release has noise", str(key))
 
+    def role_taken(self, name: str, agreement: Agreement) -> None:
+        """Labels that pay an epsilon are randomised once a run."""
+        if agreement.spends.get(name):
+            fresh = (name, agreement.run) not in self.roles or bool(self.restored)
+            self._require(fresh, "labels are randomised once a run", f"{name} {agreement.run}")
+            self.roles.add((name, agreement.run))
+
     # Ledgers
 
     def check_ledger(self, name: str, ledger: Ledger) -> None:
@@ -259,8 +287,3 @@ class Invariants:
 
     def _require(self, holds: bool, rule: str, what: str = "") -> None:
         self.world.require(holds, rule, what)
-
-
-def epsilon_within(mu: float, limit: float, delta: float) -> bool:
-    """Whether runs of this mu stay within an epsilon."""
-    return math.isfinite(mu) and epsilon_of(mu, delta, 0) <= limit * (1 + 1e-9)

@@ -30,10 +30,11 @@ class Liar:
     """Sends lies to one party; each is named, so that a campaign counts them."""
 
     def __init__(
-        self, world: World, network: Network, identity: Identity, scenario: Scenario, roster: Roster
-    ) -> None:
+        self, world: World, network: Network, identity: Identity, scenario: Scenario,
+        roster: Roster, foreign: set[bytes],
+    ) -> None:  # fmt: skip
         self._world, self._network, self._identity = world, network, identity
-        self._scenario, self._roster = scenario, roster
+        self._scenario, self._roster, self._foreign = scenario, roster, foreign
         self._dice = Dice(world.seed, "lies")
         self._keys = MaskKeys()
         self._told = 0
@@ -218,12 +219,18 @@ class Liar:
             Message("ask", pack({"run": "run-1"})),
         ]  # fmt: skip
         if known is not None:
-            lies.append(replace(known, signature="00" * 64).to_bytes())
+            unsigned = replace(known, signature="00" * 64).to_bytes()
+            self._foreign.add(unsigned)
+            lies.append(unsigned)
         return [self._dice.choice(lies)]
 
     def _stranger(self, party: str) -> list[Message | bytes]:
         known = self._sent(party)
-        return [] if known is None else [known.signed(Identity()).to_bytes()]
+        if known is None:
+            return []
+        signed = known.signed(Identity()).to_bytes()
+        self._foreign.add(signed)
+        return [signed]
 
     def _flood(self, party: str) -> list[Message | bytes]:
         """Plans that are opened and never joined; a party must not remember them all."""

@@ -16,7 +16,7 @@ from hedgerow.party.party import Party
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol.identity import Identity, Roster
-from hedgerow.protocol.roles import MemoryStore, RoleFactory
+from hedgerow.protocol.roles import Agreement, MemoryStore, Role, RoleFactory, Store
 from hedgerow.testing.simulation.disk import Crashed
 from hedgerow.testing.simulation.faults import COORDINATOR
 from hedgerow.testing.simulation.world import Machine, World
@@ -62,6 +62,7 @@ class PartyMachine(Machine):
         self.backups: list[bytes] = []
         self.on_start: Callable[[PartyMachine, Party, Ledger], None] = lambda *_: None
         self.on_event: Callable[[PartyMachine, Event], None] = lambda *_: None
+        self.on_role: Callable[[str, Agreement], None] = lambda *_: None
 
     @property
     def process(self) -> str:
@@ -90,13 +91,20 @@ class PartyMachine(Machine):
         ledger = Ledger.open(Path(self.file))
         party = Party(
             self.name, self.rows, self.schema, ledger, self.identity, self.limits,
-            self.approvals, lambda event: self.on_event(self, event), roles=ROLES,
-            store=self.store,
+            self.approvals, lambda event: self.on_event(self, event),
+            roles={name: self._watched(make) for name, make in ROLES.items()}, store=self.store,
         )  # fmt: skip
         if self.roster is not None:
             party.pin(self.roster)
         self.on_start(self, party, ledger)
         self.party, self.ledger = party, ledger
+
+    def _watched(self, make: RoleFactory) -> RoleFactory:
+        def made(name: str, rows: Rows, schema: Schema, agreement: Agreement, store: Store) -> Role:
+            self.on_role(name, agreement)
+            return make(name, rows, schema, agreement, store)
+
+        return made
 
     def receive(self, data: bytes) -> bytes | None:
         party = self.party

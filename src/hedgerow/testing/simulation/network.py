@@ -6,7 +6,7 @@ changed, out of order or held up by a partition; an old reply may come instead o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol
 
@@ -18,6 +18,7 @@ from hedgerow.testing.simulation.world import World
 
 LEFT = "it left before it replied"  # what the engine of gRPC says of a broken stream
 LATE = "no reply in time"
+REST_SECONDS = 9.9  # in which nobody probes a party that was silent
 
 
 class Answering(Protocol):
@@ -137,7 +138,7 @@ class SimulatedEngine:
         world.note(self._process, f"{' and '.join(kinds)} -> {', '.join(data)}")
         world.count(f"sent {kinds[0]}")
         found: dict[str, Reply] = {}
-        waiting = [True]
+        waiting, began = [True], world.scheduler.now
 
         def arrived(name: str, reply: bytes | None) -> None:
             if not waiting or name in found:
@@ -160,14 +161,31 @@ class SimulatedEngine:
             world.scheduler.after(timeout_seconds, too_late)
             world.wait()
         silent = [name for name in data if name not in found]
+        if kinds == ["ready"]:
+            self._probed(began, data, silent)
         if silent:
             world.note(self._process, f"no reply from {', '.join(silent)}")
             world.count("no reply in time")
         return {name: found.get(name, Reply(None, LATE)) for name in data}
 
 
+    def _probed(self, began: float, names: Iterable[str], silent: Sequence[str]) -> None:
+        """Parties were probed at this time, and some of them gave no reply."""
+
+
 class ConnectedEngine(SimulatedEngine):
     """One that knows, as that of gRPC does: who is connected, and that a stream broke."""
+
+    def __init__(self, network: Network, names: Sequence[str], process: str) -> None:
+        super().__init__(network, names, process)
+        self._silent: dict[str, float] = {}  # since when
+
+    def _probed(self, began: float, names: Iterable[str], silent: Sequence[str]) -> None:
+        """A party that is connected and silent is left alone for a while, or all wait for it."""
+        world = self._network.world
+        early = [name for name in names if began < self._silent.get(name, -60.0) + REST_SECONDS]
+        world.require(not early, "a silent party is not probed at once again", ", ".join(early))
+        self._silent |= dict.fromkeys(silent, world.scheduler.now)
 
     def connected(self) -> Mapping[str, int] | None:
         network = self._network
