@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +66,26 @@ def run_command(
         )  # fmt: skip
         watch(federation, ledger, attempted)
         if work.agreement is not None:
-            reports = Session(federation, work.agreement, ledger, seconds=60.0).run()
+            # A command makes a new agreement; a session that ended half-way is not taken up again.
+            agreement = replace(work.agreement, run=f"{work.run}-{attempted.tries}")
+            reports = Session(federation, agreement, ledger, seconds=60.0).run()
             if work.kind == "vertical":
                 return merged_from_reports(reports)
-            return model_of(reports, scenario.schema, work.agreement, simulated=False)
-        return _through_a_gate(work, scenario, federation, ledger)
+            return model_of(reports, scenario.schema, agreement, simulated=False)
+        result = _through_a_gate(work, scenario, federation, ledger)
+        if isinstance(result, Ensemble):
+            result.save(_folder() / "model.hedge")
+        return result
     finally:
         ledger.close()
+
+
+@cache
+def _folder() -> Path:
+    """Where models are written: the one thing that a history does on the real disk."""
+    folder = Path(tempfile.mkdtemp(prefix="hedgerow-simulation-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _through_a_gate(

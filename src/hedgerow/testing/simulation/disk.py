@@ -12,6 +12,7 @@ import itertools
 import re
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,8 @@ class SimulatedDisk:
         self.unlinked: dict[str, File] = {}  # and the folder not synced since: may come back
         self.handles: dict[str, list[Handle]] = {}  # by the process that opened them
         self.process = ""  # whose code is running
-        self.preempt: Callable[[], None] = lambda: None
+        self.shared = False  # whether processes take turns on one file
+        self.preempt: Callable[[bool], None] = lambda begun: None
         self.connections: list[apsw.Connection] = []
 
     def shut(self) -> None:
@@ -90,7 +92,8 @@ class SimulatedDisk:
         for process in list(self.handles):
             self.end_process(process)
         for connection in self.connections:
-            connection.close(True)
+            with suppress(apsw.Error):
+                connection.close(True)
 
     def connect(self, file: Path, wait_seconds: float) -> SimulatedConnection:
         name = str(file)
@@ -285,8 +288,8 @@ class SimulatedConnection:
                 self._check_alive()
                 raise _translated(error) from error
         self._check_alive()
-        if sql.startswith(("BEGIN", "COMMIT")):
-            self._disk.preempt()
+        if self._disk.shared:
+            self._disk.preempt(sql.startswith("BEGIN"))
         return Rows(rows)
 
     def executescript(self, script: str) -> None:

@@ -28,7 +28,8 @@ KINDS: dict[str, tuple[tuple[str, ...], float]] = {
     "kill party": ((TO, FROM, WRITE, SYNC, "charge", "sync point", "answer", "reserve"), 5.0),
     "power failure at party": ((TO, FROM, WRITE, SYNC, "charge", "sync point", "answer"), 3.0),
     "kill coordinator": (
-        (WRITE, SYNC, "charge", "sync point", "reserve", "ask", "noise", "store"), 4.0,
+        (WRITE, SYNC, "charge", "sync point", "reserve", "ask", "noise", "store", "write-model"),
+        4.0,
     ),
     "power failure at coordinator": (
         (WRITE, SYNC, "charge", "sync point", "reserve", "ask", "noise", "store"), 2.0,
@@ -36,7 +37,7 @@ KINDS: dict[str, tuple[tuple[str, ...], float]] = {
     "full disk at party": ((WRITE,), 2.5),
     "full disk at coordinator": ((WRITE,), 1.5),
     "restart party": (_MESSAGES, 1.5),
-    "clock set": (_MESSAGES, 1.0),
+    "clock set": (_MESSAGES, 1.6),
     "new key": (_MESSAGES, 0.7),
     "other roster": (_MESSAGES, 0.7),
     "lie": (_MESSAGES, 6.0),
@@ -94,5 +95,7 @@ def _drawn(dice: Dice, kind: str, parties: Sequence[str]) -> Fault:
     machine = COORDINATOR if at_coordinator else dice.choice(parties)
     most = {TO: 14, FROM: 14, WRITE: 260, SYNC: 40}.get(place, 5)
     number = int(math.exp(dice.unit() * math.log(most + 1)))  # early ones more often
+    if kind == "lie":  # about a question, once there was one
+        number = dice.integer(4, most)
     seconds = math.exp(dice.between(math.log(0.05), math.log(120.0)))
     return Fault(kind, machine, place, max(1, number), seconds, dice.unit())

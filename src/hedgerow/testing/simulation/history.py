@@ -50,7 +50,7 @@ from hedgerow.testing.simulation.scenarios import (
 from hedgerow.testing.simulation.world import LogWatch, World
 
 DEBUG = False
-TRIES = 4  # of a command while things go wrong; then its operator waits for better times
+TRIES = 3  # of a command while things go wrong; then its operator waits for better times
 CALM_TRIES = 3  # of a command once nothing goes wrong any more
 MOST_STEPS = 20_000
 CALM_SECONDS = 1_800.0  # within which a command ends once nothing goes wrong
@@ -151,7 +151,7 @@ class History:
             for name in scenario.parties
         }
         world.machines = {**self.parties, COORDINATOR: self.coordinator}
-        world.interleaved = scenario.interleaved
+        world.disk.shared = scenario.interleaved
         world.on_fault = self._fault
         self.network = Network(world, self.parties, scenario.connected)
         self.network.on_reply = lambda name, asked, reply: self.rules.replied(

@@ -63,7 +63,7 @@ class Liar:
 
     def lie(self, fault: Fault) -> None:
         """Tell a party the lie that the fault draws."""
-        names = list(self.lies)
+        names = [*self.lies, "a false drop-out", "a false drop-out", "replay"]
         name = names[int(fault.drawn * len(names))]
         self._world.count(f"lie: {name}")
         self._world.note("liar", f"to {fault.machine}: {name}")
@@ -119,7 +119,10 @@ class Liar:
         return self._asked(party, absent=tuple(self._others(party)[-1:]))
 
     def _small_set(self, party: str) -> list[Message | bytes]:
-        return self._asked(party, absent=tuple(self._others(party)[1:]))
+        ask = self._question(party)
+        if ask is None:
+            return []
+        return self._asked(party, absent=tuple(self._others(party)[1:]), attempt=ask.attempt + 1)
 
     def _sybil(self, party: str) -> list[Message | bytes]:
         absent = self._dice.choice((("sybil",), (party,), ("oak", "ash")))

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.rng import stream
 from hedgerow.data.schema import Label, Numeric, Schema
@@ -41,7 +39,6 @@ REGRESSION = Schema(
     (Numeric("age", 0, 100), Numeric("dose", 0, 1)), Label("days", lower=0.0, upper=30.0)
 )
 N_ROWS = 12
-MOST_SECONDS = 31 * 86_400.0
 _SMALL = {"n_trees": 3, "max_depth": 2}
 _BINS = {"n_trees": 1, "max_depth": 2, "n_bins": 4}
 # By method: settings, and how often it is drawn under the trust of the parties.
@@ -153,7 +150,7 @@ def training_plan(
 def draw_scenario(dice: Dice) -> Scenario:
     """What the history of these dice is about."""
     trust = dice.choice(("parties",) * 7 + ("coordinator", "coordinator", "nobody"))
-    many = dice.choice((3,) * 10 + (4,) * 5 + (5, 5, 7) if trust == "parties" else (1, 2, 3, 3))
+    many = dice.choice((3,) * 14 + (4,) * 4 + (5, 7) if trust == "parties" else (1, 2, 3, 3))
     parties = PARTIES[:many]
     first = _weighted(dice, {"train": 8.0, "evaluate": 1.0, "similarity": 0.6, "vertical": 0.6})
     if first in ("similarity", "vertical"):
@@ -161,18 +158,18 @@ def draw_scenario(dice: Dice) -> Scenario:
         parties, trust = PARTIES[:most], "coordinator"
     columns = first == "vertical"
     schema = REGRESSION if first == "train" and dice.chance(0.15) else BINARY
-    count = dice.choice((1,) * 7 + (2, 2, 3))
+    count = dice.choice((1,) * 12 + (2, 2, 3))
     kinds = [first] + [_next(dice, first) for _ in range(count - 1)]
-    apart = dice.chance(0.25)  # days between runs, so that months matter
+    apart = count > 1 and dice.chance(0.4)  # days between runs, so that months matter
     works, after = [], 0.0
     for number, kind in enumerate(kinds, start=1):
         works.append(_work(dice, kind, f"run-{number}", parties, trust, schema, after))
-        after += dice.between(0.0, 40.0) * 86_400 if apart else dice.choice((0.0, 0.0, 0.2, 5.0))
-    limits = {name: _limits(dice, count) for name in parties}
+        after += dice.between(0.0, 40.0) * 86_400 if apart else dice.choice((0.0, 0.05, 0.2, 2.0))
+    limits = {name: _limits(dice, apart) for name in parties}
     return Scenario(
         parties, trust, schema, columns, tuple(works), limits,
         connected=dice.chance(0.5), noise=dice.chance(0.4), interleaved=count > 1 and not apart,
-        wait_seconds=dice.choice((0.0, 0.0, 20.0, 120.0)),
+        wait_seconds=dice.choice((0.0, 0.0, 0.0, 3.0, 12.0)),
         budget=Budget(1.3, 1e-6) if dice.chance(0.05) else None,
     )  # fmt: skip
 
@@ -230,9 +227,11 @@ def start_of(work: Work, schema: Schema) -> Ensemble | None:
     raise AssertionError("a plan of another model")
 
 
-def _limits(dice: Dice, n_runs: int) -> Limits:
+def _limits(dice: Dice, apart: bool) -> Limits:
     """What a party allows; most allow what is asked, some stop it."""
     roles = frozenset({"simfl", "fedxgboost-none-merged", "fedxgboost-ldp-merged"})
+    if apart and dice.chance(0.5):
+        return Limits(roles=roles, per_month=Budget(1.2, 1e-6))
     if dice.chance(0.6):
         return Limits(roles=roles)
     choices = [
@@ -249,16 +248,3 @@ def _limits(dice: Dice, n_runs: int) -> Limits:
             Limits(roles=roles, methods=frozenset({"auto"})),
         ]
     return dice.choice(choices)
-
-
-def works_with_months(scenario: Scenario) -> bool:
-    """Whether a party counts by months."""
-    return any(one.per_month is not None for one in scenario.limits.values())
-
-
-def exact_total(parts: list[np.ndarray[Any, np.dtype[np.int64]]]) -> Any:
-    """Exact sums of parties, added as the federation adds them."""
-    total = parts[0].view(np.uint64).copy()
-    for part in parts[1:]:
-        total += part.view(np.uint64)
-    return total.view(np.int64)

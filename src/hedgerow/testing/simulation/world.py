@@ -54,7 +54,6 @@ class World:
         self.machines: dict[str, Machine] = {}
         self.process = ""  # whose code is running
         self.programs: dict[str, Program] = {}  # coordinator's, by process
-        self.interleaved = False  # whether processes that share a ledger take turns inside of it
         self.calm = False  # no more faults
         self.on_fault: Callable[[Fault], bool] = lambda fault: False
         self._passed = Counter[tuple[str, str]]()
@@ -108,10 +107,10 @@ class World:
         self.scheduler.after(seconds, lambda: self.wake(process))
         self.wait()
 
-    def _preempted(self) -> None:
-        if self.interleaved and self.scheduler.in_program and self.dice.chance(0.3):
+    def _preempted(self, begun: bool) -> None:
+        if self.scheduler.in_program and self.dice.chance(0.3 if begun else 0.02):
             self.count("took turns inside of the ledger")
-            self.sleep(self.dice.between(0.0, 0.01))
+            self.sleep(self.dice.between(0.0, 0.5 if self.dice.chance(0.3) else 0.01))
 
     def kill(self, process: str) -> None:
         """End a process where it stands; raises Crashed if it is the one that runs."""
@@ -140,13 +139,11 @@ class World:
 
     def passed(self, machine: str, place: str) -> list[Fault]:
         """Count a place; faults that are due happen, those that are about a message are returned."""
-        if self.calm:
-            return []
         key = (machine, place)
-        self._passed[key] += 1
         waiting = self._waiting.get(key)
-        if not waiting:
+        if not waiting or self.calm:
             return []
+        self._passed[key] += 1
         due = [fault for fault in waiting if fault.number == self._passed[key]]
         return [fault for fault in due if self._happens(fault)]
 
