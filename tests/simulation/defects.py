@@ -1,7 +1,7 @@
 """Defects planted into the real code, each of which the simulator must find.
 
-``python -m tests.simulation.defects`` looks for each of them from seed 0 on and writes down how many
-histories it took. They are planted here, by replacing functions, and nowhere in the package.
+``python -m tests.simulation.defects`` looks for each of them from seed 0 on and writes down how
+many histories it took. They are planted here, by replacing functions, and nowhere in the package.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 from unittest.mock import patch
 
 from hedgerow import clock
-from hedgerow.coordinator.federation import Federation, PartiesLost
+from hedgerow.coordinator.federation import Federation
 from hedgerow.coordinator.gate import Gate
 from hedgerow.coordinator.presence import Presence
-from hedgerow.errors import LedgerError, LedgerWriteFailed
+from hedgerow.errors import LedgerWriteFailed
 from hedgerow.party import party as party_module
 from hedgerow.party.party import Party
 from hedgerow.party.run import Newest, OpenedRun
@@ -204,35 +204,6 @@ def train_hangs(stack: ExitStack) -> None:
     _replace(stack, Federation, "gather", patient)
 
 
-def lost_parties_count_as_zero(stack: ExitStack) -> None:
-    """A sum goes on without those that did not answer, and says that they did."""
-    send = Federation._send_with_trees
-
-    def filled(self: Federation, names: Any, message: Any, ensemble: Any) -> Any:
-        replies = send(self, names, message, ensemble)
-        if replies and not self.roster.trusted.masked:
-            self._presence.active = tuple(n for n in names if n in replies)
-            self._lacking = [n for n in names if n not in replies]  # type: ignore[attr-defined]
-        return replies
-
-    add = Federation.sum
-
-    def summed(self: Federation, query: Any, noise: Any, slot: int, attempt: int) -> Any:
-        names = self._presence.active
-        try:
-            return add(self, query, noise, slot, attempt)
-        except PartiesLost as lost:
-            if self.roster.trusted.masked:
-                raise
-            self._presence.active = tuple(n for n in names if n not in lost.names)
-            if not self._presence.active:
-                raise
-            return replace(add(self, query, noise, slot, attempt), parties=names)
-
-    _replace(stack, Federation, "_send_with_trees", filled)
-    _replace(stack, Federation, "sum", summed)
-
-
 def release_not_stored(stack: ExitStack) -> None:
     def kept_in_mind(self: Reservation, slot: int, attempt: int, release: Any, *_: Any) -> Any:
         return release
@@ -289,10 +260,6 @@ def old_ledger_put_back(stack: ExitStack) -> None:
     """No defect of the code: operators put older ledgers back, and that must be noticed."""
 
 
-def unique_charges_only(error: type[Exception] = LedgerError) -> type[Exception]:
-    return error
-
-
 DEFECTS: dict[str, Plant] = {
     "charge after ask": charge_after_ask,
     "answer without charge": answer_without_charge,
@@ -313,7 +280,6 @@ DEFECTS: dict[str, Plant] = {
     "lost party probed every round": lost_party_probed_every_round,
     "runs remembered for ever": runs_remembered_for_ever,
     "train hangs": train_hangs,
-    "lost parties count as zero": lost_parties_count_as_zero,
     "release not stored": release_not_stored,
     "attempt asked again": attempt_asked_again,
     "plans nobody approved": nobody_approves,

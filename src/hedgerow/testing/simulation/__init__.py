@@ -3,9 +3,11 @@
 Protocol, gate, parties, ledgers, plans and handshakes are those of production, in one thread.
 It needs `pip install 'hedgerow[simulation]'`.
 
+accidents.py   what happens when a fault is due
 campaign.py    many histories, counted and resumable; failing ones are shrunk
 commands.py    what the coordinator runs: training, evaluation, sessions
 disk.py        a disk under SQLite: writes, syncs, power failures, no room
+endings.py     what must hold once all commands have ended
 faults.py      what goes wrong, drawn from the seed
 history.py     one history, with the operator who looks after it
 invariants.py  the rules that every history keeps
@@ -14,6 +16,7 @@ machines.py    the machines of parties and coordinator, and their processes
 network.py     the network, and the engine that real code sends through
 randomness.py  keys, nonces and noise that follow from the seed
 scenarios.py   parties, trust, limits and work of a history
+setting.py     the federation of a history: machines, network, rules, liar
 scheduler.py   simulated time, and programs that wait
 world.py       all of it together, and what is recorded
 """

@@ -179,9 +179,7 @@ def run_campaign(
     return total
 
 
-def _results(
-    chunks: list[tuple[int, int, bool]], jobs: int
-) -> Iterator[tuple[int, int, Tally]]:
+def _results(chunks: list[tuple[int, int, bool]], jobs: int) -> Iterator[tuple[int, int, Tally]]:
     if jobs <= 1:
         yield from map(_chunk, chunks)
         return

@@ -36,6 +36,7 @@ class Attempted:
     running: bool = False
     tries: int = 0
     parties: list[tuple[str, ...]] = field(default_factory=list)  # of each sum of the last process
+    slots: set[int] = field(default_factory=set)  # of the same
     process: str = ""
 
     @property
@@ -88,9 +89,7 @@ def _folder() -> Path:
     return folder
 
 
-def _through_a_gate(
-    work: Work, scenario: Scenario, federation: Federation, ledger: Ledger
-) -> Any:
+def _through_a_gate(work: Work, scenario: Scenario, federation: Federation, ledger: Ledger) -> Any:
     assert work.plan is not None
     start = start_of(work, scenario.schema)
     gate = Gate(federation, work.plan, ledger, scenario.budget, start=start)

@@ -77,16 +77,7 @@ def draw_faults(dice: Dice, parties: Sequence[str], backups: bool = False) -> li
     kinds = {kind: weight for kind, (_, weight) in KINDS.items() if weight}
     if backups:
         kinds |= dict.fromkeys(BACKUPS, 2.0)
-    return [_drawn(dice, _weighted(dice, kinds), parties) for _ in range(count)]
-
-
-def _weighted(dice: Dice, weights: dict[str, float]) -> str:
-    point = dice.unit() * sum(weights.values())
-    for kind, weight in weights.items():
-        point -= weight
-        if point < 0:
-            return kind
-    return kind
+    return [_drawn(dice, dice.weighted(kinds), parties) for _ in range(count)]
 
 
 def _drawn(dice: Dice, kind: str, parties: Sequence[str]) -> Fault:

@@ -7,46 +7,25 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 from hedgerow.clock import clock_from
-from hedgerow.coordinator.federation import Federation, RefusedBy
+from hedgerow.coordinator.federation import Federation, RefusedBy, Total
 from hedgerow.errors import BudgetExceeded, HedgerowError, PlanError, SlotSpent
 from hedgerow.failpoints import fail_points_told
-from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.disk import disk_from
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.protocol.identity import Identity
+from hedgerow.queries import SumQuery
+from hedgerow.queries.calibration import Noise
 from hedgerow.testing.noise import noise_off
-from hedgerow.testing.simulation.commands import Attempted, replayed, run_command, same_result
+from hedgerow.testing.simulation.accidents import Accidents
+from hedgerow.testing.simulation.commands import Attempted, run_command
 from hedgerow.testing.simulation.disk import Crashed
-from hedgerow.testing.simulation.faults import (
-    BACKUPS,
-    COORDINATOR,
-    FROM,
-    TO,
-    Fault,
-    draw_faults,
-)
-from hedgerow.testing.simulation.invariants import Invariants
-from hedgerow.testing.simulation.lies import Liar
-from hedgerow.testing.simulation.machines import (
-    CoordinatorMachine,
-    PartyMachine,
-    roster_of,
-)
-from hedgerow.testing.simulation.network import Network
+from hedgerow.testing.simulation.endings import check_end, expected
+from hedgerow.testing.simulation.faults import COORDINATOR, Fault, draw_faults
+from hedgerow.testing.simulation.machines import PartyMachine
 from hedgerow.testing.simulation.randomness import Dice, secrets_from
-from hedgerow.testing.simulation.scenarios import (
-    REGRESSION,
-    Scenario,
-    draw_scenario,
-    row_words,
-    start_of,
-    undisturbed,
-)
+from hedgerow.testing.simulation.scenarios import Scenario, draw_scenario, start_of
+from hedgerow.testing.simulation.setting import Setting
 from hedgerow.testing.simulation.world import LogWatch, World
 
 DEBUG = False
@@ -54,7 +33,6 @@ TRIES = 3  # of a command while things go wrong; then its operator waits for bet
 CALM_TRIES = 3  # of a command once nothing goes wrong any more
 MOST_STEPS = 20_000
 CALM_SECONDS = 1_800.0  # within which a command ends once nothing goes wrong
-_MESSAGES = ("lose", "duplicate", "delay", "corrupt", "stale reply")
 
 
 @dataclass
@@ -101,14 +79,7 @@ def _prepare(scenario: Scenario) -> None:
     for work in scenario.works:
         start_of(work, scenario.schema)
         if work.kind == "train" and not scenario.noise and not scenario.columns:
-            _expected(scenario, work.plan)
-
-
-def _expected(scenario: Scenario, plan: Plan | None) -> Ensemble:
-    assert plan is not None
-    regression = scenario.schema is REGRESSION
-    about = (regression, plan.seed, plan.privacy.spare)
-    return undisturbed(plan.method, scenario.parties, scenario.trust, *about)
+            expected(scenario, work.plan)
 
 
 @contextmanager
@@ -124,8 +95,8 @@ def _simulated(world: World, scenario: Scenario) -> Iterator[None]:
         if not scenario.noise:
             stack.enter_context(noise_off())
         logger.addHandler(watch)
-        logger.propagate, level = False, logger.setLevel(logging.WARNING)
-        assert level is None
+        logger.propagate = False
+        logger.setLevel(logging.WARNING)
         try:
             yield
         finally:
@@ -135,35 +106,13 @@ def _simulated(world: World, scenario: Scenario) -> Iterator[None]:
             logger.setLevel(before[1])
 
 
-class History:
-    """A federation, its commands, and the operator who starts, restarts and repairs."""
+class History(Setting):
+    """The commands of a history, and the operator who enters them, repairs and tries again."""
 
     def __init__(self, world: World, scenario: Scenario, rolled_back_is_noticed: bool) -> None:
-        self.world, self.scenario = world, scenario
-        self.rules = Invariants(world, rolled_back_is_noticed)
-        self.rules.secret_words = row_words(scenario)
-        self.coordinator = CoordinatorMachine(world)
-        tables = scenario.tables
-        self.parties = {
-            name: PartyMachine(
-                world, name, tables[name], scenario.schema, scenario.limits[name]
-            )
-            for name in scenario.parties
-        }
-        world.machines = {**self.parties, COORDINATOR: self.coordinator}
-        world.disk.shared = scenario.interleaved
-        world.on_fault = self._fault
-        self.network = Network(world, self.parties, scenario.connected)
-        self.network.on_reply = lambda name, asked, reply: self.rules.replied(
-            name, self.parties[name], asked, reply
-        )
-        self.roster = roster_of(self.parties, self.coordinator.identity, scenario.trust)
-        self.liar = Liar(
-            world, self.network, self.coordinator.identity, scenario, self.roster,
-            self.rules.foreign,
-        )  # fmt: skip
+        super().__init__(world, scenario, rolled_back_is_noticed)
+        world.on_fault = Accidents(self).happen
         self.commands = [Attempted(work) for work in scenario.works]
-        self.deceived = False  # parties were lied to, or an operator meddled
         self.given_up: set[str] = set()
 
     def run(self) -> None:
@@ -180,7 +129,7 @@ class History:
         self._calm_down()
         for command in self.commands:
             self._finish(command)
-        self._check_end()
+        check_end(self, self.commands)
 
     def _describe(self) -> None:
         world, scenario = self.world, self.scenario
@@ -205,9 +154,11 @@ class History:
         if command.running or command.finished or command.work.run in self.given_up:
             return
         command.tries += 1
+        self.coordinator.back_up()
         command.process, command.running = self.coordinator.new_process(), True
         command.error = None
         command.parties.clear()
+        command.slots.clear()
         self.world.note(command.process, f"begins {command.work.run}, try {command.tries}")
         if command.tries > 1:
             self.world.count("command run again")
@@ -245,9 +196,10 @@ class History:
         self.rules.watch_coordinator(self.coordinator, federation, ledger, run)
         inner = federation.sum
 
-        def summed(*asked: Any) -> Any:
-            total = inner(*asked)
+        def summed(query: SumQuery, noise: Noise, slot: int, attempt: int) -> Total:
+            total = inner(query, noise, slot, attempt)
             command.parties.append(total.parties)
+            command.slots.add(slot)
             return total
 
         federation.sum = summed  # type: ignore[method-assign]
@@ -280,87 +232,6 @@ class History:
             self.world.note(machine.name, "its operator pins the roster again")
             self.world.count("pinned again")
 
-    # What goes wrong
-
-    def _fault(self, fault: Fault) -> bool:
-        """Let a fault happen; False if it is left to whoever carries the message."""
-        if fault.kind in _MESSAGES:
-            return False
-        at_party = fault.machine != COORDINATOR
-        machine = self.parties[fault.machine] if at_party else None
-        if fault.kind.startswith("partition"):
-            one_way = (TO,) if fault.drawn < 0.5 else (FROM,)
-            self.network.block(
-                fault.machine, one_way if "one way" in fault.kind else (TO, FROM), fault.seconds
-            )
-        elif fault.kind == "slow":
-            self.network.slow[fault.machine] = self.world.scheduler.now + fault.seconds
-        elif fault.kind == "lie":
-            self.deceived = True
-            self.liar.lie(fault)
-        elif fault.kind.startswith("full disk"):
-            self.world.disk.full.add(fault.machine)
-            self.world.scheduler.after(fault.seconds, lambda: self._freed(fault.machine))
-        elif fault.kind == "clock set":
-            self._set_clock(fault)
-        elif fault.kind in BACKUPS or fault.kind in ("new key", "other roster"):
-            self._meddle(fault)
-        elif machine is not None:
-            machine.crash("power" in fault.kind, fault.seconds)
-        else:
-            self.coordinator.crash("power" in fault.kind, self.world.process)
-        return True
-
-    def _freed(self, machine: str) -> None:
-        self.world.disk.full.discard(machine)
-        self.world.note(machine, "its disk has room again")
-        self.world.count("disk freed")
-
-    def _set_clock(self, fault: Fault) -> None:
-        days = (fault.drawn - 0.7) * 60  # more often back than ahead
-        for name in (fault.machine, COORDINATOR) if fault.drawn < 0.3 else (fault.machine,):
-            self.world.machines[name].clock.wrong_by += days * 86_400
-            if days > 0:
-                self.rules.clocks_ahead.add(name)
-
-    def _meddle(self, fault: Fault) -> None:
-        """An operator does something that later needs another one."""
-        self.deceived = True
-        machine = self.parties[fault.machine]
-        if fault.kind == "new key":
-            machine.identity = Identity()
-            machine.roster = None
-            self.roster = roster_of(self.parties, self.coordinator.identity, self.scenario.trust)
-            for name, other in self.parties.items():
-                if name != machine.name and (fault.drawn < 0.5 or name < machine.name):
-                    other.pin(self.roster)
-            self.world.scheduler.after(0.0, lambda: self._with_new_key(machine))
-        elif fault.kind == "other roster":
-            keys = tuple(self.roster.parties)
-            other_trust = "coordinator" if self.roster.trust != "coordinator" else "parties"
-            changed = type(self.roster)(keys, self.roster.coordinator, 1, 3, other_trust)
-            machine.pin(changed)
-        else:
-            at_party = fault.kind.endswith("party")
-            self.world.scheduler.after(0.0, lambda: self._restore(machine if at_party else None))
-
-    def _with_new_key(self, machine: PartyMachine) -> None:
-        machine.crash(power=False)
-        machine.roster = self.roster
-
-    def _restore(self, machine: PartyMachine | None) -> None:
-        """An operator puts the ledger of the first day back, while nothing runs."""
-        name = COORDINATOR if machine is None else machine.name
-        self.rules.restored.add(name)
-        if machine is not None:
-            machine.crash(power=False)
-            self.world.disk.files.pop(machine.file, None)
-            self.world.disk.files.pop(f"{machine.file}-journal", None)
-            return
-        self.coordinator.crash(power=True)
-        self.world.disk.files.pop(self.coordinator.file, None)
-        self.world.disk.files.pop(f"{self.coordinator.file}-journal", None)
-
     # Once nothing goes wrong any more
 
     def _calm_down(self) -> None:
@@ -391,9 +262,7 @@ class History:
             if isinstance(error, RefusedBy) and error.party in self.parties:
                 self._settle(self.parties[error.party], error.word)
             self._begin(command)
-            ended = self.world.scheduler.run(
-                lambda: not command.running, MOST_STEPS, CALM_SECONDS
-            )
+            ended = self.world.scheduler.run(lambda: not command.running, MOST_STEPS, CALM_SECONDS)
             if not ended:
                 self.world.require(False, "commands end", f"{command.work.run}, in calm")
                 return
@@ -414,56 +283,6 @@ class History:
             f"{command.work.run}: {type(error).__name__}: {error}",
         )  # fmt: skip
 
-    # The end
-
-    def _check_end(self) -> None:
-        scenario = self.scenario
-        ledger = Ledger.open(Path(self.coordinator.file))
-        for command in self.commands:
-            plan = command.work.plan
-            if plan is not None:
-                self.rules.stored(ledger, plan, scenario.schema)
-            if command.finished:
-                self.world.count("finished")
-                self._check_result(command, ledger)
-        ledger.close()
-        self.rules.end(self.parties, self.coordinator)
-        for line in [line for line in self.world.record.trace if " log: " in line]:
-            self.rules.check_words(line[28:], "log")
-
-    def _check_result(self, command: Attempted, ledger: Ledger) -> None:
-        """The same again from the ledger; and what an undisturbed run gives, if all took part."""
-        plan, result = command.work.plan, command.result
-        if plan is None:
-            return
-        lost = self._slots_lost(ledger, plan.run)
-        if COORDINATOR not in self.rules.restored and not lost:
-            again = replayed(command.work, self.scenario, self.coordinator, self.roster, ledger)
-            same = same_result(result, again)
-            self.world.require(same, "a resumed run gives the same model", plan.run)
-        sums = [parties for key, (parties, *_) in self.rules.sums.items() if key[0] == plan.run]
-        whole = all(parties == self.scenario.parties for parties in sums)
-        if isinstance(result, Ensemble):
-            self._check_attendance(command, result)
-            if whole and not lost and not self.scenario.noise and not self.rules.restored:
-                same = result.trees == _expected(self.scenario, plan).trees
-                self.world.require(same, "the model is that of an undisturbed run", plan.run)
-                self.world.count("equal to an undisturbed run")
-
-    def _slots_lost(self, ledger: Ledger, run: str) -> int:
-        charged = {line.slot for line in ledger.lines(COORDINATOR, "charge", run)}
-        released = {line.slot for line in ledger.lines(COORDINATOR, "release", run)}
-        return len(charged - released)
-
-    def _check_attendance(self, command: Attempted, model: Ensemble) -> None:
-        """A party that fell out is named in the model, with the releases that went without it."""
-        said = model.record.get("attendance", {}).get("over", [])
-        over = Counter({tuple(one["parties"]): one["releases"] for one in said})
-        same = over == Counter(command.parties)
-        self.world.require(same, "the model says who took part", command.work.run)
-        if any(parties != self.scenario.parties for parties in command.parties):
-            self.world.count("went on without a party")
-
 
 _PERSONS = ("over-limits", "not-allowed", "some-columns", "not-approved")
 
@@ -479,4 +298,3 @@ def _reason(error: BaseException | None) -> str:
     if isinstance(error, RefusedBy):
         return error.word
     return type(error).__name__
-

@@ -20,7 +20,6 @@ from hedgerow.party.party import Party
 from hedgerow.party.run import MOST_JOINED, MOST_OPENED
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.privacy.ledger.reservation import Release
 from hedgerow.privacy.ledger.spending import MONTH, Spending, spending
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.noise import mechanisms
@@ -232,7 +231,7 @@ class Invariants:
         if values["source"] == "switched off":
             self._require(not off.any(), "a release is the sum of its parties", str(key))
             return
-        widest = max(float(sigma) for sigma in values["sigmas"]) * 2.0 ** noise.bits
+        widest = max(float(sigma) for sigma in values["sigmas"]) * 2.0**noise.bits
         close = float(off.max()) <= WIDE * widest * (1.0 if noise.mechanism != "laplace" else 4.0)
         self._require(close, "a release is the sum of its parties and noise", str(key))
         noisy = noise.mechanism == "laplace" or bool(off.any())

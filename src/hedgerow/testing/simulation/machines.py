@@ -46,9 +46,7 @@ class Approved:
 class PartyMachine(Machine):
     """A party's computer: what outlives its processes, and the process that runs, if one does."""
 
-    def __init__(
-        self, world: World, name: str, rows: Rows, schema: Schema, limits: Limits
-    ) -> None:
+    def __init__(self, world: World, name: str, rows: Rows, schema: Schema, limits: Limits) -> None:
         super().__init__(world, name)
         self.identity = Identity()
         self.roster: Roster | None = None
@@ -59,7 +57,6 @@ class PartyMachine(Machine):
         self.ledger: Ledger | None = None
         self.starts = 0
         self.supervised = True
-        self.backups: list[bytes] = []
         self.on_start: Callable[[PartyMachine, Party, Ledger], None] = lambda *_: None
         self.on_event: Callable[[PartyMachine, Event], None] = lambda *_: None
         self.on_role: Callable[[str, Agreement], None] = lambda *_: None
@@ -81,6 +78,7 @@ class PartyMachine(Machine):
             with clock_from(self.clock):
                 self.world.run_as(self.process, self._start)
             self.world.note(self.name, f"started, boot {self.boot}")
+            self.back_up()
         except (Crashed, HedgerowError, OSError) as error:
             self.gone()
             self.world.note(self.name, f"did not start: {type(error).__name__}: {error}")
@@ -148,7 +146,6 @@ class CoordinatorMachine(Machine):
         self.identity = Identity()
         self.file = f"{COORDINATOR}/coordinator.ledger"
         self.starts = 0
-        self.backups: list[bytes] = []
 
     def new_process(self) -> str:
         self.starts += 1

@@ -168,7 +168,6 @@ class SimulatedEngine:
             world.count("no reply in time")
         return {name: found.get(name, Reply(None, LATE)) for name in data}
 
-
     def _probed(self, began: float, names: Iterable[str], silent: Sequence[str]) -> None:
         """Parties were probed at this time, and some of them gave no reply."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import random  # noqa: TID251
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -34,6 +34,15 @@ class Dice:
 
     def chance(self, probability: float) -> bool:
         return self.unit() < probability
+
+    def weighted(self, weights: Mapping[str, float]) -> str:
+        """One of the names, each as likely as its weight is large."""
+        point, names = self.unit() * sum(weights.values()), list(weights)
+        for name in names:
+            point -= weights[name]
+            if point < 0:
+                return name
+        return names[-1]
 
 
 @contextmanager

@@ -137,13 +137,11 @@ def undisturbed(
         return method_named(method).grow(Gate(federation, plan, ledger))
 
 
-def training_plan(
-    method: str, trust: str, schema: Schema, seed: int, run: str, spare: int
-) -> Plan:
+def training_plan(method: str, trust: str, schema: Schema, seed: int, run: str, spare: int) -> Plan:
     settings = {**METHODS, **_BY_COORDINATOR, "ldp": (_SMALL, 0.0)}[method][0]
     pure = method in ("private-tree", "dp-xgboost")
     accounting, delta = ("pure", 0.0) if pure else ("exact", 1e-6)
-    privacy = Privacy(1.0, delta, trust, accounting=accounting, spare=spare)  # type: ignore[arg-type]
+    privacy = Privacy(1.0, delta, trust, accounting=accounting, spare=spare)
     return plan_for(schema, privacy, method, settings, seed=seed, run=run)
 
 
@@ -152,7 +150,7 @@ def draw_scenario(dice: Dice) -> Scenario:
     trust = dice.choice(("parties",) * 7 + ("coordinator", "coordinator", "nobody"))
     many = dice.choice((3,) * 14 + (4,) * 4 + (5, 7) if trust == "parties" else (1, 2, 3, 3))
     parties = PARTIES[:many]
-    first = _weighted(dice, {"train": 8.0, "evaluate": 1.0, "similarity": 0.6, "vertical": 0.6})
+    first = dice.weighted({"train": 8.0, "evaluate": 1.0, "similarity": 0.6, "vertical": 0.6})
     if first in ("similarity", "vertical"):
         most = 2 if first == "vertical" else dice.choice((2, 3))  # two columns, two owners
         parties, trust = PARTIES[:most], "coordinator"
@@ -180,15 +178,6 @@ def _next(dice: Dice, first: str) -> str:
     return dice.choice(("train", "train", first))
 
 
-def _weighted(dice: Dice, weights: Mapping[str, float]) -> str:
-    point = dice.unit() * sum(weights.values())
-    for name, weight in weights.items():
-        point -= weight
-        if point < 0:
-            break
-    return name
-
-
 def _work(
     dice: Dice, kind: str, run: str, parties: tuple[str, ...], trust: str, schema: Schema,
     after: float,
@@ -202,7 +191,7 @@ def _work(
     seed, spare = dice.integer(1, 2), dice.choice((0, 1, 1, 1, 2, 3))
     if kind == "evaluate":
         model = undisturbed("dp-tr-newton", PARTIES[:3], "coordinator", schema is REGRESSION, seed)
-        privacy = Privacy(1.0, 1e-6, trust, spare=spare)  # type: ignore[arg-type]
+        privacy = Privacy(1.0, 1e-6, trust, spare=spare)
         return Work(kind, run, after, evaluation_plan(model, privacy, run))
     weights = {name: weight for name, (_, weight) in METHODS.items()}
     if trust == "coordinator":
@@ -211,7 +200,7 @@ def _work(
         weights = {"ldp": 1.0, "dp-tr-newton": 1.0, "random-trees": 1.0}
     if schema is REGRESSION:
         weights.pop("private-tree", None)
-    method = _weighted(dice, weights)
+    method = dice.weighted(weights)
     return Work(kind, run, after, training_plan(method, trust, schema, seed, run, spare))
 
 

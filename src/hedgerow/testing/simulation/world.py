@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hedgerow.testing.simulation.disk import Crashed, SimulatedDisk
-from hedgerow.testing.simulation.faults import COORDINATOR, Fault
+from hedgerow.testing.simulation.faults import BACKUPS, COORDINATOR, Fault
 from hedgerow.testing.simulation.randomness import Dice
 from hedgerow.testing.simulation.scheduler import MachineClock, Program, Scheduler
 
@@ -35,6 +35,13 @@ class Machine:
     def __init__(self, world: World, name: str) -> None:
         self.world, self.name = world, name
         self.clock = MachineClock(world.scheduler, world.sleep)
+        self.file = ""  # its ledger
+        self.backups: list[bytes] = []
+
+    def back_up(self) -> None:
+        """Copy the ledger, where some operator will put an old copy back."""
+        if self.world.keeps_backups and self.file in self.world.disk.files:
+            self.backups.append(self.world.disk.copy(self.file))
 
     def crash(self, power: bool) -> None:
         """All processes of this machine are gone, and without power what was not synced, too."""
@@ -55,6 +62,7 @@ class World:
         self.process = ""  # whose code is running
         self.programs: dict[str, Program] = {}  # coordinator's, by process
         self.calm = False  # no more faults
+        self.keeps_backups = any(fault.kind in BACKUPS for fault in faults)
         self.on_fault: Callable[[Fault], bool] = lambda fault: False
         self._passed = Counter[tuple[str, str]]()
         self._waiting: dict[tuple[str, str], list[Fault]] = defaultdict(list)
@@ -138,7 +146,7 @@ class World:
             self.passed(machine, what)
 
     def passed(self, machine: str, place: str) -> list[Fault]:
-        """Count a place; faults that are due happen, those that are about a message are returned."""
+        """Count a place. Faults that are due happen; those of a message are returned."""
         key = (machine, place)
         waiting = self._waiting.get(key)
         if not waiting or self.calm:

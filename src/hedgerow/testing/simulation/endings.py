@@ -1,0 +1,81 @@
+"""What must hold of a history once all of its commands have ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from hedgerow.model.ensemble import Ensemble
+from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.testing.simulation.commands import Attempted, replayed, same_result
+from hedgerow.testing.simulation.faults import COORDINATOR
+from hedgerow.testing.simulation.scenarios import REGRESSION, Scenario, undisturbed
+from hedgerow.testing.simulation.setting import Setting
+
+
+def expected(scenario: Scenario, plan: Plan | None) -> Ensemble:
+    """The model of the same run with nothing going wrong, without noise."""
+    assert plan is not None
+    regression = scenario.schema is REGRESSION
+    about = (regression, plan.seed, plan.privacy.spare)
+    return undisturbed(plan.method, scenario.parties, scenario.trust, *about)
+
+
+def check_end(setting: Setting, commands: Sequence[Attempted]) -> None:
+    """What must hold once all commands have ended."""
+    scenario = setting.scenario
+    ledger = Ledger.open(Path(setting.coordinator.file))
+    for command in commands:
+        plan = command.work.plan
+        if plan is not None:
+            setting.rules.stored(ledger, plan, scenario.schema)
+        if command.finished:
+            setting.world.count("finished")
+            _check_result(setting, command, ledger)
+    ledger.close()
+    setting.rules.end(setting.parties, setting.coordinator)
+    for line in [line for line in setting.world.record.trace if " log: " in line]:
+        setting.rules.check_words(line[28:], "log")
+
+
+def _check_result(setting: Setting, command: Attempted, ledger: Ledger) -> None:
+    """The same again from the ledger; and what an undisturbed run gives, if all took part."""
+    plan, result = command.work.plan, command.result
+    if plan is None:
+        return
+    lost = _slots_lost(ledger, plan.run)
+    stored = {line.slot for line in ledger.lines(COORDINATOR, "release", plan.run)}
+    kept = stored >= command.slots or COORDINATOR in setting.rules.restored
+    setting.world.require(kept, "what a model is made of is stored first", plan.run)
+    if COORDINATOR not in setting.rules.restored and not lost:
+        again = replayed(
+            command.work, setting.scenario, setting.coordinator, setting.roster, ledger
+        )
+        same = same_result(result, again)
+        setting.world.require(same, "a resumed run gives the same model", plan.run)
+    sums = [parties for key, (parties, *_) in setting.rules.sums.items() if key[0] == plan.run]
+    whole = all(parties == setting.scenario.parties for parties in sums)
+    if isinstance(result, Ensemble):
+        _check_attendance(setting, command, result)
+        if whole and not lost and not setting.scenario.noise and not setting.rules.restored:
+            same = result.trees == expected(setting.scenario, plan).trees
+            setting.world.require(same, "the model is that of an undisturbed run", plan.run)
+            setting.world.count("equal to an undisturbed run")
+
+
+def _slots_lost(ledger: Ledger, run: str) -> int:
+    charged = {line.slot for line in ledger.lines(COORDINATOR, "charge", run)}
+    released = {line.slot for line in ledger.lines(COORDINATOR, "release", run)}
+    return len(charged - released)
+
+
+def _check_attendance(setting: Setting, command: Attempted, model: Ensemble) -> None:
+    """A party that fell out is named in the model, with the releases that went without it."""
+    said = model.record.get("attendance", {}).get("over", [])
+    over = Counter({tuple(one["parties"]): one["releases"] for one in said})
+    same = over == Counter(command.parties)
+    setting.world.require(same, "the model says who took part", command.work.run)
+    if any(parties != setting.scenario.parties for parties in command.parties):
+        setting.world.count("went on without a party")
