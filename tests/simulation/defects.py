@@ -25,7 +25,7 @@ from hedgerow.party import party as party_module
 from hedgerow.party.party import Party
 from hedgerow.party.run import Newest, OpenedRun
 from hedgerow.party.sessions import PartySessions
-from hedgerow.privacy.ledger import spending
+from hedgerow.privacy.ledger import spending, store
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.store import COORDINATOR
@@ -127,6 +127,22 @@ def parties_pay_first(stack: ExitStack) -> None:
             reserve()
 
     _replace(stack, Federation, "_join", without)
+
+
+def late_parties_join_unreserved(stack: ExitStack) -> None:
+    """A bug that was found here: after an opening that too few heard, nobody reserved any more."""
+    gather = Federation.gather
+
+    def forgetful(self: Federation, slot: int = -1) -> None:
+        self._reserve = None
+        gather(self, slot)
+
+    _replace(stack, Federation, "gather", forgetful)
+
+
+def reading_errors_escape(stack: ExitStack) -> None:
+    """Another: reading a ledger undoes what a killed process left half done, and that may fail."""
+    _replace(stack, store, "not_read", lambda error: error)
 
 
 def wrong_month(stack: ExitStack) -> None:
@@ -269,6 +285,8 @@ DEFECTS: dict[str, Plant] = {
     "lock forgotten": lock_forgotten,
     "reservation before parties accept": reservation_before_join,
     "parties pay before the coordinator": parties_pay_first,
+    "late parties join unreserved": late_parties_join_unreserved,
+    "reading errors escape": reading_errors_escape,
     "limits of the wrong month": wrong_month,
     "clock trusted": clock_trusted,
     "charges not synced": charges_not_synced,

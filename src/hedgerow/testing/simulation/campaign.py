@@ -164,11 +164,11 @@ def run_campaign(
     The file is written after every chunk, so that the same command goes on after an interruption.
     """
     total, done = _resumed(result, backups)
-    chunks = [
-        (start, min(start + CHUNK, first + count), backups)
-        for start in range(first, first + count, CHUNK)
+    waiting = [
+        (start, min(start + CHUNK, stop), backups)
+        for gap, stop in _gaps(done, first, first + count)
+        for start in range(gap, stop, CHUNK)
     ]
-    waiting = [chunk for chunk in chunks if not _covered(done, chunk[0], chunk[1])]
     for start, stop, tally in _results(waiting, jobs):
         total.merge(tally)
         done.append([start, stop])
@@ -187,8 +187,14 @@ def _results(chunks: list[tuple[int, int, bool]], jobs: int) -> Iterator[tuple[i
         yield from pool.imap_unordered(_chunk, chunks)
 
 
-def _covered(done: list[list[int]], first: int, stop: int) -> bool:
-    return any(start <= first and stop <= end for start, end in done)
+def _gaps(done: list[list[int]], first: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Ranges of seeds that are still to be run."""
+    for start, end in _merged(done):
+        if first < min(start, stop):
+            yield first, min(start, stop)
+        first = max(first, end)
+    if first < stop:
+        yield first, stop
 
 
 def _resumed(result: Path | None, backups: bool) -> tuple[Tally, list[list[int]]]:

@@ -1,0 +1,37 @@
+"""The simulator finds what is planted, in the histories that the table of defects names."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hedgerow.testing.simulation import simulate
+from tests.simulation.defects import DEFECTS, MOST, RESULT, find, planted
+from tests.slow import slow
+
+FOUND = json.loads(RESULT.read_text())["defects"]
+
+
+def test_every_defect_was_found_soon_enough() -> None:
+    assert set(FOUND) == set(DEFECTS)
+    assert len(DEFECTS) >= 20
+    assert all(0 < found["histories"] <= MOST for found in FOUND.values()), FOUND
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_a_planted_defect_breaks_its_rule(name: str) -> None:
+    found = FOUND[name]
+    seed, old = found["histories"] - 1, name == "roll-back accepted"
+    if not old:
+        assert simulate(seed).violations == []
+    with planted(name):
+        broken = simulate(seed, backups=old, rolled_back_is_noticed=old).violations
+    assert any(one.startswith(found["rule"]) for one in broken), broken
+
+
+@slow
+@pytest.mark.parametrize("name", DEFECTS)
+def test_a_planted_defect_is_found(name: str) -> None:
+    histories, _ = find(name)
+    assert histories == FOUND[name]["histories"]

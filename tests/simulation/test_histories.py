@@ -1,0 +1,105 @@
+"""Whole histories: every rule holds, the same seed is the same history, campaigns go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hedgerow.protocol import identity, masks
+from hedgerow.testing.simulation import simulate
+from hedgerow.testing.simulation.__main__ import main
+from hedgerow.testing.simulation.campaign import Tally, median, run_campaign, shrink
+from tests.simulation.defects import planted
+from tests.slow import ALL
+
+SEEDS = range(900_000, 900_000 + (2_000 if ALL else 40))
+
+
+@pytest.mark.parametrize("first", SEEDS[::20])
+def test_every_rule_holds(first: int) -> None:
+    broken = {seed: simulate(seed).violations for seed in range(first, first + 20)}
+    assert {seed: found for seed, found in broken.items() if found} == {}
+
+
+def traced(seed: int, hash_seed: str) -> str:
+    command = [sys.executable, "-m", "hedgerow.testing.simulation", "--seed", str(seed), "--trace"]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "NUMBA_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_seed_is_the_same_history_in_every_process() -> None:
+    told = traced(17, "1")
+    assert told == traced(17, "4242")
+    outcome = simulate(17)  # after other histories of this process
+    assert told.splitlines()[:-1] == outcome.trace
+
+
+def test_nothing_is_replaced_once_a_history_has_ended() -> None:
+    places = [
+        (os, "urandom"), (random, "_urandom"), (secrets, "token_bytes"),
+        (identity, "Ed25519PrivateKey"), (masks, "X25519PrivateKey"),
+    ]  # fmt: skip
+    before = [getattr(owner, name) for owner, name in places]
+    simulate(3)
+    assert [getattr(owner, name) for owner, name in places] == before
+    assert identity.Identity().public != identity.Identity().public
+
+
+def test_a_failing_history_is_shrunk_to_the_faults_that_it_needs() -> None:
+    with planted("spare not counted"):
+        seed, outcome = next(
+            (seed, found)
+            for seed in range(400)
+            if len((found := simulate(seed)).happened) > 1 and found.violations
+        )
+        faults, shrunk = shrink(seed, outcome)
+        assert len(faults) < len(outcome.happened)
+        assert shrunk.violations
+        for place in range(len(faults)):  # none of those left can be left out
+            fewer = faults[:place] + faults[place + 1 :]
+            rule = outcome.violations[0].partition(":")[0]
+            assert not any(one.startswith(rule) for one in simulate(seed, fewer).violations)
+
+
+def test_a_campaign_goes_on_where_it_ended(tmp_path: Path) -> None:
+    result, said = tmp_path / "result.json", list[str]()
+    run_campaign(2, 3, result=result, say=said.append)
+    resumed = run_campaign(0, 8, result=result, say=said.append)
+    assert json.loads(result.read_text())["seeds"] == [[0, 8]]
+    whole = run_campaign(0, 8, say=said.append)
+    assert (resumed.histories, resumed.counts) == (8, whole.counts)
+    again = run_campaign(0, 8, result=result, say=said.append)
+    assert (again.histories, again.counts) == (8, whole.counts)
+    assert said == []
+    with pytest.raises(SystemExit, match="another campaign"):
+        run_campaign(0, 8, result=result, backups=True)
+
+
+def test_a_campaign_counts_what_its_histories_did() -> None:
+    total, outcomes = Tally(), [simulate(seed) for seed in range(6)]
+    for outcome in outcomes:
+        total.add(outcome)
+    found = total.to_dict()
+    assert found["histories"] == 6
+    assert found["faults"] == sum(len(outcome.happened) for outcome in outcomes)
+    assert Tally.from_dict(found).to_dict() == found
+    assert median(total.faults) == sorted(len(outcome.happened) for outcome in outcomes)[2]
+
+
+def test_the_command_says_what_a_history_did(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--seed", "5"]) == 0
+    assert "seed 5: " in capsys.readouterr().out
+    assert main(["--seeds", "2", "--first", "7"]) == 0
+    assert "2 histories" in capsys.readouterr().out
+    with planted("charge after ask"):
+        assert main(["--seed", "0"]) == 1
+    assert "nobody is asked before the coordinator's charge" in capsys.readouterr().out
