@@ -135,7 +135,8 @@ class SimulatedEngine:
     def _exchange(self, data: Mapping[str, bytes], timeout_seconds: float) -> dict[str, Reply]:
         world, network = self._network.world, self._network
         kinds = sorted({kind_of(message) for message in data.values()})
-        world.note(self._process, f"{' and '.join(kinds)} -> {', '.join(data)}")
+        about = sorted({_about(message) for message in data.values()})
+        world.note(self._process, f"{' and '.join(about)} -> {', '.join(data)}")
         world.count(f"sent {kinds[0]}")
         found: dict[str, Reply] = {}
         waiting, began = [True], world.scheduler.now
@@ -211,3 +212,11 @@ def read(data: bytes) -> Message | None:
 def kind_of(data: bytes) -> str:
     message = read(data)
     return "unreadable bytes" if message is None else message.type
+
+
+def _about(data: bytes) -> str:
+    """A message in a few words."""
+    message = read(data)
+    if message is None or message.type != "ask":
+        return kind_of(data)
+    return f"ask slot {message.ask.slot}, attempt {message.ask.attempt}"
