@@ -11,7 +11,7 @@ PYTEST ?= --quick
 # Tests run side by side; threads that wait for each other would starve.
 ONE_THREAD := NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: setup demo quick test coverage flaky check dist docs bench soak clean
+.PHONY: setup demo quick test simulate coverage flaky check dist docs bench soak clean
 
 setup: $(STAMP)
 
@@ -31,6 +31,13 @@ quick: setup
 # Everything, under ten minutes on two cores.
 test: setup
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 3 --durations 25 --ignore tests/test_documents.py
+
+# New histories of the simulator on two cores; FIRST=seed runs the same ones again
+SEEDS ?= 2000
+FIRST ?= $(shell date +%s)000
+simulate: setup
+	@echo "seeds $(FIRST) and $(SEEDS) from there"
+	$(ONE_THREAD) $(BIN)/python -m hedgerow.testing.simulation --seeds $(SEEDS) --first $(FIRST) --jobs 2
 
 # Of the quick tests; PYTEST= (empty) for all of them
 coverage: setup

@@ -28,6 +28,7 @@ LONG = (
     "tests/mutations",
     "tests/oracle",
     "tests/privacy/ledger/test_sharing.py",
+    "tests/simulation",
     "tests/statistical",
     "tests/test_documents.py",
     "tests/test_flaky.py",

@@ -20,7 +20,9 @@ PACKAGES = (
 )  # fmt: skip
 # Users bring frames of pandas and polars themselves, the demo goes on without its picture, relays
 # run inside of NVFlare and Flower, and the rest is for the project's own work.
-NOT_NEEDED = {"pandas", "polars", "plots", "nvflare", "flower", "docs", "benchmarks", "dev"}
+NOT_NEEDED = {
+    "pandas", "polars", "plots", "nvflare", "flower", "docs", "benchmarks", "dev", "simulation",
+}  # fmt: skip
 COMMANDS = {
     "dask": ["train", "--schema", "schema.toml", "--data", "rows.csv", "--epsilon", "1", "--delta",
              "1e-6", "--engine", "dask", "--out", "model.hedge"],

@@ -286,7 +286,6 @@ DEFECTS: dict[str, Plant] = {
     "reservation before parties accept": reservation_before_join,
     "parties pay before the coordinator": parties_pay_first,
     "late parties join unreserved": late_parties_join_unreserved,
-    "reading errors escape": reading_errors_escape,
     "limits of the wrong month": wrong_month,
     "clock trusted": clock_trusted,
     "charges not synced": charges_not_synced,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 
 import pytest
 
 from hedgerow.testing.simulation import simulate
-from tests.simulation.defects import DEFECTS, MOST, RESULT, find, planted
+from hedgerow.testing.simulation.faults import Fault
+from tests.simulation.defects import DEFECTS, MOST, RESULT, find, planted, reading_errors_escape
 from tests.slow import slow
 
 FOUND = json.loads(RESULT.read_text())["defects"]
@@ -35,3 +37,18 @@ def test_a_planted_defect_breaks_its_rule(name: str) -> None:
 def test_a_planted_defect_is_found(name: str) -> None:
     histories, _ = find(name)
     assert histories == FOUND[name]["histories"]
+
+
+# Histories that found a bug, as faults of their own: what a seed draws may change, these do not.
+FULL = [
+    Fault("kill coordinator", "coordinator", "write", 27, 1.0, 0.5),
+    Fault("full disk at coordinator", "coordinator", "write", 28, 30.0, 0.5),
+]
+
+
+def test_a_full_disk_while_a_killed_process_is_undone_is_told_in_words() -> None:
+    assert simulate(27, FULL).violations == []
+    with ExitStack() as stack:
+        reading_errors_escape(stack)
+        (broken,) = simulate(27, FULL).violations
+    assert "OperationalError" in broken

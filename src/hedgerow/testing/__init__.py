@@ -3,6 +3,7 @@
 clock.py      a clock that a test moves
 noise.py      noise switched off or seeded; models made with either say "not private"
 contracts.py  `check_query` attacks a query's bound, `check_federation` compares an engine's sums
+simulation/   a whole federation from one seed, under a simulated network, disk and clock
 sessions.py   `check_sessions` compares models of the sessions that an engine carries
 """
 

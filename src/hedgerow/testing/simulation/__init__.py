@@ -3,6 +3,7 @@
 Protocol, gate, parties, ledgers, plans and handshakes are those of production, in one thread.
 It needs `pip install 'hedgerow[simulation]'`.
 
+__main__.py    the command: one history told, or a campaign
 accidents.py   what happens when a fault is due
 campaign.py    many histories, counted and resumable; failing ones are shrunk
 commands.py    what the coordinator runs: training, evaluation, sessions
@@ -21,6 +22,16 @@ scheduler.py   simulated time, and programs that wait
 world.py       all of it together, and what is recorded
 """
 
+try:
+    import apsw as _apsw
+    import greenlet as _greenlet
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"the simulator needs {error.name}; pip install 'hedgerow[simulation]'"
+    ) from error
+
 from hedgerow.testing.simulation.history import Outcome, simulate
+
+del _apsw, _greenlet
 
 __all__ = ["Outcome", "simulate"]
