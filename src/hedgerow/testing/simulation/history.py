@@ -30,7 +30,7 @@ from hedgerow.testing.simulation.world import LogWatch, World
 
 DEBUG = False
 TRIES = 3  # of a command while things go wrong; then its operator waits for better times
-CALM_TRIES = 3  # of a command once nothing goes wrong any more
+CALM_TRIES = 8  # of a command in calm: a telephone call with each party, and one more
 MOST_STEPS = 20_000
 CALM_SECONDS = 1_800.0  # within which a command ends once nothing goes wrong
 
@@ -266,7 +266,9 @@ class History(Setting):
             if not ended:
                 self.world.require(False, "commands end", f"{command.work.run}, in calm")
                 return
-            if command.finished or _is_final(command.error):
+            if command.finished or not isinstance(command.error, RefusedBy):
+                break  # nobody has to be called on the telephone: it does not help to try again
+            if _is_final(command.error):
                 break
         if not command.finished:
             self._check_verdict(command)
