@@ -25,12 +25,11 @@ def expected(scenario: Scenario, plan: Plan | None) -> Ensemble:
 
 def check_end(setting: Setting, commands: Sequence[Attempted]) -> None:
     """What must hold once all commands have ended."""
-    scenario = setting.scenario
     ledger = Ledger.open(Path(setting.coordinator.file))
     for command in commands:
         plan = command.work.plan
         if plan is not None:
-            setting.rules.stored(ledger, plan, scenario.schema)
+            setting.rules.stored(ledger, plan)
         if command.finished:
             setting.world.count("finished")
             _check_result(setting, command, ledger)

@@ -45,7 +45,7 @@ KINDS: dict[str, tuple[tuple[str, ...], float]] = {
     "old backup at coordinator": (_MESSAGES, 0.0),
 }  # fmt: skip
 BACKUPS = ("old backup at party", "old backup at coordinator")
-_WEIGHTS = (0.05, 0.06, 0.10, 0.17, 0.20, 0.16, 0.12, 0.08, 0.06)  # of 0, 1, 2, ... faults
+_WEIGHTS = (0.03, 0.05, 0.09, 0.15, 0.20, 0.18, 0.14, 0.09, 0.07)  # of 0, 1, 2, ... faults
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -28,7 +29,6 @@ from hedgerow.testing.simulation.scenarios import Scenario, draw_scenario, start
 from hedgerow.testing.simulation.setting import Setting
 from hedgerow.testing.simulation.world import LogWatch, World
 
-DEBUG = False
 TRIES = 3  # of a command while things go wrong; then its operator waits for better times
 CALM_TRIES = 8  # of a command in calm: a telephone call with each party, and one more
 MOST_STEPS = 20_000
@@ -64,8 +64,8 @@ def simulate(
         try:
             history.run()
         except Exception as error:  # a bug of the simulator or of what it runs: both are findings
-            if DEBUG:
-                raise
+            for line in traceback.format_exc().splitlines():
+                world.note("error", line)
             world.require(False, "no error goes unnoticed", f"{type(error).__name__}: {error}")
     record = world.record
     return Outcome(

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from hedgerow.coordinator.federation import Federation, Total
-from hedgerow.data.schema import Schema
 from hedgerow.errors import HedgerowError
 from hedgerow.party.limits import Event
 from hedgerow.party.party import Party
@@ -201,7 +200,7 @@ class Invariants:
 
         federation.sum = summed  # type: ignore[method-assign]
 
-    def stored(self, ledger: Ledger, plan: Plan, schema: Schema) -> None:
+    def stored(self, ledger: Ledger, plan: Plan) -> None:
         """Every release of a run: it is the sum over its parties, with noise as agreed on."""
         for line in ledger.lines(COORDINATOR, "release", plan.run):
             key = (plan.run, line.slot, line.attempt)
