@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # system calls, the same on every architecture
 _VERSION_FLAG, _BENEATH = 1, 1
@@ -95,13 +95,15 @@ def bring_compiled() -> None:
 
     A confined process cannot write beside the source, and Numba wants to keep what it compiles.
     """
-    from hedgerow.kernels import loops
-    from hedgerow.privacy.noise import discrete_gaussian
+    from hedgerow.kernels.loops import add_by_code
+    from hedgerow.privacy.noise.mechanisms import gaussian_loop
 
-    for module, loop in ((loops, "add_by_code"), (discrete_gaussian, "gaussians")):
-        own = Path(getattr(module, loop).stats.cache_path)  # one for each folder of the source
+    loop: Any
+    for loop in (add_by_code, gaussian_loop()):  # one of each folder of the source that has any
+        own = Path(loop.stats.cache_path)
         own.mkdir(parents=True, exist_ok=True)
-        for file in (Path(str(module.__file__)).parent / "__pycache__").glob("*.nb[ci]"):
+        source = Path(loop.py_func.__code__.co_filename).parent
+        for file in (source / "__pycache__").glob("*.nb[ci]"):
             kept = own / file.name
             if not kept.exists() or kept.stat().st_mtime < file.stat().st_mtime:
                 shutil.copy2(file, kept)

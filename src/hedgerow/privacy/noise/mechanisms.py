@@ -164,6 +164,13 @@ _SECURE = SecureSource()
 _SOURCE: ContextVar[NoiseSource] = ContextVar("noise source", default=_SECURE)
 
 
+def gaussian_loop() -> object:
+    """The compiled loop of the sampler, for whoever keeps compiled loops elsewhere."""
+    from hedgerow.privacy.noise import discrete_gaussian
+
+    return discrete_gaussian.gaussians
+
+
 def source_name() -> str:
     """Name of the source that noise is drawn from now: "secure" outside of tests."""
     return _SOURCE.get().name
