@@ -166,13 +166,15 @@ def nothing_spent() -> Iterator[None]:
 
 @contextmanager
 def plan_file(beside: Path, plan: Plan, ledger: Ledger, result: Path) -> Iterator[None]:
-    """The plan lies beside the model before it is reserved; one never reserved does not stay.
+    """The plan lies beside the model before it is reserved; one never reserved does not stay,
+    unless a person has to approve it first: the same command then asks for this very plan.
 
     While the block lasts no other process can drive the run: two would pay for each other's slots.
     """
     from hedgerow.cli.data_sets import check_not_forgotten
     from hedgerow.cli.files import held, write_text
     from hedgerow.cli.plan import plan_text
+    from hedgerow.coordinator.federation import RefusedBy
 
     fresh = not beside.exists()
     if fresh:
@@ -182,8 +184,9 @@ def plan_file(beside: Path, plan: Plan, ledger: Ledger, result: Path) -> Iterato
     with held(beside, f"run {plan.run}"):
         try:
             yield
-        except HedgerowError:
-            if fresh and not ledger.lines(kind="reserve", run=plan.run):
+        except HedgerowError as error:
+            waits = isinstance(error, RefusedBy) and error.word == "not-approved"
+            if fresh and not waits and not ledger.lines(kind="reserve", run=plan.run):
                 beside.unlink(missing_ok=True)
             raise
 
