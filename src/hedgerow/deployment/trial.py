@@ -255,10 +255,14 @@ class Sites:
     def __enter__(self) -> Sites:
         # Confined processes keep what they compile to themselves: compiled here, it is there once.
         warm(PARTY_METHODS, (task_of(Schema.read(self._schema).label),))
-        for name in self.by_name:
-            self.start(name)
-        for name in self._tables:
-            self.wait_for(name)
+        try:
+            for name in self.by_name:
+                self.start(name)
+            for name in self._tables:
+                self.wait_for(name)
+        except BaseException:
+            self.stop()  # or the sites that did start would run on
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
