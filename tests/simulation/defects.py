@@ -24,7 +24,6 @@ from hedgerow.errors import LedgerWriteFailed
 from hedgerow.party import party as party_module
 from hedgerow.party.party import Party
 from hedgerow.party.run import Newest, OpenedRun
-from hedgerow.party.sessions import PartySessions
 from hedgerow.privacy.ledger import spending, store
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
@@ -250,10 +249,6 @@ def refusal_tells_why(stack: ExitStack) -> None:
     _replace(stack, messages, "refusal", talkative)
 
 
-def labels_randomised_again(stack: ExitStack) -> None:
-    _replace(stack, PartySessions, "_check_fresh", lambda self, agreement: None)
-
-
 def attendance_not_told(stack: ExitStack) -> None:
     _replace(stack, Gate, "attendance", property(lambda self: {}))
 
@@ -301,7 +296,6 @@ DEFECTS: dict[str, Plant] = {
     "attempt asked again": attempt_asked_again,
     "plans nobody approved": nobody_approves,
     "refusal tells why": refusal_tells_why,
-    "labels randomised again": labels_randomised_again,
     "attendance not told": attendance_not_told,
     "budget of this process alone": budget_per_process,
     "roll-back accepted": old_ledger_put_back,

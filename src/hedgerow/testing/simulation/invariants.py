@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.coordinator.federation import Federation, Total
-from hedgerow.errors import HedgerowError
+from hedgerow.errors import HedgerowError, LedgerWriteFailed
 from hedgerow.party.limits import Event
 from hedgerow.party.party import Party
 from hedgerow.party.run import MOST_JOINED, MOST_OPENED
@@ -249,6 +249,8 @@ class Invariants:
         """A ledger adds up, and has a line for everything that ever left its owner."""
         try:
             verify(ledger)
+        except LedgerWriteFailed:
+            raise  # a full disk: whoever looks into the ledger meets it, too
         except HedgerowError as error:
             self._require(False, "ledgers verify", f"{name}: {error}")
             return
