@@ -21,6 +21,7 @@ from hedgerow.deployment.console import PartyConsole
 from hedgerow.deployment.hold import holding
 from hedgerow.deployment.ledger_head import note_ledger_head, open_ledger
 from hedgerow.deployment.roles import role_factories
+from hedgerow.deployment.service import PartyService
 from hedgerow.deployment.start import Start, check_limits, record_limits
 from hedgerow.deployment.status import StatusService
 from hedgerow.deployment.store import FolderStore
@@ -57,6 +58,7 @@ class PartyProcess:
     wait : whether to wait for a roster that is not pinned yet
     new_ledger : whether to go on although the ledger, and so what was spent, was lost
     relay : a socket, and the group whose accounts may open it, for another runtime's relay
+    console_socket : the same for the web console; by default in the site folder, for its owner
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class PartyProcess:
         wait: bool = True,
         new_ledger: bool = False,
         relay: tuple[Path, str] | None = None,
+        console_socket: tuple[Path, str] | None = None,
     ) -> None:
         self.site, self._start, self._wait, self._new_ledger = site, start, wait, new_ledger
         self._in_force = start.in_force(site)
@@ -76,6 +79,7 @@ class PartyProcess:
         if dials:
             check_installed()
         self._dials, self._relay = dials, relay
+        self._console_socket = console_socket or (site.console_socket, "")
         self._link: Link | None = None
         self._state = "starting"
         self._problem = ""  # that the operator has to see to
@@ -100,10 +104,12 @@ class PartyProcess:
             stack.callback(self._note, ledger)
             self._start.remember(self.site, self._in_force)
             identity = self._identify()
-            service = StatusService(
-                self.site, ledger, self._limits, lambda: self._state, self._facts
+            service = PartyService(
+                StatusService(self.site, ledger, self._limits, lambda: self._state, self._facts)
             )
             stack.enter_context(Listener(self.site.status_socket, service.handle))
+            path, group = self._console_socket
+            stack.enter_context(Listener(path, service.handle_console, group))
             agreed = self._await_roster()
             if agreed is None:
                 return

@@ -1,33 +1,37 @@
-"""What an operator may ask: what a party was asked, what it cost, what is left, what waits.
-
-While the party runs, its own process answers at the status socket; else the ledger file does.
-"""
+"""What people may ask: what a party was asked, what it cost, what is left, what waits."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from hedgerow import clock
-from hedgerow.deployment.approvals import PlanFolder, plan_in_words
-from hedgerow.deployment.hold import is_held
+from hedgerow.deployment.approvals import plan_in_words, waiting_plans
 from hedgerow.engines.site import Site
-from hedgerow.engines.sockets import Unreachable, call
-from hedgerow.errors import HedgerowError, PlanError
+from hedgerow.errors import PlanError
 from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.line import Line
 from hedgerow.privacy.ledger.spending import Budget, Ceiling
+from hedgerow.privacy.ledger.witnesses import (
+    gaps_of,
+    kept_heads,
+    open_gaps,
+    own_heads,
+    settlements,
+)
 from hedgerow.protocol.identity import fingerprint
 
 TIMEOUT_SECONDS = 60.0  # the party may be busy with a question
 _WHAT = {
     "boot": "started",
     "approve": "approved",
+    "reject": "rejected",
+    "withdraw": "withdrawn",
+    "account": "account",
     "reserve": "reserved",
     "charge": "charged",
     "refuse": "refused",
@@ -36,28 +40,22 @@ _WHAT = {
     "limits": "limits set",
     "renew": "ledger lost",
 }
+_SHOWN = (
+    "kind", "mu", "word", "epsilon", "delta", "hash", "source", "count", "kept", "name", "reason",
+    "role",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class StatusService:
-    """Answers the operator from a ledger that this process holds."""
+    """Answers whoever looks, from a ledger that this process holds."""
 
+    QUESTIONS: ClassVar = ("status", "log", "pending", "witnesses")
     site: Site
     ledger: Ledger
     limits: Limits
     state: Callable[[], str] = lambda: "not running"
     facts: Callable[[], dict[str, Any]] = lambda: {"connection": None, "problem": ""}
-
-    def handle(self, message: bytes) -> bytes:
-        """One question as JSON, one answer as JSON; only this machine's owner can ask."""
-        try:
-            return json.dumps(self.answer(json.loads(message)["question"])).encode()
-        except HedgerowError as error:
-            return json.dumps({"error": str(error)}).encode()
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return json.dumps(
-                {"error": "the status socket answers status, log and pending"}
-            ).encode()
 
     def answer(self, question: str) -> Any:
         if question == "status":
@@ -65,7 +63,9 @@ class StatusService:
         if question == "log":
             return log_of(self.ledger, self.site.name)
         if question == "pending":
-            return pending(self.site, self.limits)
+            return pending(self.site, self.ledger, self.limits)
+        if question == "witnesses":
+            return witnesses_of(self.ledger, self.site.name)
         raise ValueError(question)
 
     def status(self) -> dict[str, Any]:
@@ -85,28 +85,9 @@ class StatusService:
             "runs": [_run(line, ledger) for line in ledger.lines(name, "reserve")],
             "limits": limits_used(ledger, name, self.limits),
             "refused": dict(sorted(refused.items())),
-            "pending": [plan.run for plan in PlanFolder.of(self.site).pending()],
+            "gaps": [asdict(gap) for gap in open_gaps(ledger, name)],
+            "pending": [plan.run for plan in waiting_plans(self.site, self.ledger)],
         }
-
-
-def ask_status(site: Site, question: str, limits: Limits) -> Any:
-    """Ask the party's process; if none runs, read the ledger file with these limits."""
-    try:
-        reply = call(
-            site.status_socket, json.dumps({"question": question}).encode(), TIMEOUT_SECONDS
-        )
-        found = json.loads(reply)
-    except Unreachable:
-        if site.ledger_path.exists():
-            state = "running, and not answering yet" if is_held(site) else "not running"
-            with Ledger.open(site.ledger_path, create=False) as ledger:
-                return StatusService(site, ledger, limits, lambda: state).answer(question)
-        return StatusService(site, Ledger.in_memory(), limits).answer(
-            question
-        )  # never started: all empty
-    if isinstance(found, dict) and "error" in found:
-        raise HedgerowError(f"the party's process answered: {found['error']}. Nothing was spent.")
-    return found
 
 
 def limits_used(ledger: Ledger, name: str, limits: Limits) -> list[dict[str, Any]]:
@@ -134,12 +115,35 @@ def log_of(ledger: Ledger, name: str) -> list[dict[str, Any]]:
     return [_entry(line) for line in sorted(lines, key=lambda line: line.seq)]
 
 
-def pending(site: Site, limits: Limits) -> list[dict[str, Any]]:
-    """Plans that wait for a person, in words."""
+def pending(site: Site, ledger: Ledger, limits: Limits) -> list[dict[str, Any]]:
+    """Plans that wait for a person: in words, and as a table."""
     return [
-        {"run": plan.run, "hash": plan.hash, "words": plan_in_words(plan, own_delta(limits))}
-        for plan in PlanFolder.of(site).pending()
+        {
+            "run": plan.run,
+            "hash": plan.hash,
+            **asdict(plan.request),
+            "words": plan_in_words(plan, own_delta(limits)),
+            "plan": plan.table,
+        }
+        for plan in waiting_plans(site, ledger)
     ]
+
+
+def witnesses_of(ledger: Ledger, name: str) -> dict[str, Any]:
+    """The ledger's head; the last head left with others; theirs that are kept here; lost lines."""
+    line, head = ledger.last()
+    heads = own_heads(ledger, name)
+    last = asdict(heads[-1]) if heads else None
+    if last is not None:
+        del last["nonce"]  # whoever has it can open the commitment
+    return {
+        "lines": line,
+        "head": head,
+        "left": last,
+        "kept": [asdict(kept) for kept in kept_heads(ledger, name)],
+        "gaps": [asdict(gap) for gap in gaps_of(ledger, name)],
+        "settled": [asdict(one) for one in settlements(ledger, name)],
+    }
 
 
 def own_delta(limits: Limits) -> float | None:
@@ -186,7 +190,7 @@ def _entry(line: Line) -> dict[str, Any]:
         "slot": None if line.slot < 0 else line.slot,
         "attempt": line.attempt or None,
     }
-    for key in ("kind", "mu", "word", "epsilon", "delta", "hash", "source", "count", "kept"):
+    for key in _SHOWN:
         if key in values:
             entry[key] = values[key]
     return entry

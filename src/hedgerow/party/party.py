@@ -22,10 +22,17 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import BudgetExceeded, HedgerowError, LedgerWriteFailed, PlanError, TableError
 from hedgerow.failpoints import fail_point
-from hedgerow.party.limits import Approvals, Event, Limits, check_approved
+from hedgerow.party.approvals import (
+    WaitingPlans,
+    check_not_ended,
+    check_not_withdrawn,
+    check_standing,
+)
+from hedgerow.party.limits import Event, Limits
 from hedgerow.party.run import Newest, OpenedRun, check_agreed
 from hedgerow.party.running_scores import Holding, RunningScores
 from hedgerow.party.sessions import PartySessions
+from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.line import Line
 from hedgerow.privacy.ledger.refusals import Refusals
@@ -62,7 +69,7 @@ class Party:
     schema : the public schema all parties agreed on
     ledger : where this party's charges go; in-process parties may share one
     limits : what the party allows, whatever a plan says
-    approvals : where plans wait for a person; without it none is approved, if the limits ask
+    waiting : where plans wait for a person, if the limits ask for one
     watch : called with an `Event` after everything that the party did; it may not call this party,
         nor others that are asked together with it
     roles : what it can do together with other parties, without an epsilon (`protocol.roles`)
@@ -78,7 +85,7 @@ class Party:
         ledger: Ledger | None = None,
         identity: Identity | None = None,
         limits: Limits | None = None,
-        approvals: Approvals | None = None,
+        waiting: WaitingPlans | None = None,
         watch: Callable[[Event], None] | None = None,
         sampling_secret: Callable[[], bytes] | None = None,
         roles: Mapping[str, RoleFactory] | None = None,
@@ -95,7 +102,7 @@ class Party:
         self.roster: Roster | None = None
         self._limits = limits or Limits()
         self._ledger = ledger or Ledger.in_memory()
-        self._approvals, self._watch = approvals, watch
+        self._waiting, self._watch = waiting, watch
         self._refusals = Refusals(self._ledger, name)
         self._keys = MaskKeys()
         self._sampling_secret = sampling_secret or self.identity.secret
@@ -238,8 +245,7 @@ class Party:
             raise Refusal("over-limits") from error
         except HedgerowError as error:
             raise Refusal("other-plan") from error
-        if limits.approve:
-            check_approved(plan, self._approvals, self._ledger, self.name)
+        self._check_wanted(plan)
         nonce, known = str(values.get("nonce")), self._runs.get(plan.run)
         run = known or OpenedRun(plan, reservation, roster)
         if (run.plan.hash, run.roster.hash) != (plan.hash, roster.hash):
@@ -252,6 +258,12 @@ class Party:
             run = replace(run, reservation=reservation, roster=roster, opening=opening)
         self._runs.keep(plan.run, run)
         return self._handshake.announce(plan.hash, run.opening, roster)
+
+    def _check_wanted(self, plan: Plan) -> None:
+        """Refuse a plan that has ended, or that the people here do not want, or no longer."""
+        check_not_ended(plan)
+        if self._limits.approve:
+            check_standing(plan, self._ledger, self.name, self._waiting)
 
     def _roster_of(self, run: OpenedRun | None, values: Mapping[str, Any]) -> Roster:
         """The roster that an opening is checked by: an open run's own, if it names that one."""
@@ -276,6 +288,7 @@ class Party:
         """Take the others' mask keys, each signed by its pinned key and never older; reserve."""
         values = message.values
         run = self._run(values.get("run"))
+        self._check_wanted(run.plan)
         roster = run.roster
         # Where nothing is masked the others' keys are of no use.
         alone = not roster.trusted.masked
@@ -339,6 +352,8 @@ class Party:
         run = self._run(ask.run)
         if run.opening.joined is None:  # opened and never joined: nothing is reserved yet
             raise Refusal("unknown-run")
+        check_not_ended(run.plan)
+        check_not_withdrawn(run.plan, self._ledger, self.name)
         run.check(ask, self.name, self.schema)
         if run.has_revoked(ask, self.roster):
             raise Refusal("unknown-party")

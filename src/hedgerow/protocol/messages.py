@@ -47,8 +47,16 @@ REFUSALS = {
     "not-allowed": "the party's own limits do not allow this coordinator or one of the parties",
     "some-columns": "the party holds some of the columns alone, and sums need all of them",
     "not-approved": "a person at the party has to approve the plan first",
+    "rejected": "a person at the party rejected the plan",
+    "rejected-purpose": "a person at the party rejected the plan for its purpose",
+    "rejected-cost": "a person at the party rejected the plan for what it costs",
+    "rejected-method": "a person at the party rejected the plan for its method",
+    "rejected-parties": "a person at the party rejected the plan for who takes part",
+    "withdrawn": "a person at the party withdrew the approval of the plan",
+    "expired": "the plan's last day is over",
     "failed": "the party failed inside, as with a full disk; its own status says why",
 }
+REJECTIONS = tuple(word for word in REFUSALS if word.startswith("rejected"))
 
 
 class Refusal(HedgerowError):
