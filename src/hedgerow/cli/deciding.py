@@ -140,16 +140,63 @@ def _decide(
         if len(chosen) == 1:  # else the process says what is wrong with the name
             show("\n".join(chosen[0]["words"]))
             run = chosen[0]["hash"]  # exactly what was shown is decided on
+    given = _confirmed(f"{what.capitalize()} this plan", site, allowed, name, yes)
+    ask_party(site, allowed, what, plan=run, reason=reason, **{"as": given}, **values)
+
+
+def _confirmed(question: str, site: Site, allowed: Limits, name: str, yes: bool) -> str:
+    """Ask the person at the terminal; then who decides: a name, or the account of the machine."""
+    from hedgerow.deployment.service import ask_party
+
     if not yes:
         if not sys.stdin.isatty():
             raise SettingsError(
                 "nobody is at the terminal to confirm; give --yes. Nothing was decided and "
                 "nothing was spent."
             )
-        typer.confirm(f"{what.capitalize()} this plan?", abort=True)
-    accounts = ask_party(site, allowed, "accounts")
-    given = name or ("" if accounts else getpass.getuser())
-    ask_party(site, allowed, what, plan=run, reason=reason, **{"as": given}, **values)
+        typer.confirm(f"{question}?", abort=True)
+    accounts = ask_party(site, allowed, "account", what="list")
+    return name or ("" if accounts else getpass.getuser())
+
+
+def settle(
+    path: SiteArgument,
+    runs: Annotated[
+        int,
+        typer.Option(
+            "--runs",
+            min=0,
+            help="Lost runs that you know of, where no limit bounds their cost.",
+        ),
+    ] = 0,
+    name: DecidedBy = "",
+    reason: Reason = "",
+    yes: Yes = False,
+    json: options.Json = False,
+) -> None:
+    """Go on although the ledger has lost lines: books what they may have cost, at full limits."""
+    from hedgerow.deployment.service import ask_party
+
+    site, allowed = site_at(path)
+    found = ask_party(site, allowed, "witnesses")
+    booked = ask_party(site, allowed, "gap", runs=runs)
+    for gap in found["gaps"]:
+        if not gap["settled"]:
+            time = gap["time"][:19].replace("T", " ")
+            show(f"{gap['shown_by']} keeps a head of {time} UTC that this ledger does not have.")
+    since = booked["since"][:19].replace("T", " ") or "the ledger's beginning"
+    show(
+        f"What was spent since {since} is lost. It is booked as {booked['bound']}: mu = "
+        f"{booked['mu']:.4g}, which is at least what was lost if the limits were not raised since."
+    )
+    if not json:
+        show("If there is a newer copy of the ledger, put that back instead.")
+    given = _confirmed("Settle it so", site, allowed, name, yes)
+    asked = {"reason": reason or "settled", "runs": runs, "as": given}
+    settled = ask_party(site, allowed, "settle", **asked)
+    if json:
+        print_json(settled)
+    tell("The gap is settled, and on the ledger. The party takes part again.")
 
 
 AccountName = Annotated[str, typer.Argument(metavar="NAME", help="The person's name.")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hedgerow.cli import options
-from hedgerow.cli.deciding import account_app, approve, plans, reject, withdraw
+from hedgerow.cli.deciding import account_app, approve, plans, reject, settle, withdraw
 from hedgerow.cli.screen import messages, print_json, results, show, table, tell
 from hedgerow.errors import SettingsError
 
@@ -164,7 +164,7 @@ def process_for(
 def status(path: SiteArgument, json: options.Json = False) -> None:
     """Show whether it is connected, runs, what is left under each limit, and plans that wait.
 
-    Code 5 if it does not run or is not connected.
+    Code 5 if it does not run, is not connected, or its ledger has lost lines.
     """
     from hedgerow.deployment.approvals import cell
     from hedgerow.deployment.service import ask_party
@@ -173,6 +173,7 @@ def status(path: SiteArgument, json: options.Json = False) -> None:
     status_now = ask_party(site, allowed, "status")
     link = status_now["connection"]
     well = status_now["running"] and (link is None or link["connected"])
+    well = well and not status_now["gaps"]
     if json:
         print_json(status_now)
         raise typer.Exit(0 if well else 5)
@@ -252,6 +253,10 @@ def _about(entry: dict[str, Any]) -> str:
         return f"{entry['word']}, {entry['count']} not listed"
     if entry["what"] in ("approved", "rejected", "withdrawn"):
         return f"{entry.get('name', '')}: {entry.get('reason', '')}"
+    if entry["what"] == "lines lost":
+        return f"{entry['shown_by']} knows of them"
+    if entry["what"] == "gap settled":
+        return f"{entry['name']}: {entry['reason']}; booked {entry['bound']}"
     if entry["what"] == "account":
         return f"{entry['name']}: {entry.get('role', 'removed')}"
     if entry["what"] == "ledger lost":
@@ -352,6 +357,7 @@ for _name, _command, _example in (
     ("approve", approve, 'approve hospital-a 5242dab9 --name "Dr. Ada Koch" --reason "study 12"'),
     ("reject", reject, "reject hospital-a 5242dab9 --word rejected-purpose"),
     ("withdraw", withdraw, "withdraw hospital-a 5242dab9"),
+    ("settle", settle, 'settle hospital-a --reason "backup of Monday"'),
 ):
     party_app.command(_name, epilog=f"Example: hedgerow party {_example}")(_command)
 party_app.add_typer(account_app, name="account")

@@ -47,6 +47,7 @@ def plan(
     parties: options.PartyCount = 3,
     rows: ExpectedRows = None,
     promise: options.PromiseOptions,
+    request: options.RequestOptions,
     settings: options.SeededMethodOptions,
     sample: options.SampleOptions,
     out: PlanOut = None,
@@ -58,7 +59,7 @@ def plan(
     from hedgerow.data.schema import Schema
 
     public = Schema.read(schema)
-    given = given_values(promise, settings)
+    given = given_values(promise, settings, request)
     new_plan = make_plan(public, given, parties)
     tell_cautions(new_plan, public)
     needed = sample.sample is not None or bool(picture)

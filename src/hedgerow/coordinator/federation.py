@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from hedgerow import clock
 from hedgerow.coordinator.presence import Presence
+from hedgerow.coordinator.refused import RefusedBy
 from hedgerow.coordinator.transport import Transport
+from hedgerow.coordinator.witnesses import asking_to_show, joining_with_shows, leave_heads
 from hedgerow.data.schema import Schema
 from hedgerow.errors import FormatError, HedgerowError, Refused, SumFailed
 from hedgerow.failpoints import fail_point
@@ -36,6 +38,7 @@ from hedgerow.protocol.identity import Announcement, Identity, Roster
 from hedgerow.protocol.masks import MaskKeys, add_modulo
 from hedgerow.protocol.messages import REFUSALS, Ask, Message
 from hedgerow.protocol.replies import Answer, PartyReply, ReceivedReply
+from hedgerow.protocol.witnesses import SHOWN
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, size_of
 from hedgerow.queries.calibration import Noise, made_for
 
@@ -43,18 +46,6 @@ log = logging.getLogger(__name__)
 _PROBE_SECONDS = 5.0  # a lost party is probed before every sum, and may not hold it up
 _PAUSE_SECONDS = 1.0
 _SOURCE = re.compile(r"[a-z ]{1,40}")
-
-
-class RefusedBy(Refused):
-    """A party's refusal, with its name and the word it gave."""
-
-    def __init__(self, party: str, word: str) -> None:
-        reason = REFUSALS.get(word, "it gave no known reason")
-        super().__init__(
-            f"{party} refused ({word}): {reason}. Nothing was released by it; what was reserved "
-            f"and charged before stays so. Settle it with {party}, then run the same command again."
-        )
-        self.party, self.word = party, word
 
 
 class PartiesLost(HedgerowError):
@@ -305,13 +296,37 @@ class Federation:
         return announced_in(replies)
 
     def _join(self, opened: dict[str, Announcement]) -> None:
-        joining = joining_message(JOIN_RUN, self._opened().run, opened)
-        by_name = dict.fromkeys(sorted(opened), joining)
-        joined = self._transport.send(by_name, JOINED, self.timeout_seconds)
+        run, seconds = self._opened().run, self.timeout_seconds
+        by_name = dict.fromkeys(sorted(opened), joining_message(JOIN_RUN, run, opened))
+        if not self.engine.simulated:
+            opened, shown = self._shown_by(opened)
+            if len(opened) < self.roster.least_set:
+                self._presence.too_few(opened)
+                return
+            by_name = joining_with_shows(JOIN_RUN, run, opened, shown)
+        joined = self._transport.send(by_name, JOINED, seconds)
         joined = {name: r for name, r in joined.items() if _word(r) != "failed"}
         self._raise_refusals(joined)
+        leave_heads(self._transport, run, joined, seconds)
         self._presence.joined(joined, opened)
         self._known = {name: self._known.get(name, 0) for name in joined}
+
+    def _shown_by(
+        self, opened: dict[str, Announcement]
+    ) -> tuple[dict[str, Announcement], dict[str, ReceivedReply]]:
+        """What parties show each other of their ledgers, before any of them joins.
+
+        It is shown for one set of announcements: where a party is lost, the others announce anew.
+        """
+        while True:
+            showing = asking_to_show(self._opened().run, opened)
+            by_name = dict.fromkeys(sorted(opened), showing)
+            shown = self._transport.send(by_name, SHOWN, self.timeout_seconds)
+            shown = {name: r for name, r in shown.items() if _word(r) != "failed"}
+            self._raise_refusals(shown)
+            if shown.keys() == opened.keys() or len(shown) < self.roster.least_set:
+                return {name: opened[name] for name in shown}, shown
+            opened = self._opened_by(tuple(sorted(shown)))  # fewer each time, so it ends
 
     def _send_with_trees(
         self, names: tuple[str, ...], message: Message, ensemble: EnsembleRef
@@ -341,9 +356,15 @@ class Federation:
         return replace(message, trees_from=first, trees=trees)
 
     def _raise_refusals(self, replies: dict[str, ReceivedReply]) -> None:
-        for name, reply in replies.items():
-            if word := _word(reply):
+        words = {name: word for name, reply in replies.items() if (word := _word(reply))}
+        waiting = [name for name, word in words.items() if word == "not-approved"]
+        # First the cause: others refuse a party, too, whose ledger was rolled back. Last what
+        # waiting helps against.
+        for name, word in sorted(words.items(), key=lambda one: one[1] != "rolled-back"):
+            if name not in waiting:
                 raise RefusedBy(name, word)
+        if waiting:
+            raise RefusedBy(", ".join(waiting), "not-approved")
 
     def _answer(self, name: str, reply: ReceivedReply, message: Message, query: SumQuery) -> Answer:
         answer = self._opened_answer(name, reply, message)

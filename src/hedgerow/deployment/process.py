@@ -36,6 +36,7 @@ from hedgerow.kernels.compiling import say_when_compiling
 from hedgerow.party.limits import Event, Limits
 from hedgerow.party.party import Party
 from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.witnesses import open_gaps
 from hedgerow.protocol.identity import Identity, Roster, fingerprint
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class PartyProcess:
             party = Party(
                 self.site.name, rows, schema, ledger, identity, self._limits,
                 PlanFolder.of(self.site), partial(self._told, ledger), roles=role_factories(),
-                store=FolderStore.of(self.site),
+                store=FolderStore.of(self.site), witnesses=True,
             )  # fmt: skip
             note_ledger_head(self.site, ledger)  # before anybody hears of this start
             party.pin(agreed.roster)
@@ -229,11 +230,22 @@ class PartyProcess:
     def _told(self, ledger: Ledger, event: Event) -> None:
         if event.what == "reserved":
             self._note(ledger)
+        if event.what == "refused" and event.word == "rolled-back":
+            self._say_lost(ledger)
         if event.what == "unwritten":
             self._problem = "the ledger cannot be written, so nothing is answered: free disk space"
         elif event.what in ("answered", "reserved"):
             self._problem = ""
         self._console.event(event)
+
+    def _say_lost(self, ledger: Ledger) -> None:
+        for gap in open_gaps(ledger, self.site.name):
+            self._console.say(
+                f"this ledger has lost lines: {gap.shown_by} keeps a head of it of {gap.time[:19]} "
+                "UTC that is not here. Nothing is answered. Put the newest ledger back, or see "
+                f"`hedgerow party settle {self.site.path}`.",
+                "bold red",
+            )
 
     def _record_limits(self, ledger: Ledger) -> None:
         if record_limits(self.site, ledger, self._in_force):

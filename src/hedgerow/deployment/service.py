@@ -72,7 +72,7 @@ class PartyService:
         return answer(given, caller)
 
     def _of_owner(self, given: Given) -> Any:
-        if given.get("question") in ("accounts", "account"):
+        if given.get("question") == "account":
             return self._administer(given)
         name = str(given.get("as", ""))
         if not self.accounts.everyone():

@@ -16,13 +16,7 @@ from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.line import Line
 from hedgerow.privacy.ledger.spending import Budget, Ceiling
-from hedgerow.privacy.ledger.witnesses import (
-    gaps_of,
-    kept_heads,
-    open_gaps,
-    own_heads,
-    settlements,
-)
+from hedgerow.privacy.ledger.witnesses import open_gaps, witnesses_of
 from hedgerow.protocol.identity import fingerprint
 
 TIMEOUT_SECONDS = 60.0  # the party may be busy with a question
@@ -39,10 +33,12 @@ _WHAT = {
     "unlisted": "refused more",
     "limits": "limits set",
     "renew": "ledger lost",
+    "gap": "lines lost",
+    "settle": "gap settled",
 }
 _SHOWN = (
     "kind", "mu", "word", "epsilon", "delta", "hash", "source", "count", "kept", "name", "reason",
-    "role",
+    "role", "shown_by", "bound",
 )  # fmt: skip
 
 
@@ -79,7 +75,7 @@ class StatusService:
             "federation": self.site.federation,
             "running": state != "not running",
             "state": state,
-            **self.facts(),
+            **_with_gaps(self.facts(), ledger, name),
             "recent_starts": _recent_starts(ledger, name),
             **_identities(self.site),
             "runs": [_run(line, ledger) for line in ledger.lines(name, "reserve")],
@@ -127,23 +123,6 @@ def pending(site: Site, ledger: Ledger, limits: Limits) -> list[dict[str, Any]]:
         }
         for plan in waiting_plans(site, ledger)
     ]
-
-
-def witnesses_of(ledger: Ledger, name: str) -> dict[str, Any]:
-    """The ledger's head; the last head left with others; theirs that are kept here; lost lines."""
-    line, head = ledger.last()
-    heads = own_heads(ledger, name)
-    last = asdict(heads[-1]) if heads else None
-    if last is not None:
-        del last["nonce"]  # whoever has it can open the commitment
-    return {
-        "lines": line,
-        "head": head,
-        "left": last,
-        "kept": [asdict(kept) for kept in kept_heads(ledger, name)],
-        "gaps": [asdict(gap) for gap in gaps_of(ledger, name)],
-        "settled": [asdict(one) for one in settlements(ledger, name)],
-    }
 
 
 def own_delta(limits: Limits) -> float | None:
@@ -194,6 +173,19 @@ def _entry(line: Line) -> dict[str, Any]:
         if key in values:
             entry[key] = values[key]
     return entry
+
+
+def _with_gaps(facts: dict[str, Any], ledger: Ledger, name: str) -> dict[str, Any]:
+    """Lines that the ledger has lost are the first problem: while they are, nothing is answered."""
+    gaps = open_gaps(ledger, name)
+    if not gaps:
+        return facts
+    by = ", ".join(sorted({gap.shown_by for gap in gaps}))
+    problem = (
+        f"the ledger has lost lines that {by} knows of, so nothing is answered: put the newest "
+        "ledger back, or see `hedgerow party settle`"
+    )
+    return {**facts, "problem": problem}
 
 
 def _recent_starts(ledger: Ledger, name: str) -> int:

@@ -32,6 +32,8 @@ class Limits:
     coordinator: str = ""  # fingerprint of its key
     parties: tuple[tuple[str, str], ...] | None = None  # name, and fingerprint or ""
     approve: bool = False  # whether a person must approve each plan
+    # The fewest others that must show what they keep of this party's ledger; None: all but c.
+    least_witnesses: int | None = None
     delta: float | None = None  # at which this party counts, also where no epsilon is limited
     # What each method can ask; without an entry a method is what a plan calls itself.
     method_kinds: Mapping[str, Kinds] = field(default_factory=dict, compare=False, repr=False)

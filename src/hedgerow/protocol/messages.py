@@ -25,7 +25,7 @@ from hedgerow.protocol.identity import Identity, Roster, signed_by
 from hedgerow.queries import SumQuery, query_bytes, query_from_bytes
 from hedgerow.queries.calibration import Noise, noise_for
 
-VERSION = 6
+VERSION = 7
 SIGNED = 128  # characters of a signature
 # Everything a party may say instead of answering. None of it depends on a row.
 REFUSALS = {
@@ -54,6 +54,9 @@ REFUSALS = {
     "rejected-parties": "a person at the party rejected the plan for who takes part",
     "withdrawn": "a person at the party withdrew the approval of the plan",
     "expired": "the plan's last day is over",
+    "rolled-back": "the party's ledger lacks lines that others know of; a person has to settle it",
+    "unwitnessed": "too few others showed the party what they know of its ledger",
+    "bad-witness": "what a party knows of another's ledger is not signed, or not for this run",
     "failed": "the party failed inside, as with a full disk; its own status says why",
 }
 REJECTIONS = tuple(word for word in REFUSALS if word.startswith("rejected"))

@@ -83,7 +83,11 @@ def settle(
     """
     with ledger.transaction():
         booked = settlement_for(ledger, owner, ceilings, name, reason, role, runs)
+        starts = max((gap.boot for gap in open_gaps(ledger, owner)), default=0)
         enter_settlement(ledger, owner, booked)
+        # Others refuse a start with a lower number than they have seen.
+        for number in range(len(ledger.lines(owner, "boot")), starts):
+            ledger.append(owner, "boot", values={"boot": number + 1, "lost": True})
     return booked
 
 

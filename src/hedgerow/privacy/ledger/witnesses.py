@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from hedgerow import clock
 from hedgerow.packing import digest
@@ -37,6 +38,7 @@ class OwnHead:
     nonce: str  # 32 bytes, hex
     run: str
     shown_by: tuple[str, ...]  # who showed earlier heads in this run
+    key: str  # that signed it
 
     @property
     def is_sound(self) -> bool:
@@ -59,14 +61,18 @@ class KeptHead:
 
 @dataclass(frozen=True)
 class Gap:
-    """A head of this party that another one shows and this chain does not have."""
+    """Something of this party that another one shows and this chain does not have.
 
-    commitment: str
-    count: int
-    time: str  # when this party signed it, by its own clock
+    A head that it left; or a start (`boot`) that others joined with, without a head.
+    """
+
+    commitment: str  # "" of a start
+    count: int  # of the head
+    time: str  # when it was signed, by this party's clock; of a start: when the other one saw it
     shown_by: str
     found: str  # UTC
     settled: bool = False
+    boot: int = 0
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,7 @@ def own_heads(ledger: Ledger, owner: str) -> list[OwnHead]:
     return [_own(line) for line in ledger.lines(owner, "head")]
 
 
-def leave_head(ledger: Ledger, owner: str, run: str, shown_by: Sequence[str]) -> OwnHead:
+def leave_head(ledger: Ledger, owner: str, run: str, shown_by: Sequence[str], key: str) -> OwnHead:
     """Write a head of all lines so far; on disk before anybody gets it."""
     with ledger.transaction():
         line, head = ledger.last()
@@ -102,7 +108,7 @@ def leave_head(ledger: Ledger, owner: str, run: str, shown_by: Sequence[str]) ->
         commitment = commitment_of(nonce, head, count)
         values = {
             "count": count, "line": line, "head": head, "nonce": nonce, "of": run,
-            "shown_by": list(shown_by),
+            "shown_by": list(shown_by), "key": key,
         }  # fmt: skip
         return _own(ledger.append(owner, "head", commitment, values=values))
 
@@ -143,12 +149,13 @@ def kept_heads(ledger: Ledger, owner: str) -> list[KeptHead]:
     return [one for one in kept if one is not None]
 
 
-def note_gap(ledger: Ledger, owner: str, shown: KeptHead, shown_by: str) -> None:
-    """Put on record that the chain lacks a head; once for each."""
+def note_gap(ledger: Ledger, owner: str, gap: Gap) -> None:
+    """Put on record that the chain lacks something; once for each."""
     with ledger.transaction():
-        if not ledger.lines(owner, "gap", shown.commitment):
-            values = {"count": shown.count, "time": shown.time, "shown_by": shown_by}
-            ledger.append(owner, "gap", shown.commitment, values=values)
+        what = gap.commitment or f"start {gap.boot}"
+        if not ledger.lines(owner, "gap", what):
+            values = {"count": gap.count, "time": gap.time, "shown_by": gap.shown_by}
+            ledger.append(owner, "gap", what, values={**values, "boot": gap.boot})
 
 
 def gaps_of(ledger: Ledger, owner: str) -> list[Gap]:
@@ -159,7 +166,8 @@ def gaps_of(ledger: Ledger, owner: str) -> list[Gap]:
         told = line.values
         covered = any(one.covers(told["time"]) for one in settled)
         about = (int(told["count"]), str(told["time"]), str(told["shown_by"]))
-        found.append(Gap(line.run, *about, line.time, covered))
+        boot = int(told["boot"])
+        found.append(Gap("" if boot else line.run, *about, line.time, covered, boot))
     return found
 
 
@@ -177,11 +185,28 @@ def enter_settlement(ledger: Ledger, owner: str, settlement: Settlement) -> Line
     return ledger.append(owner, "settle", values=asdict(settlement))
 
 
+def witnesses_of(ledger: Ledger, name: str) -> dict[str, Any]:
+    """The ledger's head; the last head left with others; theirs that are kept here; lost lines."""
+    line, head = ledger.last()
+    heads = own_heads(ledger, name)
+    last = asdict(heads[-1]) if heads else None
+    if last is not None:
+        del last["nonce"]  # whoever has it can open the commitment
+    return {
+        "lines": line,
+        "head": head,
+        "left": last,
+        "kept": [asdict(kept) for kept in kept_heads(ledger, name)],
+        "gaps": [asdict(gap) for gap in gaps_of(ledger, name)],
+        "settled": [asdict(one) for one in settlements(ledger, name)],
+    }
+
+
 def _own(line: Line) -> OwnHead:
     told = line.values
     return OwnHead(
         line.run, int(told["count"]), line.time, int(told["line"]), str(told["head"]),
-        str(told["nonce"]), str(told["of"]), tuple(told["shown_by"]),
+        str(told["nonce"]), str(told["of"]), tuple(told["shown_by"]), str(told["key"]),
     )  # fmt: skip
 
 
