@@ -246,7 +246,8 @@ def _added(lines: Sequence[Line], settled: Sequence[Line] = (), monthly: bool = 
     alone = None
     if len(reserved) == 1 and not booked:
         alone = (float(reserved[0]["delta"]), float(reserved[0]["epsilon"]))
-    return Spending(mu, numbers, len(reserved), added, others, alone)
+    # A gap counts as a run: whatever comes after it is not alone.
+    return Spending(mu, numbers, len(reserved) + len(booked), added, others, alone)
 
 
 def _pure_of(reserved: Mapping[str, Any]) -> float:
