@@ -303,7 +303,7 @@ class Party:
         shown_by = self._witnesses.check(values.get("shows"), joined, roster)
         among = joined.everyone(roster) if roster.trusted.masked else None
         peers = [] if among is None else [one.name for one in among.neighbours(self.name)]
-        self._handshake.accept(joined, peers)
+        self._handshake.accept(joined, peers, self._witnesses.take_part)
         new = not self._ledger.has_reserved(self.name, run.plan.run)
         try:
             run.reservation.reserve()  # all others have accepted, or nobody could join

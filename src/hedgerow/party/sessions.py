@@ -139,7 +139,7 @@ class PartySessions:
         same = known is not None and known.hash == fresh.hash
         if session.begun and (session.role is None or not same):
             raise Refusal("old-attempt")  # a failed run, or other keys half-way
-        self._handshake.accept(fresh, agreement.parties)
+        self._handshake.accept(fresh, agreement.parties, self._witnesses.take_part)
         if not session.begun:
             self._enter(agreement)
             session.begun, session.opening = True, replace(opening, joined=fresh)

@@ -197,11 +197,12 @@ class PartyHandshake:
             raise Refusal("bad-announcement")
         return joined
 
-    def accept(self, joined: Joined, peers: Iterable[str] = ()) -> None:
+    def accept(self, joined: Joined, peers: Iterable[str] = (), signed: bool = False) -> None:
         """Remember keys that were read, those of `peers` first made sure to be keys.
 
         One that is none is refused before any is remembered. A party agrees with those that it
         shares masks or messages with, and with nobody else: that takes the longest of a joining.
+        What is `signed` is kept whole, to be shown to its own party.
         """
         for name in peers:
             if name != self._name:
@@ -213,8 +214,9 @@ class PartyHandshake:
             known = self._newest()
             for name, (boot, key) in self._after(joined).newest.items():
                 if boot > known.newest.get(name, (0, ""))[0]:
-                    announced = joined.announcements[name].to_dict()
-                    values = {"boot": boot, "key": key, "announcement": announced}
+                    values: dict[str, Any] = {"boot": boot, "key": key}
+                    if signed:
+                        values["announcement"] = joined.announcements[name].to_dict()
                     self._ledger.append(self._name, "peer", name, values=values)
 
     def _after(self, joined: Joined) -> KnownKeys:
