@@ -134,6 +134,20 @@ def test_a_lost_party_is_named_costs_one_attempt_and_is_taken_back(
     assert sum("p1" in names for names in carrier.asked) <= 10
 
 
+def test_a_party_lost_while_heads_are_shown_is_left_out(carrier: Here, tmp_path: Path) -> None:
+    federation, real = four(carrier, tmp_path), carrier._reply
+
+    def reply(name: str, message: bytes) -> Reply:
+        if name == "p1" and Message.from_bytes(message).type == "show":
+            carrier.away.add("p1")
+        return real(name, message)
+
+    carrier._reply = reply  # type: ignore[method-assign]
+    gate = trained(carrier, federation)
+    assert gate.attendance["over"] == [{"parties": ["p0", "p2", "p3"], "releases": 5}]
+    assert gate.attendance["lost"] == []
+
+
 def test_a_party_can_be_left_out(carrier: Here, tmp_path: Path) -> None:
     gate = trained(carrier, four(carrier, tmp_path, without=["p3"]))
     assert [one["parties"] for one in gate.attendance["over"]] == [["p0", "p1", "p2"]]

@@ -190,6 +190,8 @@ def _show(
     cost.add_row("epsilon", f"{made.epsilon:.4g} at delta = {privacy.delta:g}")
     cost.add_row(made.budget.mu_means, f"{made.mu:.4f}")
     cost.add_row("trust in", privacy.trust)
+    for key, said in made.request.to_dict().items():
+        cost.add_row({"asker": "asked for by", "ends": "last day (UTC)"}.get(key, key), said)
     if schema.weight is not None:
         cost.add_row("a row counts, and all noise grows by", f"at most {schema.max_weight:g}")
     opening = figures["opening_rounds"]

@@ -379,7 +379,8 @@ class Party:
         if run.opening.joined is None:  # opened and never joined: nothing is reserved yet
             raise Refusal("unknown-run")
         check_not_ended(run.plan)
-        check_not_withdrawn(run.plan, self._ledger, self.name)
+        if self._limits.approve:
+            check_not_withdrawn(run.plan, self._ledger, self.name)
         run.check(ask, self.name, self.schema)
         if run.has_revoked(ask, self.roster):
             raise Refusal("unknown-party")

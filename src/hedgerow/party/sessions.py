@@ -135,7 +135,8 @@ class PartySessions:
         fresh = self._handshake.read(*about, older=older)
         if set(fresh.announcements) != set(agreement.parties):
             raise Refusal("bad-announcement")
-        shown_by = self._witnesses.check(message.values.get("shows"), fresh, session.roster)
+        shows = message.values.get("shows")
+        shown_by = self._witnesses.check(shows, fresh, session.roster, agreed=True)
         same = known is not None and known.hash == fresh.hash
         if session.begun and (session.role is None or not same):
             raise Refusal("old-attempt")  # a failed run, or other keys half-way

@@ -1,7 +1,7 @@
 """A party's side of witnessed ledgers: what it shows others, demands of them, leaves and keeps.
 
 It goes on only if its chain has every head that others show it. All parties of the run must show,
-and all but c of the others in its roster, unless its limits say another number.
+and in a run of sums all but c of the others in its roster, unless its limits say another number.
 """
 
 from __future__ import annotations
@@ -73,8 +73,13 @@ class PartyWitnesses:
                 return Show(self._name, head, Announcement.from_dict(told), line.time)
         return Show(self._name, head)
 
-    def check(self, entries: Any, joined: Joined, roster: Roster) -> tuple[str, ...]:
-        """Who showed their last head of this party; refused if the chain lacks one of them."""
+    def check(
+        self, entries: Any, joined: Joined, roster: Roster, agreed: bool = False
+    ) -> tuple[str, ...]:
+        """Who showed their last head of this party; refused if the chain lacks one of them.
+
+        In a session the agreement names who takes part, and those are enough if all of them show.
+        """
         if not self.take_part:
             return ()
         shows = {show.by: show for show in read_shows(entries)}
@@ -85,7 +90,8 @@ class PartyWitnesses:
             if not show.is_for(self._name, joined.hash, public):
                 raise Refusal("bad-witness")
         others = {name for name in joined.announcements if name != self._name}
-        if not shows.keys() >= others or len(shows) < self._needed(roster):
+        needed = len(others) if agreed else self._needed(roster)
+        if not shows.keys() >= others or len(shows) < needed:
             raise Refusal("unwitnessed")
         lost = [gap for show in shows.values() for gap in self._lost(show, joined)]
         for gap in lost:

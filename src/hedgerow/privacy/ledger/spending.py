@@ -142,7 +142,7 @@ def spending_until(ledger: LineStore, run: str, owner: str = COORDINATOR) -> Spe
 
 def history_of(ledger: LineStore, delta: float, owner: str = COORDINATOR) -> list[LedgerRun]:
     """Every run that an owner reserved, in order, with the total after it."""
-    reserved = ledger.lines(owner, "reserve")
+    reserved, settled = ledger.lines(owner, "reserve"), ledger.lines(owner, "settle")
     return [
         LedgerRun(
             line.run,
@@ -150,7 +150,7 @@ def history_of(ledger: LineStore, delta: float, owner: str = COORDINATOR) -> lis
             str(line.values["plan"]["method"]),
             float(line.values["epsilon"]),
             float(line.values["delta"]),
-            _added(reserved[:place]).epsilon(delta),
+            _added(reserved[:place], [s for s in settled if s.seq < line.seq]).epsilon(delta),
         )
         for place, line in enumerate(reserved, start=1)
     ]
