@@ -7,7 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from hedgerow.cli.app import app
+from hedgerow.deployment.status import StatusService
+from hedgerow.engines.site import Site
 from hedgerow.errors import LedgerError
 from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.gaps import Ceilings, settle
@@ -328,6 +332,21 @@ def test_a_head_hides_the_ledger_and_counts_heads_alone(rig: WitnessRig) -> None
     assert len(bytes.fromhex(one.nonce)) == 32
     assert one.commitment == commitment_of(one.nonce, one.head, 1)
     assert one.commitment != commitment_of("", one.head, 1)
+
+
+def test_verify_prints_head_and_witnesses_beside_a_running_party(rig: WitnessRig) -> None:
+    rolled_back(rig)
+    rig.run()
+    found = CliRunner().invoke(app, ["ledger", "verify", str(rig.file("a"))])
+    assert found.exit_code == 0, found.exception
+    words = " ".join(found.stdout.split())
+    lines, head = rig.ledgers["a"].last()  # which this process has open
+    assert f"Head: line {lines}, {head}" in words
+    assert "a left head 1 (up to line " in words
+    assert "a keeps head 1 of b" in words
+    assert "LOST LINES (NOT SETTLED): b keeps head 2 of a" in words
+    status = StatusService(Site.create(rig.folder / "a", "a"), rig.ledgers["a"], Limits()).status()
+    assert "the ledger has lost lines that b" in status["problem"]
 
 
 def joined_hash(rig: WitnessRig) -> str:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from hedgerow import clock
 from hedgerow.coordinator.presence import Presence
-from hedgerow.coordinator.refused import RefusedBy
+from hedgerow.coordinator.refused import PartiesLost, RefusedBy
 from hedgerow.coordinator.transport import Transport
 from hedgerow.coordinator.witnesses import asking_to_show, joining_with_shows, leave_heads
 from hedgerow.data.schema import Schema
-from hedgerow.errors import FormatError, HedgerowError, Refused, SumFailed
+from hedgerow.errors import FormatError, Refused, SumFailed
 from hedgerow.failpoints import fail_point
 from hedgerow.model.tree import Tree
 from hedgerow.privacy.accounting.plan import Plan
@@ -46,16 +46,6 @@ log = logging.getLogger(__name__)
 _PROBE_SECONDS = 5.0  # a lost party is probed before every sum, and may not hold it up
 _PAUSE_SECONDS = 1.0
 _SOURCE = re.compile(r"[a-z ]{1,40}")
-
-
-class PartiesLost(HedgerowError):
-    """Some parties did not answer an attempt. The attempt stays charged."""
-
-    exit_code = 5
-
-    def __init__(self, names: Sequence[str]) -> None:
-        super().__init__(f"no answer from {', '.join(names)}")
-        self.names = tuple(names)
 
 
 @dataclass(frozen=True)
@@ -227,12 +217,19 @@ class Federation:
         presence.probed(ready, apart and boots is None)
         if boots is not None:
             presence.silent([name for name in asked if name not in ready], clock.monotonic())
-        if back := presence.returning(ready, slot, self.roster.least_set):
+        back = presence.returning(ready, slot, self.roster.least_set)
+        if back and not self._would_refuse([*presence.active, *back]):
             opened = self._opened_by(tuple(sorted({*presence.active, *back})))
             if len(opened) >= self.roster.least_set:
                 self._join(opened)
             else:  # joining reserves: nobody pays for a set too small
                 presence.too_few(opened)
+
+    def _would_refuse(self, names: Sequence[str]) -> bool:
+        """Whether joining anew would end a run that can go on: too few to witness each other."""
+        if self.engine.simulated or len(self._presence.active) < self.roster.least_set:
+            return False
+        return len(names) < len(self.names) - self.roster.colluding
 
     def sum(self, query: SumQuery, noise: Noise, slot: int, attempt: int) -> Total:
         """Sum one question over the active parties; raises PartiesLost if one is missing."""

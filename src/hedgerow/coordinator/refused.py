@@ -1,8 +1,10 @@
-"""A party's refusal, as whoever drives a run is told of it."""
+"""Parties that refuse or do not answer, as whoever drives a run is told of it."""
 
 from __future__ import annotations
 
-from hedgerow.errors import Refused
+from collections.abc import Sequence
+
+from hedgerow.errors import HedgerowError, Refused
 from hedgerow.protocol.messages import REFUSALS, REJECTIONS
 
 
@@ -29,3 +31,13 @@ class RefusedBy(Refused):
     def is_final(self) -> bool:
         """Whether the plan is refused for good."""
         return self.word in (*REJECTIONS, "withdrawn", "expired")
+
+
+class PartiesLost(HedgerowError):
+    """Some parties did not answer an attempt. The attempt stays charged."""
+
+    exit_code = 5
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(f"no answer from {', '.join(names)}")
+        self.names = tuple(names)
