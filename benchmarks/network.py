@@ -5,6 +5,9 @@ by the documented commands. Each scenario trains one model of 60 rounds while so
 repeats the command where it says that it can go on, and then compares all five ledgers. Prints how
 many rounds a second there were and the longest gap, beside what was measured of the engine that
 hedgerow had before (NVFlare, tamed), and writes benchmarks/results/network.json.
+
+With --repeat each scenario is tried so often, and benchmarks/results/network_repeated.json has how
+many trials ended well and which sites' processes died.
 """
 
 from __future__ import annotations
@@ -12,10 +15,12 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -31,6 +36,7 @@ from network.hosts import Line, Network, missing
 from network.sites import PARTIES, PORT, Outcome, Sites
 
 RESULT = Path(__file__).parent / "results" / "network.json"
+REPEATED = RESULT.with_name("network_repeated.json")
 FAR = Line(delay_seconds=0.05)  # a run takes long enough for something to happen on the way
 # What was measured of the engine before, in namespaces too, when it was given up.
 BEFORE = {
@@ -234,34 +240,64 @@ def show(console: Console, found: dict[str, Any]) -> None:
     console.print(shown)
 
 
+def together(trials: list[dict[str, Any]]) -> dict[str, Any]:
+    """Trials of one scenario as one entry."""
+    died = Counter(name for one in trials for name in one["ended_by_themselves"])
+    return {
+        "trials": len(trials),
+        "ended_well": sum(one["code"] == 0 for one in trials),
+        "hung": sum(one["words"] == "HUNG" for one in trials),
+        "processes_that_died": dict(died),
+        "most_tries": max(one["tries"] for one in trials),
+        "attempts_lost": sum(one["attempts_lost"] for one in trials),
+        "releases": sum(one["releases"] for one in trials),
+        "rounds_per_second": statistics.median(one["rounds_per_second"] for one in trials),
+        "longest_gap_seconds": max(one["longest_gap_seconds"] for one in trials),
+        "further": [one["further"] for one in trials],
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=list(SCENARIOS), help="names of scenarios")
     parser.add_argument("--keep", type=Path, help="a folder for sites and their logs")
-    parser.add_argument("--out", type=Path, default=RESULT)
+    parser.add_argument("--repeat", type=int, default=0, help="trials of each scenario")
+    parser.add_argument("--out", type=Path)
     options, console = parser.parse_args(), Console()
     if reason := missing():
         console.print(f"Nothing was measured: {reason}.")
         return
-    found: dict[str, Any] = {}
+    out: Path = options.out or (REPEATED if options.repeat else RESULT)
     with tempfile.TemporaryDirectory(prefix="hedgerow-") as folder:
         place = options.keep or Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         names = (COORDINATOR, *PARTIES, "stranger")
         with Network(names) as network, Sites(network, place) as sites:
+            found: dict[str, Any] = {}
             for name in options.only:
-                scenario, far = SCENARIOS[name]
                 if reason := unavailable(name):
                     found[name] = {"skipped": reason}
                     continue
-                network.set_lines(dict.fromkeys(PARTIES, FAR if far else Line()))
-                sites.wait_for_all()
-                found[name] = asdict(scenario(sites))
-                found[name]["ended_by_themselves"] = sites.start_again()
-                console.print(name, found[name])
-                write(options.out, found, sites.compare())
-    show(console, found)
-    console.print(json.loads(options.out.read_text("utf-8"))["ledgers"])
+                trials: list[dict[str, Any]] = []
+                for _ in range(max(1, options.repeat)):
+                    trials.append(trial(name, sites))
+                    console.print(name, trials[-1])
+                    found[name] = together(trials) if options.repeat else trials[0]
+                    write(out, found, sites.compare())
+    if options.repeat:
+        console.print(found)
+    else:
+        show(console, found)
+    console.print(json.loads(out.read_text("utf-8"))["ledgers"])
+
+
+def trial(name: str, sites: Sites) -> dict[str, Any]:
+    """One training while one thing goes wrong; whatever ended by itself is started again."""
+    scenario, far = SCENARIOS[name]
+    sites.network.set_lines(dict.fromkeys(PARTIES, FAR if far else Line()))
+    sites.wait_for_all()
+    outcome = asdict(scenario(sites))
+    return {**outcome, "ended_by_themselves": sites.start_again()}
 
 
 def write(path: Path, found: dict[str, Any], ledgers: dict[str, int]) -> None:

@@ -4,10 +4,11 @@ Three parties on this machine, played by this process behind sockets, are asked 
 (no network, no runtime), the engine `grpc`, a stock NVFlare 2.9 and a stock Flower 1.41, all of
 them with TLS on loopback. Prints seconds a round (one message to every party and its reply of the
 same size) by size of the message, and trains the same small model over each way with noise off:
-trees and charges must equal those of three parties of one process. Writes
+trees and charges must equal those of three parties of one process, and so must the models of a
+SimFL and a vertical session. Writes
 benchmarks/results/runtimes.json. Flower runs in an environment of its own, which is made first;
 HEDGEROW_FLOWER names a folder to keep it in. Whatever else loads the machine counts: the file says
-how much did.
+how much did. With `--ways` only some are measured, and the file keeps what it has of the others.
 """
 
 from __future__ import annotations
@@ -37,17 +38,21 @@ from tests.conftest import MIXED
 from tests.engines.relays.played import PlayedParties
 from tests.engines.relays.stock_flower import StockFlower, make_environment
 from tests.engines.relays.stock_nvflare import StockNvflare
-from tests.engines.relays.trained import PARTS, THREE, trained, trained_here
+from tests.engines.relays.trained import PARTS, ROWS, THREE, trained, trained_here
 
+from hedgerow.coordinator.federation import Federation
+from hedgerow.data.tables import Rows
 from hedgerow.engines.party_end import PartyEnd
 from hedgerow.engines.relay import RelayEngine, RelayService
 from hedgerow.engines.sockets import Listener
 from hedgerow.engines.switchboard import (
-    Carried,
     CoordinatorEnd,
     Switchboard,
     listen,
 )
+from hedgerow.protocol.engine import Reply
+from hedgerow.protocol.roles import RoleFactory
+from hedgerow.testing import check_sessions
 
 RESULT = Path(__file__).parent / "results" / "runtimes.json"
 SIZES = (1_000, 1_000_000, 10_000_000)
@@ -60,22 +65,22 @@ class NoRuntime:
 
     slack_seconds = 0.0
 
-    def __init__(self, parties: PlayedParties) -> None:
-        self._ends = {n: PartyEnd(n, str(place)) for n, place in parties.sockets.items()}
+    def __init__(self, sockets: Mapping[str, Path]) -> None:
+        self._ends = {n: PartyEnd(n, str(place)) for n, place in sockets.items()}
 
     def nodes(self) -> Sequence[str]:
         return list(self._ends)
 
-    def carry(self, messages: Mapping[str, bytes], seconds: float) -> dict[str, Carried]:
+    def carry(self, messages: Mapping[str, bytes], seconds: float) -> dict[str, Reply]:
         with ThreadPoolExecutor(len(messages)) as pool:
             sent = {n: pool.submit(self._ends[n].answer, data) for n, data in messages.items()}
-            return {name: Carried(found.result()) for name, found in sent.items()}
+            return {name: Reply(found.result()) for name, found in sent.items()}
 
 
 @contextmanager
 def over_sockets(folder: Path, parties: PlayedParties) -> Iterator[Path]:
     path = folder / "relay.sock"
-    with Switchboard(NoRuntime(parties)) as board, listen(CoordinatorEnd(str(path)), board):
+    with Switchboard(NoRuntime(parties.sockets)) as board, listen(CoordinatorEnd(str(path)), board):
         yield path
 
 
@@ -131,18 +136,32 @@ def measure(way: Way, repeats: int) -> dict[str, Any]:
             began = time.monotonic()
             federation = parties.federation(socket, PARTS, MIXED, "parties")
             found, here = trained(federation, parties.ledgers), trained_here()
+            took = time.monotonic() - began
             return {
                 "to_first_reply": first,
                 "rounds": rounds,
                 "median": {size: statistics.median(took) for size, took in rounds.items()},
                 "training": {
-                    "seconds": time.monotonic() - began,
+                    "seconds": took,
                     "round_trips": found.round_trips,
                     "same_trees": found.trees == here.trees,
                     "same_charges": found.charges == here.charges,
                 },
+                "sessions": {"steps": 25, "seconds": hold_sessions(parties, socket)},
                 "load": os.getloadavg()[0],
             }
+
+
+def hold_sessions(parties: PlayedParties, socket: Path) -> float:
+    """Seconds for a SimFL and a vertical session; an error unless the models are the same."""
+
+    def made(tables: Mapping[str, Rows], roles: Mapping[str, RoleFactory]) -> Federation:
+        in_order = [tables[name] for name in THREE]
+        return parties.federation(socket, in_order, MIXED, "coordinator", roles)
+
+    began = time.monotonic()
+    check_sessions(made, MIXED, ROWS, THREE, short=True)
+    return time.monotonic() - began
 
 
 def ask(engine: RelayEngine, size: int) -> float:
@@ -189,16 +208,19 @@ def main() -> None:
     options = parser.parse_args()
     ways = [w for w in options.ways if w != "grpc" or importlib.util.find_spec("grpc")]
     console = Console()
+    known = json.loads(options.out.read_text("utf-8"))["ways"] if options.out.exists() else {}
     result: dict[str, Any] = {
-        "command": "python benchmarks/runtimes.py " + " ".join(sys.argv[1:]),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "cores": os.cpu_count(),
-        "ways": {},
+        "ways": {name: known[name] for name in WAYS if name in known},
     }
     for name in ways:
         console.print(f"{name} ...")
-        result["ways"][name] = measure(*WAYS[name])
+        result["ways"][name] = {
+            "command": "python benchmarks/runtimes.py " + " ".join(sys.argv[1:]),
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            **measure(*WAYS[name]),
+        }
     show(result["ways"], console)
     options.out.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
     console.print(f"wrote {options.out}")

@@ -118,7 +118,7 @@ def render(page: Path, picture: Path) -> int | None:
         f"--user-data-dir={profile}", "--window-size=1100,1600", f"--screenshot={picture}",
         page.as_uri(),
     ]  # fmt: skip
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, check=True, capture_output=True, timeout=600)
     from matplotlib.image import imread
 
     shown = imread(picture)

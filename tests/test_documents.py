@@ -24,6 +24,8 @@ from hedgerow.data.schema import Schema
 from hedgerow.failpoints import FAIL_POINTS
 from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.model.losses import TREE_UPDATES, Logistic, Softmax, Squared
+from hedgerow.model.statement import Statement
+from hedgerow.privacy.accounting.gaussian import mu_of
 from hedgerow.privacy.settings import DEFAULTS, Privacy
 from hedgerow.protocol.messages import REFUSALS
 from tests.contracts.test_map import entries
@@ -62,7 +64,7 @@ def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "PYTHONWARNINGS": "error", **ONE_THREAD}
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600
     )
 
 
@@ -270,8 +272,8 @@ def test_the_threat_model_lists_every_refusal_and_fail_point() -> None:
     assert tuple(re.findall(r"`([a-z-]+)`", places)) == FAIL_POINTS
 
 
-def test_the_bounds_of_the_privacy_page_are_those_of_the_source() -> None:
-    text = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
+def test_the_bounds_of_the_proofs_are_those_of_the_source() -> None:
+    text = (ROOT / "docs" / "proofs" / "row-bounds.md").read_text(encoding="utf-8")
     table = text.split("| loss | update |")[1].split("\n\n")[0]
     losses = {"logistic": Logistic(), "softmax": Softmax(3), "squared": Squared()}
     name = ""
@@ -290,6 +292,30 @@ def test_the_bounds_of_the_privacy_page_are_those_of_the_source() -> None:
                 assert bound.second_scale == pytest.approx(scale, rel=1e-12)
             seen.add((name, update))
     assert len(seen) == len(losses) * len(TREE_UPDATES)
+
+
+def test_epsilons_of_other_changes_are_computed() -> None:
+    def said(epsilon: float) -> Statement:
+        mu = mu_of(epsilon, 1e-6, 10_000)
+        return Statement("epsilon-delta", epsilon, 1e-6, "coordinator", mu=mu)
+
+    def table(page: str, head: str) -> list[list[str]]:
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        lines = text.split(head)[1].split("\n\n")[0].splitlines()[2:]
+        return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+    told = [row[1:3] for row in table("promise.md", "| if the table differs by |")]
+    assert told == [list(change.cells()[1:]) for change in said(1.0).changes()]
+    rows = table("privacy.md", "| epsilon, delta = 1e-6 |")
+    assert len(rows) == 5
+    for epsilon, mu, *cells in rows:
+        one = said(float(epsilon))
+        added, replaced, _, five, _ = (list(change.cells()[1:]) for change in one.changes())
+        assert mu == f"{one.mu:.3f}"
+        wanted = [added[1], *replaced, *five]
+        assert [c.rstrip(" %") for c in cells] == [
+            f"{float(w):.2f}" if "%" not in w and float(w) < 10 else w.rstrip(" %") for w in wanted
+        ]
 
 
 @pytest.mark.parametrize(("page", "least"), [("README.md", 32), ("docs/accuracy.md", 66)])

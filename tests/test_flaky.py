@@ -56,7 +56,7 @@ def python(*words: object, **settings: str) -> subprocess.CompletedProcess[str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("HEDGEROW_TEST_", "PYTEST_"))}
     command = [sys.executable, *map(str, words)]
     return subprocess.run(
-        command, env={**kept, **path}, cwd=ROOT, capture_output=True, text=True, timeout=250
+        command, env={**kept, **path}, cwd=ROOT, capture_output=True, text=True, timeout=800
     )
 
 

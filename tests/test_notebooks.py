@@ -27,7 +27,7 @@ import sys, nbformat
 from nbclient import NotebookClient
 notebook = nbformat.read(sys.argv[1], 4)
 nbformat.validate(notebook)
-NotebookClient(notebook, timeout=200, kernel_name="python3").execute()
+NotebookClient(notebook, timeout=800, kernel_name="python3").execute()
 nbformat.write(notebook, sys.argv[1])
 """
 
@@ -36,7 +36,7 @@ def executed(path: Path) -> list[dict[str, Any]]:
     """Run a notebook where it lies; its cells with their outputs."""
     done = subprocess.run(
         [sys.executable, "-c", RUN, str(path)],
-        cwd=path.parent, capture_output=True, text=True, timeout=280,
+        cwd=path.parent, capture_output=True, text=True, timeout=800,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     cells: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["cells"]

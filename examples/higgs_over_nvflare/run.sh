@@ -66,6 +66,6 @@ for attempt in $(seq 120); do
 done
 
 say hedgerow train --engine "relay:$folder/train.sock" --site coordinator --schema schema.toml \
-    --epsilon 1 --delta 1e-6 --out model.hedge
+    --epsilon 1 --delta 1e-6 --out model.hedge --wait-seconds 180
 say hedgerow evaluate model.hedge --data new.csv
 say hedgerow statement model.hedge

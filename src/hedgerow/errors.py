@@ -30,6 +30,19 @@ class HedgerowError(Exception):
 
     exit_code = 2
 
+    def for_a_log(self, *names: str) -> str:
+        """The message on one line, for a log that others than the owner of the rows may read.
+
+        A number in it may be a count of rows, which is the owner's: only the kind of the error is
+        said then. Digits in `names`, of files and parties, are none.
+        """
+        text = said = " ".join(str(self).split())
+        for name in names:
+            said = said.replace(name, "")
+        if not any(character.isdigit() for character in said):
+            return text
+        return f"{type(self).__name__}, with numbers that are shown on a terminal alone"
+
 
 class SchemaError(HedgerowError, ValueError):
     """The public description of the table is missing something or contradicts itself."""

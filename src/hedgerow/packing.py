@@ -42,14 +42,14 @@ _NAMES = {np.dtype(name).newbyteorder(order): name for name in _DTYPES for order
 def pack(values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]] | None = None) -> bytes:
     """Pack JSON-able values and numeric arrays. The same input always gives the same bytes."""
     table = []
-    chunks = []
+    chunks: list[memoryview] = []  # not copied before they are joined
     for name, array in sorted((arrays or {}).items()):
         kind = _NAMES.get(array.dtype)
         if kind is None:
             raise FormatError(f"array {name!r} has dtype {array.dtype}, which is not packed")
         shape = ",".join(map(str, array.shape))
         table.append(f'[{_quoted(name)},"{kind}",[{shape}]]')
-        chunks.append(array.astype(_DTYPES[kind], copy=False).tobytes())
+        chunks.append(np.ascontiguousarray(array, _DTYPES[kind]).data)
     text = _ENCODER.encode(values) if values else "{}"
     # Written piece by piece, as `canonical_json` would: much is packed, and most of it is arrays.
     header = f'{{"arrays":[{",".join(table)}],"values":{text}}}'.encode()

@@ -168,7 +168,7 @@ def test_newer_formats_name_the_version_needed() -> None:
         Schema.from_dict({**SCHEMA.to_dict(), "format": 9})
     with pytest.raises(HedgerowError, match="writes statement format 9"):
         Statement.from_dict({"format": 9})
-    with pytest.raises(HedgerowError, match="wire version 9"):
+    with pytest.raises(HedgerowError, match="version 9 of the messages"):
         Message.from_bytes(pack({"version": 9}))
 
 

@@ -11,15 +11,17 @@ import numpy as np
 import pytest
 
 from hedgerow.deployment.roles import role_factories
-from hedgerow.engines.local import local_federation
+from hedgerow.engines.local import PackedEngine, local_federation
+from hedgerow.errors import TableError
 from hedgerow.methods.fedxgboost.run import agreement_for
 from hedgerow.packing import pack, unpack
 from hedgerow.party.run import MOST_OPENED
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol import messages
+from hedgerow.protocol.identity import Identity
 from hedgerow.protocol.masks import SEAL_BYTES, MaskKeys
 from hedgerow.protocol.messages import Message
-from hedgerow.protocol.roles import Agreement
+from hedgerow.protocol.roles import Agreement, Step
 from tests.methods.fedxgboost.tables import schema_of, settings, shares, whole
 
 N_ROWS = 120
@@ -189,6 +191,26 @@ def test_no_message_writes_lines_into_the_log_of_another_site(
 PAIR = ("bank", "phone")
 
 
+def test_a_key_that_is_revoked_in_the_middle_of_a_session_ends_it_at_the_next_step() -> None:
+    carrier = Carrier(_agreement())
+    carrier.open()
+    carrier.meet()
+    assert carrier.step()
+    assert carrier.step()
+    roster, engine = carrier.federation.roster, carrier.federation.engine
+    assert isinstance(engine, PackedEngine)
+    further = (*roster.parties, ("zoo", Identity().public))
+    engine.parties["bank"].pin(replace(roster, parties=further))
+    assert carrier.step()  # nobody of the session has another key
+    revoked = tuple((n, Identity().public if n == "shop" else key) for n, key in roster.parties)
+    engine.parties["bank"].pin(replace(roster, parties=revoked))
+    values = {"run": "some-run", "step": carrier.step_number + 1, "writers": []}
+    sent = carrier.send({"bank": messages.plain("letters", values)}, "letters")
+    assert sent["bank"].type == "refusal"
+    assert sent["bank"].values == {"word": "unknown-party"}
+    assert not carrier.step()
+
+
 def test_sessions_that_are_only_agreed_to_fill_no_memory() -> None:
     carrier = Carrier(_agreement())
     for number in range(3 * MOST_OPENED):
@@ -198,3 +220,33 @@ def test_sessions_that_are_only_agreed_to_fill_no_memory() -> None:
     assert len(bank._known._kept) == MOST_OPENED
     carrier.meet()
     assert carrier.step()
+
+
+def test_a_session_that_ends_says_no_count_of_rows_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Without a terminal a log is a service's journal, which others than the owner may read."""
+    for text, said in (
+        ("of 120 ids 7 are missing", "TableError, with numbers that are shown on a terminal alone"),
+        ("bank's ids cannot be compared", "bank's ids cannot be compared"),
+    ):
+        carrier = Carrier(_agreement())
+        carrier.open()
+        carrier.meet()
+        session = carrier.federation.engine.parties["bank"]._sessions._known.get("some-run")
+        session.role = Failing(text)
+        caplog.clear()
+        with caplog.at_level("WARNING"):
+            assert not carrier.step()
+        (told,) = [r.getMessage() for r in caplog.records if "ends run" in r.getMessage()]
+        assert told == f"party bank ends run some-run: {said}"
+
+
+class Failing:
+    """A role that finds its table wanting."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def step(self, received: object) -> Step:
+        raise TableError(self._text)

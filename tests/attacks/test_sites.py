@@ -275,8 +275,8 @@ def test_a_party_whose_ledger_cannot_be_written_says_nothing_until_it_can(
     probe = messages.plain("ready", {"run": rig.plan.run})
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "append", full)
-        assert word(rig.ask("a")) == "failed"
-        assert word(rig.send("a", probe)) == "failed"  # no probe brings it back
+        assert word(rig.ask("a")) == "cannot-write"
+        assert word(rig.send("a", probe)) == "cannot-write"  # no probe brings it back
     assert rig.ledgers["a"].lines("a", "charge") == []
     assert rig.send("a", probe).type == "ready"
     assert rig.ask("a").type == "answer"

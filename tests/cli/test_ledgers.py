@@ -179,7 +179,7 @@ def test_first_trainings_at_the_same_time_find_each_other(
 
     def choose(*files: str) -> None:
         parties = TablesHere([str(folder / file) for file in files])
-        barrier.wait(20)
+        barrier.wait(300)
         ledger = data_sets.open_ledger(LedgerOptions(), parties)
         paths.append(ledger.path)
         ledger.close()

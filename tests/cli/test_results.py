@@ -24,6 +24,7 @@ from hedgerow.errors import (
     SettingsError,
     TableError,
 )
+from hedgerow.model.changes import leaving_words
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.settings import Privacy, Settings, settings_table
 from tests.cli.conftest import Call
@@ -90,9 +91,17 @@ def test_auc_of_one_class_is_undefined(call: Call, trained: Ensemble, folder: Pa
 
 
 def test_the_statement_in_words_and_json(call: Call, trained: Ensemble) -> None:
-    assert call("statement", "m.hedge").stdout == trained.statement.words() + "\n"
-    told = json.loads(call("statement", "m.hedge", "--json").stdout)
+    shown = call("statement", "m.hedge", "--group", 300).stdout
+    assert shown.startswith(trained.statement.words() + "\n")
+    changes = trained.statement.changes((2, 5, 10, 300))
+    for change in changes:
+        for cell in change.cells():
+            assert cell in shown
+    told = json.loads(call("statement", "m.hedge", "--group", 300, "--json").stdout)
     assert told.pop("words") == trained.statement.words()
+    assert told.pop("changes") == [change.to_dict() for change in changes]
+    assert told.pop("after_leaving") == leaving_words(trained.statement)
+    assert " ".join(shown.split()).endswith(leaving_words(trained.statement))
     assert told == trained.statement.to_dict()
 
 

@@ -52,7 +52,7 @@ def command(
 def run(arguments: list[str], fail_at: str = "") -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "HEDGEROW_FAIL_AT": fail_at, "NUMBA_NUM_THREADS": "1"}
     return subprocess.run(
-        arguments, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240
+        arguments, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=800
     )
 
 
@@ -84,7 +84,7 @@ class Commands:
         return subprocess.CompletedProcess(arguments, code, *told)
 
     def close(self) -> None:
-        self._driver.communicate(timeout=60)
+        self._driver.communicate(timeout=300)
 
 
 def check_ledger(path: Path) -> tuple[int, int]:

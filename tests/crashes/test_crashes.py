@@ -127,7 +127,7 @@ def run_with_disk(arguments: list[str], limit: int) -> subprocess.CompletedProce
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
     return subprocess.run(
-        arguments, cwd=ROOT, capture_output=True, text=True, preexec_fn=limited, timeout=240
+        arguments, cwd=ROOT, capture_output=True, text=True, preexec_fn=limited, timeout=800
     )
 
 

@@ -110,19 +110,19 @@ class Sites:
     def code(self, name: str) -> int:
         """Exit code of a party's process that ends by itself; then all its words were read."""
         process = self.processes[name]
-        code = process.wait(60)
-        self._listeners[process.pid].join(30)
+        code = process.wait(300)
+        self._listeners[process.pid].join(300)
         return code
 
     def await_words(self, name: str, words: str, times: int = 1) -> None:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while self.said(name).count(words) < times:
             assert time.monotonic() < deadline, f"{name} never said {words!r}:\n{self.said(name)}"
             time.sleep(0.05)
 
     def await_disk(self, pid: int, limit: int) -> None:
         """Until the process has that limit on the size of files."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while resource.prlimit(pid, resource.RLIMIT_FSIZE)[0] != limit:
             assert time.monotonic() < deadline
             time.sleep(0.02)

@@ -99,14 +99,14 @@ def test_a_party_killed_between_charge_and_answer_does_not_answer_it_later(
     running: Sites,
 ) -> None:
     running.processes["west"].terminate()
-    running.processes["west"].wait(30)
+    running.processes["west"].wait(300)
     before = running.said("west").count("answering for trial")
     running.start("west", fail_at="sync@2")
     running.await_words("west", "answering for trial", before + 1)
     ledger, plan = Ledger.in_memory(), running.plan(50.0, "random-trees")
     with pytest.raises(SumFailed, match="missing: west"):
         running.train(plan, ledger)
-    assert running.processes["west"].wait(30) == -signal.SIGKILL
+    assert running.processes["west"].wait(300) == -signal.SIGKILL
     running.restart("west")
     running.train(plan, ledger)
     assert len(ledger.lines(kind="release")) == 6
@@ -173,6 +173,23 @@ def test_a_table_that_does_not_fit_stops_everything_else(tmp_path: Path) -> None
     site = sites.by_name["north"]
     made = {"site.toml", "signing-key.pem", "tls-key.pem", "certificate.pem", "north.card.toml"}
     assert {path.name for path in site.folder.iterdir()} == made  # all of it by `party init`
+
+
+def test_no_count_of_rows_goes_into_a_log(tmp_path: Path) -> None:
+    """What a service's journal keeps, others may read: there is no terminal here."""
+    sites = Sites(tmp_path, ("north",))
+    lines = (tmp_path / "north.csv").read_text().splitlines()
+    wrong = ["?," + line.split(",", 1)[1] for line in lines[1:8]]
+    (tmp_path / "north.csv").write_text("\n".join([lines[0], *wrong, *lines[8:]]))
+    told = error_of(sites, "north").replace(str(tmp_path), "")
+    assert not any(character.isdigit() for character in told)
+    assert "hedgerow schema check" in told
+    (tmp_path / "north.csv").write_text("\n".join(lines))
+    sites.start("north")
+    sites.await_words("north", "fits the schema")
+    sites.await_words("north", "no roster is pinned yet")
+    assert "rows" not in sites.said("north").split("fits the schema")[1].splitlines()[0]
+    sites.end()
 
 
 def test_without_a_roster_a_party_says_what_to_do_and_waits_for_it(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def command(*arguments: str, folder: Path) -> dict[str, object]:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache")}
     done = subprocess.run(
         [sys.executable, "-m", "hedgerow", *arguments], capture_output=True, text=True, check=True,
-        timeout=250, env=environment, cwd=folder,
+        timeout=800, env=environment, cwd=folder,
     )  # fmt: skip
     return dict(json.loads(done.stdout))
 

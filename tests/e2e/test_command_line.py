@@ -36,7 +36,7 @@ class Shell:
 
     def run(self, *words: str) -> tuple[int, str, str]:
         process = self.start(*words)
-        stdout, stderr = process.communicate(timeout=120)
+        stdout, stderr = process.communicate(timeout=600)
         return process.returncode, stdout, stderr
 
     def json(self, *words: str) -> Any:
@@ -97,7 +97,7 @@ def test_ctrl_c_stops_between_releases_and_the_same_command_resumes(shell: Shell
         if "released slot 3 of" in line:
             process.send_signal(signal.SIGINT)
             break
-    stdout, stderr = process.communicate(timeout=120)
+    stdout, stderr = process.communicate(timeout=600)
     assert process.returncode == 5, stderr
     assert "Run the same command again" in stderr
     assert stdout == ""

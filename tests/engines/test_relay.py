@@ -17,11 +17,13 @@ from hedgerow.data.tables import Rows
 from hedgerow.engines import relay
 from hedgerow.engines.relay import RelayEngine, RelayService
 from hedgerow.engines.sockets import MOST_CONNECTIONS, Listener, Unreachable, call
-from hedgerow.errors import SettingsError, SumFailed
+from hedgerow.errors import LedgerWriteFailed, SettingsError, SumFailed
 from hedgerow.methods.registry import METHODS, plan_for
 from hedgerow.party.party import Party
 from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.line import Line
 from hedgerow.privacy.settings import Privacy
+from hedgerow.protocol import messages
 from hedgerow.protocol.engine import Reply
 from hedgerow.protocol.identity import Identity, Roster
 from hedgerow.protocol.messages import Message
@@ -105,6 +107,7 @@ def test_nobody_is_probed_where_the_engine_knows_who_is_there(
     assert gate.attendance == {
         "over": [{"parties": list(NAMES[:4]), "releases": federation.rounds}],
         "lost": [],
+        "absent": {},
     }
 
 
@@ -151,7 +154,53 @@ def test_a_party_lost_while_heads_are_shown_is_left_out(carrier: Here, tmp_path:
 def test_a_party_can_be_left_out(carrier: Here, tmp_path: Path) -> None:
     gate = trained(carrier, four(carrier, tmp_path, without=["p3"]))
     assert [one["parties"] for one in gate.attendance["over"]] == [["p0", "p1", "p2"]]
+    assert "left out" in gate.attendance["absent"]["p3"]
     assert all("p3" not in names for names in carrier.asked)
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_a_party_that_cannot_write_its_ledger_is_named_in_the_record_and_to_whoever_looks(
+    carrier: Here, tmp_path: Path, knows: bool
+) -> None:
+    carrier.knows, told = knows, list[dict[str, str]]()
+    federation, real = four(carrier, tmp_path), carrier._reply
+    federation.tell_absent = lambda absent: told.append(dict(absent))
+
+    def full(*_: object, **__: object) -> Line:
+        raise LedgerWriteFailed("planted")
+
+    def reply(name: str, message: bytes) -> Reply:
+        asked = Message.from_bytes(message)
+        if name == "p2" and asked.type == "ask" and asked.ask.slot == 1:
+            carrier.parties["p2"]._ledger.append = full  # type: ignore[method-assign]
+        return real(name, message)
+
+    carrier._reply = reply  # type: ignore[method-assign]
+    gate = trained(carrier, federation)
+    (loss,) = gate.attendance["lost"]
+    assert (loss["slot"], loss["party"]) == (1, "p2")
+    why = "cannot write its ledger, most likely because its disk is full"
+    assert why in loss["why"]
+    assert why in gate.attendance["absent"]["p2"]
+    assert [list(absent) for absent in told] == [["p2"]]
+
+
+def test_a_party_of_another_version_is_named_with_both_versions(
+    carrier: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    federation, real = four(carrier, tmp_path), carrier._reply
+
+    def reply(name: str, message: bytes) -> Reply:
+        if name not in ("p0", "p1"):
+            return real(name, message)
+        with monkeypatch.context() as older:
+            older.setattr(messages, "VERSION", 5)
+            return real(name, message)
+
+    carrier._reply = reply  # type: ignore[method-assign]
+    both = rf"p0 \(it speaks version 5 of the messages, and {messages.VERSION} is spoken here"
+    with pytest.raises(SumFailed, match=both):
+        trained(carrier, federation)
 
 
 def test_too_few_parties_stop_a_run_before_anything_is_charged(
@@ -159,7 +208,8 @@ def test_too_few_parties_stop_a_run_before_anything_is_charged(
 ) -> None:
     federation = four(carrier, tmp_path)
     carrier.away = {"p0", "p1"}
-    with pytest.raises(SumFailed, match="only 2 of 4 parties are there and a sum needs 3"):
+    why = r"only 2 of 4 parties are there and a sum needs 3; missing: p0 \(it is not connected"
+    with pytest.raises(SumFailed, match=why):
         trained(carrier, federation)
 
 

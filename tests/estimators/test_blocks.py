@@ -125,14 +125,14 @@ def test_a_thread_between_two_ledgers_must_say_which_pays(tmp_path: Path) -> Non
 
     def other() -> None:
         with Ledger.open(tmp_path / "b.ledger") as own:
-            inside.wait(20)
+            inside.wait(300)
             estimator().fit(X, Y)
             assert spending(own).runs == 1
-            over.wait(20)
+            over.wait(300)
 
     with Ledger.open(tmp_path / "a.ledger") as ledger, ThreadPoolExecutor(2) as pool:
         begun = pool.submit(other)
-        inside.wait(20)
+        inside.wait(300)
         estimator().fit(X, Y)  # this thread has a block of its own
         with pytest.raises(LedgerError, match="does not say which of them pays"):
             pool.submit(estimator().fit, X, Y).result()

@@ -71,7 +71,7 @@ def test_a_fit_that_compiles_says_so_once_and_one_that_finds_loops_on_disk_does_
     for n_lines in (1, 0):
         done = subprocess.run(
             [sys.executable, "-c", program], capture_output=True, text=True, check=True,
-            timeout=200, env=environment,
+            timeout=800, env=environment,
         )  # fmt: skip
         lines = done.stdout.splitlines()
         assert sum("[hedgerow] compiling loops" in line for line in lines) == n_lines

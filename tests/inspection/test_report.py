@@ -26,6 +26,7 @@ from hedgerow.inspection.explain import edit, explain
 from hedgerow.inspection.report import facts_of, report_html
 from hedgerow.inspection.report.effect_cards import effects_of_model
 from hedgerow.inspection.report.quality import calibration_picture
+from hedgerow.model.changes import leaving_words
 from hedgerow.model.statement import Statement
 from hedgerow.privacy.ledger.spending import Budget, set_budget
 from hedgerow.privacy.settings import Privacy
@@ -121,8 +122,10 @@ def test_numbers_are_those_of_the_model() -> None:
             weight = f"{100 * shape.weights[c]:.1f} %"
             expected = [shape.cells.labels[c], weight, f"{shape.values[0, c]:+.3f}", band]
             assert expected in rows
-    for line in model.statement.words().split("\n"):
+    for line in (*model.statement.words().split("\n"), leaving_words(model.statement)):
         assert line in unescape(page)
+    for change in model.statement.changes():
+        assert list(change.cells()) in rows
     assert f"{model.statement.releases}</b>" in page
     facts = facts_of(model, ledger)
     assert sum(part.share for part in facts.parts) == pytest.approx(1, abs=1e-6)

@@ -29,7 +29,7 @@ def test_a_browser_shows_it_without_complaint(tmp_path: Path, dark: bool) -> Non
             "--window-size=1200,3000", f"--screenshot={tmp_path / 'shot.png'}",
             f"file://{tmp_path / 'report.html'}",
         ],
-        capture_output=True, text=True, timeout=120, check=True,
+        capture_output=True, text=True, timeout=600, check=True,
     )  # fmt: skip
     assert "CONSOLE" not in done.stderr
     shot = image.open(tmp_path / "shot.png").convert("L")
@@ -51,7 +51,7 @@ def test_on_paper_promises_are_unfolded_and_long_lists_are_left_out(tmp_path: Pa
             f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={tmp_path / 'page.pdf'}",
             f"file://{tmp_path / 'report.html'}",
         ],
-        capture_output=True, timeout=120, check=True,
+        capture_output=True, timeout=600, check=True,
     )  # fmt: skip
     text = subprocess.run(
         ["pdftotext", str(tmp_path / "page.pdf"), "-"], capture_output=True, text=True, check=True

@@ -206,7 +206,7 @@ def test_the_compiled_gradient_keeps_the_joint_bound(bits: int) -> None:
     scores = np.concatenate([np.linspace(-60, 60, 1500), tight, -tight])
     for score in scores.tolist():
         for target in (0.0, 1.0):
-            statistics.logistic(np.array([score]), np.array([target]), bits, out)
+            statistics.logistic(np.array([score]), np.array([target]), bits, 1 << bits, out)
             g, h = (int(v) for v in out[0])
             assert (100 * g) ** 2 + (333 * h) ** 2 <= (100 * one) ** 2
             assert (g <= 0) == (target == 1.0) or g == 0
@@ -219,7 +219,7 @@ def test_the_compiled_sigmoid_is_the_exact_one(bits: int) -> None:
     scores = np.append(scores, [0.0, -0.0, 700.0, -700.0, 1e9, -1e9, np.inf, -np.inf, np.nan])
     target = rng.integers(0, 2, len(scores)).astype(float)
     out = np.empty((len(scores), 2), np.int64)
-    statistics.logistic(scores, target, bits, out)
+    statistics.logistic(scores, target, bits, 1 << bits, out)
     for score, y, g, h in zip(scores, target, *out.T, strict=True):
         with np.errstate(over="ignore"):
             q = 0.0 if np.isnan(score) else 1 / (1 + np.exp(score if y else -score))

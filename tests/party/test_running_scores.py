@@ -171,18 +171,18 @@ def test_a_thread_that_an_interrupted_question_left_behind_adds_no_tree_twice(
 
     def slow(self: Routes, *arguments: Any) -> None:
         began.set()
-        assert go_on.wait(20)
+        assert go_on.wait(300)
         right(self, *arguments)
 
     monkeypatch.setattr(Routes, "add_scores", slow)
     left = threading.Thread(target=scores.sync, args=(ref(3), 0, TREES[:3]))
     left.start()
-    assert began.wait(20)
+    assert began.wait(300)
     again = threading.Thread(target=scores.sync, args=(ref(3), 0, TREES[:3]))
     again.start()
     again.join(0.1)  # if it did not wait, it would stand beside the first one now
     go_on.set()
-    left.join(20)
-    again.join(20)
+    left.join(300)
+    again.join(300)
     assert scores.ref == ref(3)
     np.testing.assert_array_equal(scores.at(ref(3)), kept(3).at(ref(3)))

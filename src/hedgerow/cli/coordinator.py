@@ -86,17 +86,17 @@ def start(path: SiteArgument, verbose: options.Verbose = False) -> None:
 
 
 def status(path: SiteArgument, json: options.Json = False) -> None:
-    """Show who is connected, since when, and what is wrong. Code 5 unless every party is there."""
+    """Show who is connected, since when, and what is wrong. Code 5 unless all is well."""
     from hedgerow.deployment.coordinator import ask_status
     from hedgerow.engines.site import Site
 
     found = ask_status(Site.open(path, "coordinator"))
-    there = found["running"] and all(party["connected"] for party in found["parties"])
+    well = found["running"] and not any(party["problems"] for party in found["parties"])
     if json:
         print_json(found)
     else:
         _show_status(found, path)
-    raise typer.Exit(0 if there else 5)
+    raise typer.Exit(0 if well else 5)
 
 
 def _show_status(found: dict[str, Any], path: Path) -> None:

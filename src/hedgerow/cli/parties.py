@@ -240,7 +240,11 @@ class OtherSites(_NothingStarted):
     def federation(self, schema: Schema, plan: Plan, ledger: Ledger) -> Iterator[Federation]:
         from hedgerow.deployment.runs import recorded
 
-        with self.for_session(schema, ledger, {}) as federation, recorded(self._site, plan):
+        with (
+            self.for_session(schema, ledger, {}) as federation,
+            recorded(self._site, plan) as tell_absent,
+        ):
+            federation.tell_absent = tell_absent
             yield federation
 
     @contextmanager

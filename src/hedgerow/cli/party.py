@@ -104,24 +104,35 @@ def start(
     console_group: Annotated[
         str, typer.Option("--console-group", help="The group whose accounts may open that socket.")
     ] = "",
+    unconfined: Annotated[
+        bool,
+        typer.Option("--unconfined", help="Let the process use all files that its account may."),
+    ] = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Answer for this party, in the foreground until Ctrl-C; shows what is asked and what it costs.
 
     Limits are read at the start. Only masked or noisy sums leave the site, and what is done
-    without an epsilon where the limits name it (see `hedgerow vertical`).
+    without an epsilon where the limits name it (see `hedgerow vertical`). Where the kernel can
+    (Landlock), the process may write to its site folder alone, and read its table and Python.
     """
     from hedgerow.cli import pinning
-    from hedgerow.deployment.process import stopped_by_signals
+    from hedgerow.deployment.sandbox import confine, is_confined
     from hedgerow.engines.site import Site
 
-    if roster is not None:
+    if roster is not None and not is_confined():  # else it was pinned before it was
         pinning.pin(Site.open(path, "party"), roster, yes)
     relay = _shared_socket("relay", relay_socket, relay_group)
     console = _shared_socket("console", console_socket, console_group)
+    why = "it was started with --unconfined"
+    if not unconfined:
+        sockets = [socket for socket in (relay_socket, console_socket) if socket is not None]
+        why = "" if is_confined() else confine(path, data, schema, limits, sockets)
+    from hedgerow.deployment.process import stopped_by_signals
+
     process = process_for(
         path, data, schema, limits, wait=not no_wait, new_ledger=new_ledger, id_column=id_column,
-        some_columns=some_columns, relay=relay, console_socket=console,
+        some_columns=some_columns, relay=relay, unconfined=why, console_socket=console,
     )  # fmt: skip
     with stopped_by_signals(process):
         process.run()
@@ -144,6 +155,7 @@ def process_for(
     id_column: str | None = None,
     some_columns: bool = False,
     relay: tuple[Path, str] | None = None,
+    unconfined: str = "",
     console_socket: tuple[Path, str] | None = None,
 ) -> PartyProcess:
     """The process behind `party start`, ready to run."""
@@ -158,13 +170,15 @@ def process_for(
     def console_for(allowed: Limits) -> PartyConsole:
         return PartyConsole(messages(), site.name, allowed)
 
-    return PartyProcess(site, begin, console_for, dials, wait, new_ledger, relay, console_socket)
+    return PartyProcess(
+        site, begin, console_for, dials, wait, new_ledger, relay, unconfined, console_socket
+    )
 
 
 def status(path: SiteArgument, json: options.Json = False) -> None:
     """Show whether it is connected, runs, what is left under each limit, and plans that wait.
 
-    Code 5 if it does not run, is not connected, or its ledger has lost lines.
+    Code 5 if it does not run, is not connected, or has a problem.
     """
     from hedgerow.deployment.approvals import cell
     from hedgerow.deployment.service import ask_party
@@ -173,7 +187,7 @@ def status(path: SiteArgument, json: options.Json = False) -> None:
     status_now = ask_party(site, allowed, "status")
     link = status_now["connection"]
     well = status_now["running"] and (link is None or link["connected"])
-    well = well and not status_now["gaps"]
+    well = well and not status_now["problem"] and not _is_crashing(status_now)
     if json:
         print_json(status_now)
         raise typer.Exit(0 if well else 5)
@@ -212,10 +226,18 @@ def _show_connection(status_now: dict[str, Any]) -> None:
             show(f"Connected to {link['address']} (hedgerow {software}) since {since} UTC.{also}")
         else:
             show(f"NOT CONNECTED to {link['address']} since {since} UTC: {link['words']}.")
+    if status_now["confined"] is not None:
+        free = "NOT confined: it may use all files that its account may"
+        show("Confined to its site folder." if status_now["confined"] else f"{free}.")
     if status_now["problem"]:
         show(f"PROBLEM: {status_now['problem']}.")
-    if status_now["recent_starts"] >= CRASH_LOOP_STARTS:
+    if _is_crashing(status_now):
         show(f"PROBLEM: started {status_now['recent_starts']} times in ten minutes: see its log.")
+
+
+def _is_crashing(status_now: dict[str, Any]) -> bool:
+    starts: int = status_now["recent_starts"]
+    return starts >= CRASH_LOOP_STARTS
 
 
 def log(path: SiteArgument, json: options.Json = False) -> None:

@@ -333,6 +333,8 @@ def _show(model: Ensemble, facts: dict[str, Any]) -> None:
         shown.add_row(f"releases over {len(names)} of {n_parties} parties", f"{n_releases} ({who})")
     for loss in facts["attendance"].get("lost", ()):
         shown.add_row(f"{loss['party']} fell out at slot {loss['slot']}", loss["why"])
+    for name, why in facts["attendance"].get("absent", {}).items():
+        shown.add_row(f"{name} was absent at the end", why)
     if not model.statement.single_owner:
         shown.add_row("sent by a party", size_text(facts["bytes_from_parties"] / n_parties))
         shown.add_row("received by a party", size_text(facts["bytes_to_parties"] / n_parties))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hedgerow import clock
 from hedgerow.coordinator.presence import Presence
-from hedgerow.coordinator.refused import PartiesLost, RefusedBy
+from hedgerow.coordinator.refused import Loss, PartiesLost, raise_refusals, word_in
 from hedgerow.coordinator.transport import Transport
 from hedgerow.coordinator.witnesses import asking_to_show, joining_with_shows, leave_heads
 from hedgerow.data.schema import Schema
@@ -45,16 +45,8 @@ from hedgerow.queries.calibration import Noise, made_for
 log = logging.getLogger(__name__)
 _PROBE_SECONDS = 5.0  # a lost party is probed before every sum, and may not hold it up
 _PAUSE_SECONDS = 1.0
+_FELL_OVER = ("failed", "cannot-write")  # said by parties that may be asked again later
 _SOURCE = re.compile(r"[a-z ]{1,40}")
-
-
-@dataclass(frozen=True)
-class Loss:
-    """A party that did not answer an attempt at a slot, and why, in words."""
-
-    slot: int
-    party: str
-    why: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +80,8 @@ class Federation:
         self.turn = 0  # counts runs: trees and plan belong to the last one that began
         self.rounds = 0  # sums that were answered
         self.losses: list[Loss] = []  # parties that did not answer an attempt
+        self.absent: dict[str, str] = {}  # parties that are in no sum at present, and why
+        self.tell_absent: Callable[[Mapping[str, str]], None] = lambda absent: None  # of changes
         self._transport = Transport(engine, roster, coordinator)
         self._plan: Plan | None = None
         self._presence = Presence()
@@ -183,9 +177,11 @@ class Federation:
         while len(presence.active) < self.roster.least_set and clock.monotonic() < deadline:
             clock.sleep(_PAUSE_SECONDS)
             self._refresh(slot)
+        self._note_absent()
         if len(presence.active) < self.roster.least_set:
             there = frozenset(presence.active or presence.there)
-            missing = [name for name in self.names if name not in there]
+            gone = {name: self.absent.get(name) for name in self.names if name not in there}
+            missing = [f"{name} ({why})" if why else name for name, why in gone.items()]
             banned = [f"{name} failed twice in this run" for name in presence.banned()]
             raise SumFailed(
                 f"only {len(there)} of {len(self.names)} parties are there and a sum needs "
@@ -193,6 +189,15 @@ class Federation:
                 f"{'. '.join([*banned, ''])}What was released is stored. Run the same command "
                 "again when they are back."
             )
+
+    def _note_absent(self) -> None:
+        if not self.absent and len(self._presence.active) == len(self.names):
+            return
+        there, why = frozenset(self._presence.active), self._transport.problems
+        absent = {name: why.get(name, "") for name in self.names if name not in there}
+        if absent != self.absent:
+            self.absent = absent
+            self.tell_absent(absent)
 
     def _refresh(self, slot: int) -> None:
         """Drop parties that left, take back those that returned; free of charge.
@@ -213,7 +218,8 @@ class Federation:
             return
         probe = messages.plain("ready", {"run": plan.run})
         replies = self._transport.send(dict.fromkeys(asked, probe), "ready", _PROBE_SECONDS)
-        ready = {n: r.values for n, r in replies.items() if r.type == "ready"}
+        standing = self._without_fallen(replies)
+        ready = {n: r.values for n, r in standing.items() if r.type == "ready"}
         presence.probed(ready, apart and boots is None)
         if boots is not None:
             presence.silent([name for name in asked if name not in ready], clock.monotonic())
@@ -248,6 +254,7 @@ class Federation:
             self._presence.failed(lost, slot)
             problems = self._transport.problems
             self.losses += [Loss(slot, name, problems.get(name, "")) for name in lost]
+            self._note_absent()
             raise PartiesLost(lost)
         # Nothing of an exact answer is kept, its signature neither.
         kept = () if trust.exact_sums else parties
@@ -288,8 +295,8 @@ class Federation:
         plan = self._opened()
         opening = opening_message(OPEN_RUN, {"plan": plan.to_dict()}, self.roster, plan)
         replies = self._transport.send(dict.fromkeys(names, opening), OPENED, self.timeout_seconds)
-        replies = {name: r for name, r in replies.items() if _word(r) != "failed"}
-        self._raise_refusals(replies)
+        replies = self._without_fallen(replies)
+        raise_refusals(replies)
         return announced_in(replies)
 
     def _join(self, opened: dict[str, Announcement]) -> None:
@@ -301,9 +308,8 @@ class Federation:
                 self._presence.too_few(opened)
                 return
             by_name = joining_with_shows(JOIN_RUN, run, opened, shown)
-        joined = self._transport.send(by_name, JOINED, seconds)
-        joined = {name: r for name, r in joined.items() if _word(r) != "failed"}
-        self._raise_refusals(joined)
+        joined = self._without_fallen(self._transport.send(by_name, JOINED, seconds))
+        raise_refusals(joined)
         leave_heads(self._transport, run, joined, seconds)
         self._presence.joined(joined, opened)
         self._known = {name: self._known.get(name, 0) for name in joined}
@@ -319,8 +325,8 @@ class Federation:
             showing = asking_to_show(self._opened().run, opened)
             by_name = dict.fromkeys(sorted(opened), showing)
             shown = self._transport.send(by_name, SHOWN, self.timeout_seconds)
-            shown = {name: r for name, r in shown.items() if _word(r) != "failed"}
-            self._raise_refusals(shown)
+            shown = self._without_fallen(shown)
+            raise_refusals(shown)
             if shown.keys() == opened.keys() or len(shown) < self.roster.least_set:
                 return {name: opened[name] for name in shown}, shown
             opened = self._opened_by(tuple(sorted(shown)))  # fewer each time, so it ends
@@ -340,10 +346,8 @@ class Federation:
             again = send(dict.fromkeys(behind, carried), "answer", seconds)
             replies = {n: r for n, r in replies.items() if n not in behind} | again
         # A party that was restarted or fell over is as good as lost; it may come back later.
-        gone = {n: _word(r) for n, r in replies.items() if _word(r) in ("unknown-run", "failed")}
-        self._transport.problems |= {name: REFUSALS[word] for name, word in gone.items()}
-        replies = {name: reply for name, reply in replies.items() if name not in gone}
-        self._raise_refusals(replies)
+        replies = self._without_fallen(replies, ("unknown-run", *_FELL_OVER))
+        raise_refusals(replies)
         if ensemble.length:
             self._known.update(dict.fromkeys(replies, ensemble.length))
         return replies
@@ -352,16 +356,17 @@ class Federation:
         trees = tuple(self._trees[first:stop])
         return replace(message, trees_from=first, trees=trees)
 
-    def _raise_refusals(self, replies: dict[str, ReceivedReply]) -> None:
-        words = {name: word for name, reply in replies.items() if (word := _word(reply))}
-        waiting = [name for name, word in words.items() if word == "not-approved"]
-        # First the cause: others refuse a party, too, whose ledger was rolled back. Last what
-        # waiting helps against.
-        for name, word in sorted(words.items(), key=lambda one: one[1] != "rolled-back"):
-            if name not in waiting:
-                raise RefusedBy(name, word)
-        if waiting:
-            raise RefusedBy(", ".join(waiting), "not-approved")
+    def _without_fallen(
+        self, replies: dict[str, ReceivedReply], words: Sequence[str] = _FELL_OVER
+    ) -> dict[str, ReceivedReply]:
+        """The replies but for those of parties that cannot go on; why is noted, as of silent ones.
+
+        What a probe or a question is refused with may differ: only these words mean "not now".
+        """
+        fallen = {name: word for name, r in replies.items() if (word := word_in(r)) in words}
+        for name, word in fallen.items():
+            self._transport.problem(name, REFUSALS[word])
+        return {name: reply for name, reply in replies.items() if name not in fallen}
 
     def _answer(self, name: str, reply: ReceivedReply, message: Message, query: SumQuery) -> Answer:
         answer = self._opened_answer(name, reply, message)
@@ -385,11 +390,3 @@ class Federation:
             return Answer.from_body(self._keys.unseal(key, message.hash, name, reply.body))
         except (FormatError, KeyError):
             return None
-
-
-def _word(reply: ReceivedReply) -> str:
-    """Of a refusal: a word of the vocabulary, whatever the party wrote."""
-    if reply.type != "refusal":
-        return ""
-    word = reply.values.get("word")
-    return word if isinstance(word, str) and word in REFUSALS else "failed"

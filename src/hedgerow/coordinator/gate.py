@@ -155,7 +155,8 @@ class Gate:
 
     @property
     def attendance(self) -> dict[str, Any]:
-        """Between sites: how many releases were over which parties, and who fell out when and why.
+        """Between sites: how many releases were over which parties, who fell out when and why, and
+        who was absent at the end.
 
         Of this process: releases that a resumed run took from the ledger are not among them.
         """
@@ -163,7 +164,9 @@ class Gate:
             return {}
         counts = Counter(self._took_part)
         releases = [{"parties": list(names), "releases": n} for names, n in counts.items()]
-        return {"over": releases, "lost": [asdict(loss) for loss in self._federation.losses]}
+        federation = self._federation
+        lost = [asdict(loss) for loss in federation.losses]
+        return {"over": releases, "lost": lost, "absent": dict(federation.absent)}
 
     def select(self, query: SplitChoices, name: str = "") -> tuple[int, ...]:
         """A noisy choice for every leaf that is asked about, charged like a release.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hedgerow.coordinator.federation import Federation
-from hedgerow.coordinator.refused import RefusedBy
+from hedgerow.coordinator.refused import raise_refusals
 from hedgerow.coordinator.witnesses import asking_to_show, joining_with_shows, leave_heads
 from hedgerow.errors import BudgetExceeded, PlanError, SessionFailed
 from hedgerow.packing import unpack
@@ -24,7 +24,7 @@ from hedgerow.protocol.handshake import (
 )
 from hedgerow.protocol.identity import Announcement
 from hedgerow.protocol.masks import MaskKeys
-from hedgerow.protocol.messages import REFUSALS, Message, Refusal
+from hedgerow.protocol.messages import Message, Refusal
 from hedgerow.protocol.replies import PartyReply, ReceivedReply
 from hedgerow.protocol.roles import Agreement, Step
 from hedgerow.protocol.session_steps import STEP, Delivery, StepReply, messages_in
@@ -174,9 +174,7 @@ class Session:
 
     def _ask(self, by_name: Mapping[str, Message], wanted: str) -> dict[str, ReceivedReply]:
         replies = self._transport.send(by_name, wanted, self._seconds)
-        refused = {n: r.values.get("word") for n, r in replies.items() if r.type == "refusal"}
-        for name, word in sorted(refused.items(), key=lambda one: one[1] != "rolled-back"):
-            raise RefusedBy(name, word if word in REFUSALS else "failed")
+        raise_refusals(replies)
         if missing := [name for name in by_name if name not in replies]:
             raise SessionFailed(
                 f"no answer from {', '.join(missing)}. What was shown before stays shown; there is "

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from hedgerow.errors import FormatError
 from hedgerow.protocol.engine import AskEach, Engine, HandOver, Reply
 from hedgerow.protocol.identity import Identity, Roster
-from hedgerow.protocol.messages import Message
+from hedgerow.protocol.messages import Message, OtherVersion
 from hedgerow.protocol.replies import ReceivedReply
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,8 @@ class Transport:
         self.engine = engine
         self.round_trips = 0  # messages with their replies
         self.received, self.sent = Counter[str](), Counter[str]()  # bytes of each party
-        self.problems: dict[str, str] = {}  # why there is no reply to the last message, by party
+        self.problems: dict[str, str] = {}  # by party: why it gave no answer when asked last
+        self._logged: dict[str, str] = {}  # the same, as it was logged: once for each reason
 
     @property
     def engine(self) -> Engine:
@@ -47,16 +48,18 @@ class Transport:
         """Send each party its message; those that are the same object are signed once."""
         signed = {id(m): m.signed(self._identity) for m in set(messages.values())}
         self.round_trips += 1
-        self.problems = {}
+        self.problems = {n: why for n, why in self.problems.items() if n not in messages}
         sent = {name: signed[id(m)] for name, m in messages.items()}
         direct = self._direct
         replies = self._carried(sent, seconds) if direct is None else self._handed(direct, sent)
         belonging = {}
         for name, reply in replies.items():
             if reply.request != messages[name].hash or reply.type not in (wanted, *_ALWAYS):
-                self._problem(name, "its reply belongs to another message")
+                self.problem(name, "its reply belongs to another message")
                 continue
             belonging[name] = reply
+            if reply.type != "refusal":
+                self._logged.pop(name, None)
         return belonging
 
     def _handed(
@@ -83,22 +86,28 @@ class Transport:
     def _read(self, name: str, reply: Reply) -> Message | None:
         """What a party replied, if it came and is its own."""
         if reply.body is None:
-            self._problem(name, reply.problem)
+            self.problem(name, reply.problem)
             return None
         self.sent[name] += len(reply.body)
         try:
             read = Message.from_bytes(reply.body)
+        except OtherVersion as error:
+            self.problem(name, str(error))
+            return None
         except FormatError:
-            self._problem(name, "its reply is not readable")
+            self.problem(name, "its reply is not readable")
             return None
         if not read.is_signed_by(self.roster.keys[name]):
-            self._problem(name, "its reply is not signed with its pinned key")
+            self.problem(name, "its reply is not signed with its pinned key")
             return None
         return read
 
-    def _problem(self, name: str, words: str) -> None:
+    def problem(self, name: str, words: str) -> None:
+        """Note why a party gave no answer."""
         self.problems[name] = words
-        log.warning("no answer from %s: %s", name, words)
+        if self._logged.get(name) != words:
+            self._logged[name] = words
+            log.warning("no answer from %s: %s", name, words)
 
     def _asked(self, data: Mapping[str, bytes], seconds: float) -> dict[str, Reply]:
         groups: dict[bytes, list[str]] = {}

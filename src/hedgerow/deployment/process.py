@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.deployment.approvals import PlanFolder
 from hedgerow.deployment.console import PartyConsole
 from hedgerow.deployment.hold import holding
 from hedgerow.deployment.ledger_head import note_ledger_head, open_ledger
 from hedgerow.deployment.roles import role_factories
+from hedgerow.deployment.sandbox import bring_compiled, is_confined
 from hedgerow.deployment.service import PartyService
 from hedgerow.deployment.start import Start, check_limits, record_limits
 from hedgerow.deployment.status import StatusService
@@ -31,7 +33,7 @@ from hedgerow.engines.cards import PinnedRoster
 from hedgerow.engines.grpc import check_installed
 from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Listener
-from hedgerow.errors import HedgerowError, SettingsError
+from hedgerow.errors import HedgerowError, SettingsError, TableError
 from hedgerow.kernels.compiling import say_when_compiling
 from hedgerow.party.limits import Event, Limits
 from hedgerow.party.party import Party
@@ -59,6 +61,7 @@ class PartyProcess:
     wait : whether to wait for a roster that is not pinned yet
     new_ledger : whether to go on although the ledger, and so what was spent, was lost
     relay : a socket, and the group whose accounts may open it, for another runtime's relay
+    unconfined : why this process is not confined to its site folder, if it is not
     console_socket : the same for the web console; by default in the site folder, for its owner
     """
 
@@ -71,8 +74,10 @@ class PartyProcess:
         wait: bool = True,
         new_ledger: bool = False,
         relay: tuple[Path, str] | None = None,
+        unconfined: str = "",
         console_socket: tuple[Path, str] | None = None,
     ) -> None:
+        self._unconfined = unconfined
         self.site, self._start, self._wait, self._new_ledger = site, start, wait, new_ledger
         self._in_force = start.in_force(site)
         self._limits = self._in_force.limits
@@ -92,9 +97,14 @@ class PartyProcess:
 
     def run(self) -> None:
         """Serve until stopped. Raises before anything else happens if the table does not fit."""
-        schema, rows = self._start.read_table()
+        if is_confined():
+            self._console.say("the kernel lets this process write to its site folder alone.")
+        elif self._unconfined:
+            self._console.say(f"this process is not confined: {self._unconfined}.", "yellow")
+        schema, rows = self._read_table()
         held = f", {len(rows.columns)} of its columns" if rows.columns is not None else ""
-        self._console.say(f"{self._start.data} fits the schema: {rows.n_rows:,} rows{held}.")
+        counted = f": {rows.n_rows:,} rows" if self._console.is_terminal else ""
+        self._console.say(f"{self._start.data} fits the schema{counted}{held}.")
         self._say_checked(schema)
         self._warm(schema)
         with ExitStack() as stack:
@@ -133,6 +143,18 @@ class PartyProcess:
             self._serve(party, agreed, stack)
         self._console.say("stopped.")
 
+    def _read_table(self) -> tuple[Schema, Rows]:
+        try:
+            return self._start.read_table()
+        except TableError as error:
+            if self._console.is_terminal:
+                raise
+            data, schema = self._start.data, self._start.schema
+            text = error.for_a_log(str(data), str(schema)).rstrip(".")
+            raise TableError(
+                f"{text}. {_SPENT} `hedgerow schema check {schema} --data {data}` shows more."
+            ) from None
+
     def _say_checked(self, schema: Schema) -> None:
         """What the schema does to the rows, on the operator's own screen.
 
@@ -149,6 +171,8 @@ class PartyProcess:
 
     def _warm(self, schema: Schema) -> None:
         """Compile before the party is ready: a round must not wait for it past its time-out."""
+        if is_confined():
+            bring_compiled()
         say_when_compiling(self._console.say)
         warm(PARTY_METHODS, (task_of(schema.label),))
 
@@ -218,7 +242,7 @@ class PartyProcess:
         """What a status says of the process itself."""
         link = self._link
         connection = None if link is None else {**link.state.__dict__}
-        return {"connection": connection, "problem": self._problem}
+        return {"connection": connection, "problem": self._problem, "confined": is_confined()}
 
     def _note(self, ledger: Ledger) -> None:
         """Also on a full disk a party goes on and ends cleanly: an older note is still true."""

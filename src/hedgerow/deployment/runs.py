@@ -5,9 +5,9 @@ It is for people who look; what counts is in the ledgers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -37,19 +37,30 @@ class RunRecord:
     started: str  # UTC
     changed: str  # UTC
     reason: str = ""
+    absent: Mapping[str, str] = field(default_factory=dict)  # parties in no sum, and why
 
 
 @contextmanager
-def recorded(site: Site, plan: Plan) -> Iterator[None]:
-    """While the block lasts the run counts as running; then as whatever became of it."""
+def recorded(site: Site, plan: Plan) -> Iterator[Callable[[Mapping[str, str]], None]]:
+    """While the block lasts the run counts as running; then as whatever became of it.
+
+    What it gives is told which parties are absent whenever that changes.
+    """
     now = _now()
     known = _read(_file(site, plan.run))
     started = known.started if known else now
     asked = plan.privacy
     record = RunRecord(plan.run, plan.method, asked.epsilon, asked.delta, "running", started, now)
     _write(site, record)
+
+    def tell_absent(absent: Mapping[str, str]) -> None:
+        nonlocal record
+        record = replace(record, changed=_now(), absent=absent)
+        with suppress(OSError):  # it is for people who look: a run does not end for it
+            _write(site, record)
+
     try:
-        yield
+        yield tell_absent
     except BaseException as error:
         state = "refused" if isinstance(error, Refused) else "stopped"
         if isinstance(error, RefusedBy) and error.waits:

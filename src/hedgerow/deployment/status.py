@@ -51,7 +51,11 @@ class StatusService:
     ledger: Ledger
     limits: Limits
     state: Callable[[], str] = lambda: "not running"
-    facts: Callable[[], dict[str, Any]] = lambda: {"connection": None, "problem": ""}
+    facts: Callable[[], dict[str, Any]] = lambda: {
+        "connection": None,
+        "problem": "",
+        "confined": None,
+    }
 
     def answer(self, question: str) -> Any:
         if question == "status":

@@ -5,6 +5,7 @@ signing-key.pem     its signing key, made here; tls-key.pem and certificate.pem 
 NAME.card.toml      its public card
 roster.toml         the roster in force; rosters/ every one that ever was
 ledger.sqlite       what was spent; start.toml, limits.toml, plans, runs, sockets
+compiled, scratch   what a confined party's process keeps of compiled loops, and for a moment
 """
 
 from __future__ import annotations

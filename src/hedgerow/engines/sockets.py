@@ -23,7 +23,6 @@ log = logging.getLogger(__name__)
 MAX_BYTES = 2**31  # a longer message is refused before any memory is taken
 MOST_CONNECTIONS = 64  # at once; further ones are closed
 _LENGTH = struct.Struct("<Q")
-_PIECE = 2**20
 
 
 class Unreachable(HedgerowError):
@@ -146,16 +145,16 @@ def _read(connection: socket.socket, deadline: float | None = None) -> bytes:
 
 
 def _exactly(connection: socket.socket, size: int, deadline: float | None) -> bytes:
-    pieces: list[bytes] = []
-    while size:
-        if deadline is not None:
-            connection.settimeout(max(0.01, deadline - clock.monotonic()))
-        piece = connection.recv(min(size, _PIECE))
-        if not piece:
-            raise Unreachable("the connection ended in the middle of a message")
-        pieces.append(piece)
-        size -= len(piece)
-    return b"".join(pieces)
+    buffer, got = bytearray(size), 0  # the system gives memory as it is written to
+    with memoryview(buffer) as view:
+        while got < size:
+            if deadline is not None:
+                connection.settimeout(max(0.01, deadline - clock.monotonic()))
+            received = connection.recv_into(view[got:])
+            if not received:
+                raise Unreachable("the connection ended in the middle of a message")
+            got += received
+    return bytes(buffer)
 
 
 @contextmanager

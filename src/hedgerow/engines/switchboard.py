@@ -37,14 +37,6 @@ class CoordinatorEnd:
     group: str = ""  # whose accounts may open it too
 
 
-@dataclass(frozen=True)
-class Carried:
-    """What a runtime brought back from one of its nodes."""
-
-    data: bytes | None
-    problem: str = ""
-
-
 class Runtime(Protocol):
     """A runtime's messages, as far as a relay needs them."""
 
@@ -57,7 +49,9 @@ class Runtime(Protocol):
         """Everybody who can be sent a message now."""
         ...
 
-    def carry(self, messages: Mapping[str, bytes], seconds: float) -> Mapping[str, Carried]: ...
+    def carry(self, messages: Mapping[str, bytes], seconds: float) -> Mapping[str, Reply]:
+        """What came back from each node; what an end of the relay says is in the body."""
+        ...
 
 
 class Switchboard:
@@ -108,14 +102,14 @@ class Switchboard:
             for name, node in nodes.items()
         }
 
-    def _carried(self, questions: Mapping[str, bytes], seconds: float) -> Mapping[str, Carried]:
+    def _carried(self, questions: Mapping[str, bytes], seconds: float) -> Mapping[str, Reply]:
         if not questions:
             return {}
         try:
             return self._runtime.carry(questions, seconds)
         except Exception as error:  # whatever a runtime raises, the parties' names are known here
             log.warning("the runtime failed: %s", error)
-            failed = Carried(None, f"the runtime failed inside ({type(error).__name__})")
+            failed = Reply(None, f"the runtime failed inside ({type(error).__name__})")
             return dict.fromkeys(questions, failed)
 
     def _nodes_of(self, names: Mapping[str, bytes], deadline: float) -> dict[str, str | None]:
@@ -131,50 +125,49 @@ class Switchboard:
 
     def _look(self) -> None:
         """Ask nodes for whom they stand: new ones at once, silent ones less and less often."""
-        tried, pause, again_at = set[str](), FIRST_PAUSE_SECONDS, 0.0
+        rests: dict[str, tuple[float, float]] = {}  # by node: not asked until when, and how long
         while not self._over:
+            if self._missing.is_set():  # a party that was there may be behind any of them
+                self._missing.clear()
+                rests.clear()
+            now, due = clock.monotonic(), list[str]()
+            starting = now - self._started < START_SECONDS
             try:
-                strangers = self._strangers()
-                again = clock.monotonic() >= again_at
-                asked = [node for node in strangers if again or node not in tried]
-                tried.update(asked)
-                found = self._ask(asked) if asked else 0
+                due = [n for n in self._strangers() if rests.get(n, (0.0, 0.0))[0] <= now]
+                self._ask(due)
             except Exception as error:  # whatever a runtime raises, the next look may succeed
                 log.warning("nodes could not be asked: %s", type(error).__name__)
-                again, found = True, 0
-            starting = clock.monotonic() - self._started < START_SECONDS
-            if again:
-                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
-            if found or starting or self._missing.is_set():
-                pause = FIRST_PAUSE_SECONDS
-            again_at = clock.monotonic() + pause if again or found else again_at
-            self._missing.clear()
-            if not self._over and self._missing.wait(min(pause, POLL_SECONDS)):
-                again_at = 0.0
+            for node in due:
+                rest = FIRST_PAUSE_SECONDS if starting or node not in rests else 2 * rests[node][1]
+                rest = min(rest, LONGEST_PAUSE_SECONDS)
+                rests[node] = (clock.monotonic() + rest, rest)
+            if not self._over:
+                self._missing.wait(FIRST_PAUSE_SECONDS if starting else POLL_SECONDS)
 
     def _strangers(self) -> list[str]:
         with self._changed:
             known = {node for nodes in self._nodes.values() for node in nodes}
         return [node for node in self._runtime.nodes() if node not in known]
 
-    def _ask(self, strangers: Sequence[str]) -> int:
-        """How many of these nodes have said for whom they stand."""
+    def _ask(self, strangers: Sequence[str]) -> None:
+        """Note of these nodes for whom they say that they stand."""
+        if not strangers:
+            return
         question = Question(b"", LOOK_SECONDS).to_bytes()
         limit = LOOK_SECONDS + self._runtime.slack_seconds
         carried = self._runtime.carry(dict.fromkeys(strangers, question), limit)
-        found = {node: party for node, c in carried.items() if (party := _party_in(c))}
         with self._changed:
-            for node, party in found.items():
-                self._nodes.setdefault(party, set()).add(node)
-                log.info("node %s says that it stands for %s", node, party)
+            for node, reply in carried.items():
+                if party := _party_in(reply):
+                    self._nodes.setdefault(party, set()).add(node)
+                    log.info("node %s says that it stands for %s", node, party)
             self._changed.notify_all()
-        return len(found)
 
-    def _reply(self, name: str, node: str, carried: Carried | None) -> Reply:
+    def _reply(self, name: str, node: str, carried: Reply | None) -> Reply:
         problem = "the runtime brought nothing back" if carried is None else carried.problem
-        if carried is not None and carried.data is not None:
+        if carried is not None and carried.body is not None:
             try:
-                answer = Answer.from_bytes(carried.data)
+                answer = Answer.from_bytes(carried.body)
             except FormatError as error:
                 problem = str(error)
             else:
@@ -209,10 +202,10 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)[:MOST_PROBLEM]
 
 
-def _party_in(carried: Carried) -> str:
+def _party_in(carried: Reply) -> str:
     """The party that a node says it stands for; empty if it did not say."""
     try:
-        party = Answer.from_bytes(carried.data).party if carried.data else ""
+        party = Answer.from_bytes(carried.body).party if carried.body else ""
     except FormatError:
         return ""
     return party if NAME.fullmatch(party) else ""

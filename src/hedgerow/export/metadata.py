@@ -11,8 +11,8 @@ from typing import Any
 from hedgerow.data.schema import Categorical, Column, Numeric
 from hedgerow.data.values import Value
 from hedgerow.export.forest import Forest, Link
+from hedgerow.model.changes import PRIVATE
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.model.statement import PRIVATE
 
 FORMAT = 1
 RELEASED = "released"

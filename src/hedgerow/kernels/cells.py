@@ -6,6 +6,8 @@ They see released values only, no row.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -54,27 +56,34 @@ def _drawn_columns(uniform: Floats, chance: Floats, sizes: list[int]) -> tuple[l
     Where some came twice, the rest is drawn of the other columns. Every pass yields a new one at
     least, so all of a table take no more than size (size + 1) / 2 values of `uniform`.
     """
-    columns, shifts, used = list[int](), list[Floats](), 0
-    ends = np.cumsum(chance)
-    shares = ends / ends[-1]
+    # Tables have two or three columns: lists are quicker than calls of NumPy for so few numbers.
+    columns, shifts, used = list[int](), list[float](), 0
+    values, every = uniform.tolist(), chance.tolist()
+    all_shares = _shares(every)
     for size in sizes:
-        drawn, chances, shares_left = list[int](), chance, shares
-        while len(drawn) < size:
+        drawn, chances, shares = list[int](), every, all_shares
+        while True:
             wanted = size - len(drawn)
-            places = np.searchsorted(shares_left, uniform[used : used + wanted], side="right")
-            # None of chance 0, which a share rounded up might hit; none twice.
-            some = (int(j) for j in places if chances[j] > 0.0)
-            drawn += [j for j in dict.fromkeys(some) if j not in drawn]
+            for value in values[used : used + wanted]:
+                column = bisect_right(shares, value)
+                # None of chance 0, which a share rounded up might hit; none twice.
+                if chances[column] > 0.0 and column not in drawn:
+                    drawn.append(column)
             used += wanted
-            if len(drawn) < size:
-                chances = chance.copy()
-                chances[drawn] = 0.0
-                ends = np.cumsum(chances)
-                shares_left = ends / ends[-1]
+            if len(drawn) == size:
+                break
+            chances = [0.0 if j in drawn else c for j, c in enumerate(every)]
+            shares = _shares(chances)
         columns += drawn
-        shifts.append(uniform[used : used + size] - 0.5)
+        shifts += values[used : used + size]
         used += size
-    return columns, np.concatenate(shifts)
+    return columns, np.array(shifts) - 0.5
+
+
+def _shares(chances: list[float]) -> list[float]:
+    """Return how likely a column up to each of them is drawn, added up in their order."""
+    ends = list(accumulate(chances))
+    return [end / ends[-1] for end in ends]
 
 
 def draw_tables(
@@ -198,6 +207,9 @@ def recalibrate(
             (second * by_shift - cross * by_slope) / determinant,
             (first * by_slope - cross * by_shift) / determinant,
         )
+        before = shift, slope
         shift += min(max(by_shift, -1.0), 1.0)
         slope = min(max(slope + min(max(by_slope, -0.3), 0.3), 0.4), 2.5)
+        if (shift, slope) == before:  # and so would be all steps that follow
+            break
     return shift, slope

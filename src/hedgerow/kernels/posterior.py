@@ -38,12 +38,15 @@ class _White(NamedTuple):
 
 
 class _Solved(NamedTuple):
-    """The systems (I + tau^2 M) x = w of all priors."""
+    """The systems (I + tau^2 M) x = w of all priors, with T in place of M."""
 
-    weights: Floats  # (kernel, tau): the prior times the evidence; all add up to 1
-    solutions: Floats  # (kernel and coordinate, tau): those of T, not yet reflected
     reflectors: Floats  # (kernel and reflection, coordinate): they take T to M
     scales: Floats  # (kernel, reflection)
+    beside: Floats  # (kernel, coordinate): T beside its diagonal
+    work: Floats  # (3, coordinate): memory
+    solutions: Floats  # (kernel and coordinate, tau): those of T, not yet reflected
+    weights: Floats  # (kernel, tau): the prior times the evidence; all add up to 1
+    averages: Floats  # (kernel, coordinate): tau^2 x averaged by weight, those of M
 
 
 # Sums may be taken in another order, so that the processor adds several products at once.
@@ -140,6 +143,7 @@ def _solve(
 def _solve_all(
     matrices: Floats, white: Floats, taus: Floats, prior: Floats, reflectors: Floats,
     scales: Floats, beside: Floats, work: Floats, solutions: Floats, weights: Floats,
+    averages: Floats,
 ) -> None:  # fmt: skip
     """Write what `_Solved` has, of the matrices M (kernel and row, column), which are reduced."""
     n, n_kernels, most, total = white.size, weights.shape[0], -math.inf, 0.0
@@ -164,8 +168,19 @@ def _solve_all(
             weights[kernel, t] = math.exp(weights[kernel, t] - most)
             total += weights[kernel, t]
     for kernel in range(n_kernels):
+        top = kernel * n
         for t in range(taus.size):
             weights[kernel, t] /= total
+            for i in range(n):
+                size = weights[kernel, t] * (taus[t] * taus[t])
+                averages[kernel, i] += size * solutions[top + i, t]
+        # The reflections are linear: they are applied once, to the average, the last one first.
+        for m in range(n - 3, -1, -1):
+            along = 0.0
+            for i in range(m + 1, n):
+                along += reflectors[top + m, i] * averages[kernel, i]
+            for i in range(m + 1, n):
+                averages[kernel, i] -= scales[kernel, m] * reflectors[top + m, i] * along
 
 
 @compiled(error_model="numpy")
@@ -199,27 +214,61 @@ def _whiten(
 
 
 @compiled(error_model="numpy")
-def _back_transformed(
-    solutions: Floats, weights: Floats, taus: Floats, reflectors: Floats, scales: Floats,
-    out: Floats,
-) -> None:  # fmt: skip
-    """Write the solutions of every kernel, averaged over tau^2 by weight: (kernel, coordinate).
+def _back_transform(vectors: Floats, reflectors: Floats, scales: Floats, along: Floats) -> None:
+    """Apply the reflections, the last one first, to vectors (kernel and coordinate, vector).
 
-    The reflections, the last one first, are linear: they are applied once, to the average.
+    They take what belongs to T to what belongs to M. `along` (vector,) is memory.
     """
-    n = out.shape[1]
-    for kernel in range(out.shape[0]):
+    n = reflectors.shape[1]
+    for kernel in range(scales.shape[0]):
         top = kernel * n
-        for i in range(n):
-            out[kernel, i] = 0.0
-            for t in range(taus.size):
-                out[kernel, i] += weights[kernel, t] * (taus[t] * taus[t]) * solutions[top + i, t]
         for m in range(n - 3, -1, -1):
-            along = 0.0
+            for j in range(along.size):
+                along[j] = 0.0
             for i in range(m + 1, n):
-                along += reflectors[top + m, i] * out[kernel, i]
+                for j in range(along.size):
+                    along[j] += reflectors[top + m, i] * vectors[top + i, j]
             for i in range(m + 1, n):
-                out[kernel, i] -= scales[kernel, m] * reflectors[top + m, i] * along
+                factor = scales[kernel, m] * reflectors[top + m, i]
+                for j in range(along.size):
+                    vectors[top + i, j] -= factor * along[j]
+
+
+@compiled(error_model="numpy")
+def _add_inverses(
+    matrices: Floats, beside: Floats, taus: Floats, sizes: Floats, work: Floats, inverse: Floats,
+    total: Floats,
+) -> None:  # fmt: skip
+    """Add the inverses of I + tau^2 T, each times its size (kernel, tau): (kernel and row, column).
+
+    As in `_solve`, for all columns of the identity at once; `work` and `inverse` (row, column) are
+    memory.
+    """
+    n = matrices.shape[1]
+    for kernel in range(sizes.shape[0]):
+        top = kernel * n
+        for t in range(taus.size):
+            if sizes[kernel, t] == 0.0:
+                continue
+            times = taus[t] * taus[t]
+            for i in range(n):
+                work[0, i], work[1, i] = 1.0 + times * matrices[top + i, i], 0.0
+                if i:
+                    work[1, i] = times * beside[kernel, i - 1] / work[0, i - 1]
+                    work[0, i] -= work[1, i] * times * beside[kernel, i - 1]
+                work[0, i] = max(work[0, i], 1.0)  # as it is but for rounding
+                for j in range(n):
+                    inverse[i, j] = -work[1, i] * inverse[i - 1, j] if j < i else 0.0
+                inverse[i, i] = 1.0
+            for i in range(n - 1, -1, -1):
+                size, pivot = sizes[kernel, t], 1.0 / work[0, i]
+                for j in range(n):
+                    inverse[i, j] *= pivot
+                if i < n - 1:
+                    for j in range(n):
+                        inverse[i, j] -= work[1, i + 1] * inverse[i + 1, j]
+                for j in range(n):
+                    total[top + i, j] += size * inverse[i, j]
 
 
 def _white(precision: Floats, moment: Floats, hessian: Floats) -> _White:
@@ -237,13 +286,10 @@ def _solved(matrices: Floats, white: Floats, taus: Floats, prior: Floats) -> _So
     """Solve the systems of all priors; `matrices`, M (kernel, row, column), are overwritten."""
     size, n, _ = matrices.shape
     solved = _Solved(
-        np.empty((size, taus.size)), np.empty((size * n, taus.size)), np.zeros((size * n, n)),
-        np.zeros((size, n)),
+        np.zeros((size * n, n)), np.zeros((size, n)), np.zeros((size, n)), np.zeros((3, n)),
+        np.empty((size * n, taus.size)), np.empty((size, taus.size)), np.zeros((size, n)),
     )  # fmt: skip
-    _solve_all(
-        matrices.reshape(size * n, n), white, taus, prior, solved.reflectors, solved.scales,
-        np.zeros((size, n)), np.zeros((3, n)), solved.solutions, solved.weights,
-    )  # fmt: skip
+    _solve_all(matrices.reshape(size * n, n), white, taus, prior, *solved)
     return solved
 
 
@@ -260,12 +306,8 @@ def mean(
     white = _white(precision, moment, hessian)
     design_t = np.ascontiguousarray(white.design.T)
     solved = _solved(white.design @ kernels @ design_t, white.release, taus, prior)
-    averages = np.empty((len(kernels), hessian.size))
-    _back_transformed(
-        solved.solutions, solved.weights, taus, solved.reflectors, solved.scales, averages
-    )
     scores = np.zeros(hessian.size)
-    for kernel, average in zip(kernels, averages, strict=True):
+    for kernel, average in zip(kernels, solved.averages, strict=True):
         scores += kernel @ (design_t @ average)
     return scores - level_of(scores, hessian)
 
@@ -282,27 +324,32 @@ def slope(
     """Return the derivative of `mean` by `moment`: (bin of the mean, bin of the moment).
 
     It is a sum of two parts: each prior's mean is linear in the moment, and the weights of the
-    priors move with it. Most priors have next to no weight, and are left out.
+    priors move with it. Most priors have next to no weight, and are left out of the first part.
     """
-    white = _white(precision, moment, hessian)
+    white, n, size = _white(precision, moment, hessian), hessian.size, len(kernels)
     design_t = np.ascontiguousarray(white.design.T)
     matrices = white.design @ kernels @ design_t
-    weights = _solved(matrices.copy(), white.release, taus, prior).weights
-    n, counts = hessian.size, weights > NEGLIGIBLE
-    unit, slopes, parts = np.eye(n), np.zeros((n, n)), []
-    for kernel in np.flatnonzero(counts.any(axis=1)):
-        weight, square = weights[kernel, counts[kernel]], taus[counts[kernel]] ** 2
-        inverses = np.linalg.inv(unit + square[:, None, None] * matrices[kernel])
-        back = inverses @ white.release  # (tau, coordinate)
-        to_scores = kernels[kernel] @ design_t  # (bin, coordinate)
-        linear = (weight * square) @ inverses.reshape(len(square), -1)
-        slopes += to_scores @ linear.reshape(n, n)
-        parts.append((weight, (square[:, None] * back) @ to_scores.T, back))
-    weight, means, back = map(np.concatenate, zip(*parts, strict=True))  # (prior, ...)
+    solved = _solved(matrices, white.release, taus, prior)
+    _back_transform(solved.solutions, solved.reflectors, solved.scales, np.empty(taus.size))
+    linear, sizes = np.zeros((size * n, n)), solved.weights * taus**2
+    sizes[solved.weights <= NEGLIGIBLE] = 0.0
+    memory = np.empty((n, n))
+    _add_inverses(
+        matrices.reshape(size * n, n), solved.beside, taus, sizes, solved.work, memory, linear
+    )
+    for _ in range(2):  # from one side, and from the other
+        _back_transform(linear, solved.reflectors, solved.scales, memory[0])
+        linear = np.swapaxes(linear.reshape(size, n, n), 1, 2).reshape(size * n, n)
+    back = solved.solutions.reshape(size, n, -1)  # (kernel, coordinate, tau)
+    to_scores = kernels @ design_t  # (kernel, bin, coordinate)
+    slopes = (to_scores @ linear.reshape(size, n, n)).sum(axis=0)
     # The log evidence of a prior has the derivative -back by the white coordinates, so its weight
     # w has w (average back - back). Times the means and added over the priors that is the same as
     # -w (mean - average mean) back.
-    slopes -= (weight[:, None] * (means - weight @ means)).T @ back
+    means = (to_scores @ (back * taus**2)).transpose(1, 0, 2).reshape(n, -1)  # (bin, prior)
+    weight = solved.weights.ravel()
+    moved = weight * (means - (means @ weight)[:, None])
+    slopes -= moved @ back.transpose(0, 2, 1).reshape(-1, n)
     # By the moment, not by white coordinates.
     by_moment = np.asarray(np.linalg.solve(white.root.T, slopes.T).T)
     return np.asarray(by_moment - (hessian / hessian.sum()) @ by_moment)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +23,14 @@ def add_scores(
     codes: CodeArrays, scores: Floats, routes: RouteArrays, values: NDArray[np.float32]
 ) -> None:
     """Add each tree's leaf value to the running scores, in tree order, in float64."""
-    first_leaf, n_rows = routes.trees[:, 3], scores.shape[0]
-    if scores.shape[1] > 1 or n_rows < _FEW or _n_values(first_leaf, values) > _MOST_VALUES:
+    n_rows, n_trees = scores.shape[0], len(routes.trees)
+    by_leaf = _values_by_leaf(routes.trees, values) if n_rows >= _FEW else None
+    if by_leaf is None:
         _add_by_leaf(codes, scores, routes, values)
         return
     # A tree of one narrow column needs no leaf: its values are laid out by code.
     by_code, lines = _values_by_code(routes, values)
-    by_leaf, flat = _values_by_leaf(first_leaf, values), scores.reshape(-1)
-    runs, every = list(_runs(lines >= 0)), np.arange(len(routes.trees))
+    runs, every, flat = list(_runs(lines >= 0)), np.arange(n_trees), scores.reshape(-1)
 
     def work(first: int, stop: int) -> None:
         finder = LeafFinder(codes, routes, stop - first, len(values))
@@ -46,7 +46,7 @@ def add_scores(
                     table, n = by_leaf[trees[0] :], trees[1] - trees[0]
                     loops.add_by_code(flat, begin, size, finder.leaf, every, 0, table, 0, n)
 
-    over_rows(work, n_rows, len(routes.trees))
+    over_rows(work, n_rows, n_trees)
 
 
 def _add_by_leaf(
@@ -72,14 +72,13 @@ def add_kept(
 
     `trees` are those of `RouteArrays`.
     """
-    n_trees, first_leaf = len(kept), trees[:, 3]
-    if scores.shape[1] > 1 or _n_values(first_leaf, values) > _MOST_VALUES:
+    n_trees, by_leaf = len(kept), _values_by_leaf(trees, values)
+    if by_leaf is None:
 
         def work(first: int, stop: int) -> None:
             loops.add_by_leaf(scores, first, stop - first, kept, first, trees, 0, n_trees, values)
     else:
-        by_leaf, flat = _values_by_leaf(first_leaf, values), scores.reshape(-1)
-        every = np.arange(n_trees)
+        flat, every = scores.reshape(-1), np.arange(n_trees)
 
         def work(first: int, stop: int) -> None:
             loops.add_by_code(flat, first, stop - first, kept, every, first, by_leaf, 0, n_trees)
@@ -110,8 +109,10 @@ def _values_by_code(routes: RouteArrays, values: NDArray[np.float32]) -> tuple[F
     And where these codes lie, -1 for other trees: (tree,).
     """
     trees, place, start, after = routes.trees, routes.place, routes.start, routes.after
-    lines, by_code = np.full(len(trees), -1, np.int64), np.zeros((len(trees), _MOST_NARROW))
-    which = np.flatnonzero(trees[:, 1] == 1)
+    lines, which = np.full(len(trees), -1), np.flatnonzero(trees[:, 1] == 1)
+    by_code = np.zeros((len(trees) if len(which) else 0, _MOST_NARROW))
+    if not len(which):
+        return by_code, lines
     which = which[place[trees[which, 0]] >= 0]
     roots = trees[which, 0]
     lines[which] = place[roots]
@@ -123,16 +124,20 @@ def _values_by_code(routes: RouteArrays, values: NDArray[np.float32]) -> tuple[F
     return by_code, lines
 
 
-def _n_values(first_leaf: Int32s, values: NDArray[np.float32]) -> int:
-    """Return how many values there are if every tree has as many as the largest."""
-    ends = np.append(first_leaf[1:], np.int32(len(values)))
-    return len(first_leaf) * int((ends - first_leaf).max(initial=0))
+def _values_by_leaf(trees: Int32s, values: NDArray[np.float32]) -> Floats | None:
+    """Return what each leaf adds, counted in its tree: (tree, leaf).
 
-
-def _values_by_leaf(first_leaf: Int32s, values: NDArray[np.float32]) -> Floats:
-    """Return what each leaf adds, counted in its tree: (tree, leaf)."""
-    n_leaves = np.append(first_leaf[1:], np.int32(len(values))) - first_leaf
-    by_leaf = np.zeros((len(first_leaf), int(n_leaves.max(initial=0))))
-    tree = np.repeat(np.arange(len(first_leaf)), n_leaves)
-    by_leaf[tree, np.arange(len(values)) - first_leaf[tree]] = values[:, 0]
+    None where there are several outputs, or too many values if all trees are as the largest.
+    """
+    if values.shape[1] > 1:
+        return None
+    if len(trees) == 1:
+        return values.reshape(1, -1).astype(np.float64) if len(values) <= _MOST_VALUES else None
+    first_leaf = trees[:, 3].tolist()
+    n_leaves = [stop - first for first, stop in pairwise([*first_leaf, len(values)])]
+    most = max(n_leaves, default=0)
+    if len(trees) * most > _MOST_VALUES:
+        return None
+    by_leaf = np.zeros((len(trees), most))
+    by_leaf[np.arange(most) < np.array(n_leaves).reshape(-1, 1)] = values[:, 0]
     return by_leaf

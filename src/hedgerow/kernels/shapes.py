@@ -37,19 +37,19 @@ def _goes_right(
     return bool((members[word] >> np.uint64(code & 63)) & np.uint64(1) != np.uint64(0))
 
 
-@compiled(error_model="numpy")
+@compiled(error_model="numpy", helper=True)
 def _first_rights(
     feature: Int32s, threshold: Float32s, edges: Float32s, edge_start: Ints, categorical: Bools,
     low: Ints,
 ) -> Int:  # fmt: skip
-    """Write the first code that goes right at each ordered split, 0 at a set: (node,).
+    """Write the first code that goes right at each ordered split, 0 at a set: low[0, node].
 
     A threshold that is no edge of the grid has no form in code space: then the column is returned,
     else -1.
     """
     for node in range(feature.size):
         column = np.int64(feature[node])
-        low[node] = 0
+        low[0, node] = 0
         if column < 0 or categorical[column]:
             continue
         first, end, wanted = np.int64(edge_start[column]), edge_start[column + 1], threshold[node]
@@ -62,7 +62,7 @@ def _first_rights(
                 high = middle
         if at == end or edges[at] != wanted:
             return column
-        low[node] = at - first + 1
+        low[0, node] = at - first + 1
     return -1
 
 
@@ -80,7 +80,7 @@ def _told_apart_in_order(
         adds[begin + code] = 0  # by first code that goes right: 1 missing left, 2 right
     for node in range(feature.size):
         if feature[node] == column:
-            adds[begin + low[node]] |= 1 if missing_left[node] else 2
+            adds[begin + low[0, node]] |= 1 if missing_left[node] else 2
     here = of_missing = 0  # the stretch of a code, and the one that missing values may belong to
     alike, went_left = True, False
     for code in range(missing):
@@ -147,17 +147,23 @@ def _told_apart(
 
 @compiled(error_model="numpy")
 def _table(
-    feature: Int32s, missing_left: Bytes, left: Int32s, right: Int32s, member_start: Int32s,
-    members: Words, n_cells: Ints, categorical: Bools, most_cells: int, low: Ints, columns: Int32s,
-    sizes: Int32s, after: Int32s, leaf: Ints, place: Ints, by_code: Ints, by_column: Ints,
+    feature: Int32s, threshold: Float32s, missing_left: Bytes, left: Int32s, right: Int32s,
+    member_start: Int32s, members: Words, edges: Float32s, edge_start: Ints, n_cells: Ints,
+    categorical: Bools, most_cells: int, by_node: Ints, columns: Int32s, sizes: Int32s,
+    after: Int32s, by_code: Ints, by_column: Ints,
 ) -> Int:  # fmt: skip
     """Do as `as_table`, of columns (column,); return how long `after` is, 0 if too long.
 
-    `leaf` (node,), `place` (node,), `by_code` (code of all columns,) and `by_column` (4, column)
-    are memory. Of columns with categories `after` has every code's part already, and by_column[1]
-    how many there are.
+    Where a threshold is no edge, -1 - its column is returned.
+
+    by_node[0] is what `_first_rights` writes; its other two lines, `by_code` (code of all columns,)
+    and `by_column` (4, column) are memory. Of columns with categories `after` has every code's part
+    already, and by_column[1] how many there are.
     """
     n_columns, total, n_table_cells = columns.size - 1, np.int64(0), np.int64(1)
+    wrong = _first_rights(feature, threshold, edges, edge_start, categorical, by_node)
+    if wrong >= 0:
+        return -1 - wrong
     for k in range(n_columns):
         column, begin = np.int64(columns[k]), total
         missing, most = n_cells[column], most_cells // n_table_cells
@@ -166,7 +172,7 @@ def _table(
             n_parts = by_column[1, k]
         else:
             n_parts = _told_apart_in_order(
-                column, feature, missing_left, low, missing, after, begin
+                column, feature, missing_left, by_node, missing, after, begin
             )
         if n_parts == 0 or n_parts > most:
             return 0
@@ -180,23 +186,23 @@ def _table(
     sizes[n_columns] = n_table_cells
     n_leaves = 0
     for node in range(feature.size):
-        leaf[node] = n_leaves
+        by_node[1, node] = n_leaves
         n_leaves += feature[node] < 0
         for k in range(n_columns):
             if columns[k] == feature[node]:
-                place[node] = k
+                by_node[2, node] = k
     # Walk the tree once for each cell, with one code of each of its parts.
     for cell in range(n_table_cells):
         here = np.int64(0)
         while feature[here] >= 0:
             column = np.int64(feature[here])
-            code = by_column[3, place[here]]
+            code = by_column[3, by_node[2, here]]
             goes_right = _goes_right(
-                here, code, low[here], categorical[column], n_cells[column], missing_left,
+                here, code, by_node[0, here], categorical[column], n_cells[column], missing_left,
                 member_start, members,
             )  # fmt: skip
             here = np.int64(right[here] if goes_right else left[here])
-        after[total + cell] = leaf[here]
+        after[total + cell] = by_node[1, here]
         k = 0
         while k < n_columns:  # the next cell: the first column turns fastest
             part = by_column[2, k] + 1 if by_column[2, k] + 1 < by_column[1, k] else 0
@@ -223,26 +229,25 @@ def as_table(
     used = sorted({*feature.tolist()} - {-1})
     if not 0 < len(used) <= most_columns or n > MOST_NODES:
         return NO_TABLE, nothing, nothing, nothing
-    low = np.empty(n, np.int64)
-    wrong = _first_rights(feature, threshold, edges, edge_start, categorical, low)
-    if wrong >= 0:
-        return NO_EDGE, np.array([wrong], np.int32), nothing, nothing
+    by_node = np.empty((3, n), np.int64)
     columns, sizes = np.array([*used, -1], np.int32), np.empty(len(used) + 1, np.int32)
-    n_codes = sum(n_cells.item(column) for column in used) + len(used)
+    missing_codes = [n_cells.item(column) for column in used]
+    n_codes = sum(missing_codes) + len(used)
     after, by_code = np.empty(n_codes + most_cells, np.int32), np.empty(n_codes, np.int64)
-    leaf, by_column, begin = np.empty(n, np.int64), np.empty((4, len(used)), np.int64), 0
-    for k, column in enumerate(used):
-        missing = n_cells.item(column)
+    by_column, begin = np.empty((4, len(used)), np.int64), 0
+    for k, (column, missing) in enumerate(zip(used, missing_codes, strict=True)):
         if categorical.item(column):
             by_column[1, k] = _told_apart(
                 column, feature, missing_left, member_start, members, missing, most_cells, after,
-                begin, leaf, np.empty(2 * most_cells + 2, np.int32),
+                begin, by_node[1], np.empty(2 * most_cells + 2, np.int32),
             )  # fmt: skip
         begin += missing + 1
     length = _table(
-        feature, missing_left, left, right, member_start, members, n_cells, categorical, most_cells,
-        low, columns, sizes, after, leaf, np.empty(n, np.int64), by_code, by_column,
+        feature, threshold, missing_left, left, right, member_start, members, edges, edge_start,
+        n_cells, categorical, most_cells, by_node, columns, sizes, after, by_code, by_column,
     )  # fmt: skip
+    if length < 0:
+        return NO_EDGE, np.array([-1 - length], np.int32), nothing, nothing
     if length == 0:
         return NO_TABLE, nothing, nothing, nothing
     return len(used), columns, sizes, after[:length].copy()
@@ -250,46 +255,56 @@ def as_table(
 
 @compiled(error_model="numpy")
 def _walk(
-    feature: Int32s, missing_left: Bytes, left: Int32s, right: Int32s, member_start: Int32s,
-    members: Words, n_cells: Ints, categorical: Bools, low: Ints, number: Int32s, depth: Int32s,
-    after: Int32s, first: Int32s, nodes: Int32s,
-) -> int:  # fmt: skip
+    feature: Int32s, threshold: Float32s, missing_left: Bytes, left: Int32s, right: Int32s,
+    member_start: Int32s, members: Words, edges: Float32s, edge_start: Ints, n_cells: Ints,
+    categorical: Bools, by_node: Ints, after: Int32s, nodes: Int32s,
+) -> Int:  # fmt: skip
     """Write where each code of a split leads, and nodes for blending; return how many of these.
 
-    `number` (node,), `depth` (node,) and `first` (inner node,), its first node for blending, are
-    memory; in depth[0] stays how deep the leaves lie if all lie equally deep, else 0. If nodes for
-    blending do not fit, they are not written behind the room.
+    Where a threshold is no edge, -1 - its column is returned.
+
+    by_node[0] is what `_first_rights` writes; its other lines are memory: every node's number among
+    inner nodes, or -1 - k for leaf k; its depth, where the root's becomes how deep the leaves lie
+    if all lie equally deep, else 0; and of inner nodes, by number, the first node for blending. If
+    nodes for blending do not fit, they are not written behind the room.
 
     A node for blending says of one stretch of codes where it leads, and where all others do.
     Stretches are those that go right or, if these are fewer, those that stay.
     """
     begin, at, room, n_inner, common = np.int64(0), 0, nodes.shape[0], 0, -1
-    depth[0] = 0
+    wrong = _first_rights(feature, threshold, edges, edge_start, categorical, by_node)
+    if wrong >= 0:
+        return -1 - wrong
+    by_node[2, 0] = 0
     for node in range(feature.size):  # parents come first
         if feature[node] >= 0:
-            number[node] = n_inner  # inner nodes among themselves
+            by_node[1, node] = n_inner  # inner nodes among themselves
             n_inner += 1
-            depth[left[node]] = depth[right[node]] = depth[node] + 1
+            by_node[2, left[node]] = by_node[2, right[node]] = by_node[2, node] + 1
         else:
-            number[node] = n_inner - node - 1  # -1 - k for leaf k
-            common = depth[node] if common < 0 or common == depth[node] else 0
-    depth[0] = common
+            by_node[1, node] = n_inner - node - 1  # -1 - k for leaf k
+            common = by_node[2, node] if common < 0 or common == by_node[2, node] else 0
+    by_node[2, 0] = common
     for node in range(feature.size):
         column = np.int64(feature[node])
         if column < 0:
             continue
-        size, to_left, to_right = n_cells[column] + 1, number[left[node]], number[right[node]]
+        size, to_left, to_right = (
+            n_cells[column] + 1,
+            by_node[1, left[node]],
+            by_node[1, right[node]],
+        )
         changes, before, starts_right = 0, False, False
         for code in range(size):
             goes = _goes_right(
-                node, code, low[node], categorical[column], n_cells[column], missing_left,
+                node, code, by_node[0, node], categorical[column], n_cells[column], missing_left,
                 member_start, members,
             )  # fmt: skip
             after[begin + code] = to_right if goes else to_left
             changes += code > 0 and goes != before
             starts_right = starts_right or (code == 0 and goes)
             before = goes
-        first[number[node]] = at
+        by_node[3, by_node[1, node]] = at
         n_right = (changes + 1 + starts_right) // 2
         take_right = n_right <= changes + 1 - n_right if changes else starts_right
         there, other = (to_right, to_left) if take_right else (to_left, to_right)
@@ -314,7 +329,7 @@ def _walk(
     for k in range(2 * min(at, room)):
         to = nodes[k >> 1, 3 + (k & 1)]
         if to >= room:
-            nodes[k >> 1, 3 + (k & 1)] = first[to - room]
+            nodes[k >> 1, 3 + (k & 1)] = by_node[3, to - room]
     return at
 
 
@@ -329,19 +344,18 @@ def as_walk(
     is 0 unless all leaves lie equally deep, or NO_EDGE, with the column of a split that is no edge.
     """
     n, no_nodes = len(feature), np.zeros((0, 5), np.int32)
-    low = np.empty(n, np.int64)
-    wrong = _first_rights(feature, threshold, edges, edge_start, categorical, low)
-    if wrong >= 0:
-        return NO_EDGE, np.array([wrong], np.int32), np.zeros(0, np.int32), no_nodes
+    by_node = np.empty((4, n), np.int64)
     sizes = n_cells[feature[feature >= 0]].astype(np.int32)
     sizes += 1
     n_inner, each = len(sizes), sizes.tolist()
     blends = 2 <= n_inner <= most_blended and max(each) <= MOST_CODES and n - n_inner <= MOST_CODES
     nodes = np.empty((most_blended if blends else 0, 5), np.int32)
-    after, depths = np.empty(sum(each), np.int32), np.empty(n, np.int32)
+    after = np.empty(sum(each), np.int32)
     n_nodes = _walk(
-        feature, missing_left, left, right, member_start, members, n_cells, categorical, low,
-        np.empty(n, np.int32), depths, after, np.empty(n_inner, np.int32), nodes,
+        feature, threshold, missing_left, left, right, member_start, members, edges, edge_start,
+        n_cells, categorical, by_node, after, nodes,
     )  # fmt: skip
+    if n_nodes < 0:
+        return NO_EDGE, np.array([-1 - n_nodes], np.int32), after, no_nodes
     nodes = nodes[:n_nodes].copy() if blends and n_nodes <= most_blended else no_nodes
-    return depths.item(0), sizes, after, nodes
+    return by_node.item(2, 0), sizes, after, nodes

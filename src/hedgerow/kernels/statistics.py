@@ -51,8 +51,8 @@ class Gradients(NamedTuple):
 
 @compiled(error_model="numpy")
 def _logistic(
-    scores: Floats, target: Floats, bits: int, power: Floats, power_bits: Ints, rest: Floats,
-    out: Ints,
+    scores: Floats, target: Floats, bits: int, most: int, power: Floats, power_bits: Ints,
+    rest: Floats, out: Ints,
 ) -> None:  # fmt: skip
     """Do as `logistic`; `power` and `rest` are memory for a block, `power_bits` that of `power`.
 
@@ -101,19 +101,20 @@ def _logistic(
             steps = steps if steps < one else one
             score = scores[first + i]
             steps = steps if score == score else np.int64(0)
-            out[first + i, 0] = -steps if target[first + i] > 0.5 else steps
             out[first + i, 1] = (steps * (one - steps)) >> bits
+            steps = steps if steps < most else np.int64(most)
+            out[first + i, 0] = -steps if target[first + i] > 0.5 else steps
 
 
-def logistic(scores: Floats, target: Floats, bits: int, out: Ints) -> None:
-    """Write g and h of some rows on the grid 2**-bits: (row, 2).
+def logistic(scores: Floats, target: Floats, bits: int, most: int, out: Ints) -> None:
+    """Write g, clamped to +-most steps, and h of some rows on the grid 2**-bits: (row, 2).
 
     q = |p - y| is truncated, then h = q (1 - q) is computed in integers from that q and floored,
     so the pair is a point on or below the curve (q, q - q^2) for a q that is on the grid, however
     exact the exponential is. A score that is no number adds nothing.
     """
     power, rest = np.empty(BLOCK), np.empty(BLOCK)
-    _logistic(scores, target, bits, power, power.view(np.int64), rest, out)
+    _logistic(scores, target, bits, most, power, power.view(np.int64), rest, out)
 
 
 @compiled(error_model="numpy")
@@ -182,19 +183,19 @@ def row_statistics(gradients: Gradients, first: int, size: int, out: Ints) -> No
     """
     rows, out, bits = slice(first, first + size), out[:size], gradients.bits
     target, n_outputs = gradients.target[rows], gradients.scores.shape[1]
+    most = min(max(gradients.clip, 0), 1 << bits)  # no gradient is longer than one
     if gradients.update in (COUNT, AVERAGING):
         _label_statistics(gradients, target, out)
         return
     if gradients.loss == SOFTMAX:
         softmax(gradients.scores[rows], target, bits, out)
     elif gradients.loss == LOGISTIC:
-        logistic(gradients.scores.reshape(-1)[rows], target, bits, out)
+        logistic(gradients.scores.reshape(-1)[rows], target, bits, most, out)
     else:
         squared(gradients.scores[rows, 0], target, bits, out)
     if gradients.update == GRADIENT:
         out[:, n_outputs] = 1 << bits
-    if gradients.clip < 1 << bits:  # no gradient is longer than one
-        most = max(gradients.clip, 0)
+    if most < 1 << bits and gradients.loss != LOGISTIC:
         np.clip(out[:, :n_outputs], -most, most, out=out[:, :n_outputs])
 
 

@@ -7,6 +7,7 @@ cache on disk notices changes of a function's own file only.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -82,42 +83,47 @@ def objection(
 @compiled(error_model="numpy")
 def _ordered_branches(
     part: Ints, edges: Float32s, starts: Ints, words: Ints, aside: Float32s, nodes: Ints,
-    values: Float32s, ends: Ints, sizes: Ints, owners: Ints, thresholds: Float32s, stack: Ints,
+    values: Float32s, sizes: Ints, memory: Ints,
 ) -> None:  # fmt: skip
-    """Write the parts of each ordered column as a tree of its own, and how many nodes: (column,).
+    """Write the parts of each ordered column as a tree of its own.
 
     `part` has from starts[k] on the part of each bin, missing values last; `edges` the edge behind
     each bin, `aside` one that may tell missing values apart, NaN if there is none. For column
-    number k it writes `nodes` (left, right, whether missing values go left), -1 at leaves, the
-    cuts' `values`, and `ends` (leaf, part). Intervals are halved, so the tree is balanced; it has
-    one leaf more than half its nodes. The last three arguments are memory.
+    number k it writes `nodes` (left, right, whether missing values go left), -1 at leaves, and the
+    cuts' `values`; in the last two of `nodes` the leaves one after another, and their parts.
+    Intervals are halved, so the tree is balanced; it has one leaf more than half its nodes. `sizes`
+    are (nodes | parts, column), the second also of columns that have no order. In `memory` stand
+    open nodes, and for each interval its part and the bin before its end, -1 for `aside`.
     """
     for k in range(words.size):
+        first, stop = starts[k], starts[k + 1]
+        sizes[1, k] = 0
+        for b in range(first, stop):
+            sizes[1, k] = part[b] + 1 if part[b] >= sizes[1, k] else sizes[1, k]
         if words[k] > 0:
             continue
-        first, stop = starts[k], starts[k + 1]
         n_bins, missing = stop - first - 1, part[stop - 1]
         n_cuts = 0
         for b in range(first, first + n_bins - 1):  # the last bin of every interval but the last
             if part[b] != part[b + 1]:
-                owners[n_cuts], thresholds[n_cuts] = part[b], edges[b]
+                memory[n_cuts, 4], memory[n_cuts, 5] = part[b], b
                 n_cuts += 1
-        owners[n_cuts] = part[stop - 2]
+        memory[n_cuts, 4] = part[stop - 2]
         # A column that is one part in all its bins can still set missing values apart, by the edge
         # `aside`, on whose two sides the part is the same.
-        if n_cuts == 0 and missing != owners[0] and aside[k] == aside[k]:
-            owners[1], thresholds[0], n_cuts = owners[0], aside[k], 1
+        if n_cuts == 0 and missing != memory[0, 4] and aside[k] == aside[k]:
+            memory[1, 4], memory[0, 5], n_cuts = memory[0, 4], -1, 1
         n_stack, n_nodes, n_ends = 1, 1, 0
-        stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = 0, 0, n_cuts + 1, 1
+        memory[0, 0], memory[0, 1], memory[0, 2], memory[0, 3] = 0, 0, n_cuts + 1, 1
         nodes[k, 0, 0] = -1
         while n_stack:
             n_stack -= 1
             # Intervals low .. high - 1 lie in this node, and missing values if it holds them.
-            node, low, high = stack[n_stack, 0], stack[n_stack, 1], stack[n_stack, 2]
-            holds = stack[n_stack, 3]
+            node, low, high = memory[n_stack, 0], memory[n_stack, 1], memory[n_stack, 2]
+            holds, owner = memory[n_stack, 3], memory[low, 4]
             alone = high - low == 1
-            if alone and (not holds or missing == owners[low] or n_cuts == 0):
-                ends[k, n_ends, 0], ends[k, n_ends, 1] = node, owners[low]
+            if alone and (not holds or missing == owner or n_cuts == 0):
+                nodes[k, n_ends, 3], nodes[k, n_ends, 4] = node, owner
                 n_ends += 1
                 continue
             nodes[k, n_nodes, 0], nodes[k, n_nodes + 1, 0] = -1, -1  # leaves as yet
@@ -125,72 +131,71 @@ def _ordered_branches(
             if alone:
                 # Every value of this node lies on one side of the edge; missing goes to the other.
                 above = low < n_cuts
-                values[k, node] = thresholds[low] if above else thresholds[low - 1]
+                cut = memory[low if above else low - 1, 5]
                 nodes[k, node, 2] = 0 if above else 1
-                ends[k, n_ends, 0], ends[k, n_ends + 1, 0] = n_nodes, n_nodes + 1
-                ends[k, n_ends, 1] = owners[low] if above else missing
-                ends[k, n_ends + 1, 1] = missing if above else owners[low]
+                nodes[k, n_ends, 3], nodes[k, n_ends + 1, 3] = n_nodes, n_nodes + 1
+                nodes[k, n_ends, 4] = owner if above else missing
+                nodes[k, n_ends + 1, 4] = missing if above else owner
                 n_ends += 2
             else:
                 # Missing values follow the half that has their part. If neither has it they go
                 # left, until the node of one interval above sets them apart.
                 middle, goes_left = (low + high) // 2, 1
                 for interval in range(middle, high):
-                    if owners[interval] == missing:
+                    if memory[interval, 4] == missing:
                         goes_left = 0
-                values[k, node] = thresholds[middle - 1]
+                cut = memory[middle - 1, 5]
                 nodes[k, node, 2] = goes_left
-                stack[n_stack, 0], stack[n_stack + 1, 0] = n_nodes + 1, n_nodes
-                stack[n_stack, 1], stack[n_stack, 2] = middle, high
-                stack[n_stack + 1, 1], stack[n_stack + 1, 2] = low, middle
-                stack[n_stack, 3], stack[n_stack + 1, 3] = (
-                    holds * (1 - goes_left),
-                    holds * goes_left,
-                )
+                memory[n_stack, 0], memory[n_stack + 1, 0] = n_nodes + 1, n_nodes
+                memory[n_stack, 1], memory[n_stack, 2] = middle, high
+                memory[n_stack + 1, 1], memory[n_stack + 1, 2] = low, middle
+                memory[n_stack, 3] = holds * (1 - goes_left)
+                memory[n_stack + 1, 3] = holds * goes_left
                 n_stack += 2
+            values[k, node] = edges[cut] if cut >= 0 else aside[k]
             n_nodes += 2
-        sizes[k] = n_nodes
+        sizes[0, k] = n_nodes
 
 
 @compiled(error_model="numpy")
 def _set_branch(
-    part: Ints, first: int, stop: int, k: int, nodes: Ints, sets: Words, ends: Ints, chosen: Ints,
-    stack: Ints,
-) -> int:  # fmt: skip
+    part: Ints, first: int, stop: int, k: int, nodes: Ints, sets: Words, memory: Ints
+) -> int:
     """Do as `_ordered_branches` for categories: a half of the parts goes right, as `sets` (word,).
 
-    `chosen` and `stack` are memory.
+    Returned is how many nodes there are.
     """
     n_cells, missing, n_chosen = stop - first - 1, part[stop - 1], 0
     for b in range(first, stop):  # distinct parts, in order
         at = 0
-        while at < n_chosen and chosen[at] < part[b]:
+        while at < n_chosen and memory[at, 4] < part[b]:
             at += 1
-        if at < n_chosen and chosen[at] == part[b]:
+        if at < n_chosen and memory[at, 4] == part[b]:
             continue
         for later in range(n_chosen, at, -1):
-            chosen[later] = chosen[later - 1]
-        chosen[at] = part[b]
+            memory[later, 4] = memory[later - 1, 4]
+        memory[at, 4] = part[b]
         n_chosen += 1
     n_stack, n_nodes, n_ends = 1, 1, 0
-    stack[0, 0], stack[0, 1], stack[0, 2], nodes[k, 0, 0] = 0, 0, n_chosen, -1
+    memory[0, 0], memory[0, 1], memory[0, 2], nodes[k, 0, 0] = 0, 0, n_chosen, -1
     while n_stack:
         n_stack -= 1
-        node, low, high = stack[n_stack, 0], stack[n_stack, 1], stack[n_stack, 2]
+        node, low, high = memory[n_stack, 0], memory[n_stack, 1], memory[n_stack, 2]
         if high - low == 1:
-            ends[k, n_ends, 0], ends[k, n_ends, 1] = node, chosen[low]
+            nodes[k, n_ends, 3], nodes[k, n_ends, 4] = node, memory[low, 4]
             n_ends += 1
             continue
         middle = low + (high - low) // 2
-        least, most = chosen[middle], chosen[high - 1]
+        least, most = memory[middle, 4], memory[high - 1, 4]
         for cell in range(n_cells):
             if part[first + cell] >= least and part[first + cell] <= most:
                 sets[k, node, cell >> 6] |= np.uint64(1) << np.uint64(cell & 63)
         nodes[k, n_nodes, 0], nodes[k, n_nodes + 1, 0] = -1, -1  # leaves as yet
         nodes[k, node, 0], nodes[k, node, 1] = n_nodes, n_nodes + 1
         nodes[k, node, 2] = 0 if missing >= least and missing <= most else 1
-        stack[n_stack, 0], stack[n_stack, 1], stack[n_stack, 2] = n_nodes + 1, middle, high
-        stack[n_stack + 1, 0], stack[n_stack + 1, 1], stack[n_stack + 1, 2] = n_nodes, low, middle
+        memory[n_stack, 0], memory[n_stack, 1], memory[n_stack, 2] = n_nodes + 1, middle, high
+        memory[n_stack + 1, 0], memory[n_stack + 1, 1] = n_nodes, low
+        memory[n_stack + 1, 2] = middle
         n_stack += 2
         n_nodes += 2
     return n_nodes
@@ -198,22 +203,21 @@ def _set_branch(
 
 @compiled(error_model="numpy")
 def _assemble(
-    columns: Int32s, words: Ints, sizes: Ints, n_parts: Ints, nodes: Ints, values: Float32s,
-    ends: Ints, leaves: Ints, feature: Int32s, value: Float32s, missing_left: NDArray[np.uint8],
-    left: Int32s, right: Int32s, start: Int32s, branch: Int32s, cells: Ints,
+    columns: Int32s, words: Ints, sizes: Ints, nodes: Ints, values: Float32s, leaves: Ints,
+    tree: Int32s, value: Float32s, missing_left: NDArray[np.uint8], start: Int32s, cells: Ints,
 ) -> None:  # fmt: skip
     """Put a branch of every column in the place of each leaf of those before it.
 
-    Written are the arrays of `model.tree.Structure` but for the sets, for which `branch` has every
-    node's number in the branch of its column; and the cell of every leaf, in node order. `leaves`,
-    (2, leaf, node | cell), is memory.
+    Written are the arrays of `model.tree.Structure` but for the sets, and the cell of every leaf,
+    in node order. `tree` has `feature`, `left` and `right`, and for the sets every node's number in
+    the branch of its column. `leaves`, (2, leaf, node | cell), is memory.
     """
-    before, n_leaves, now = np.int64(1), np.int64(1), 0
+    before, n_leaves, now, n = np.int64(1), np.int64(1), 0, tree.shape[1]
     leaves[0, 0, 0] = leaves[0, 0, 1] = 0
-    for node in range(feature.size):
-        feature[node] = left[node] = right[node] = -1
+    for node in range(n):
+        tree[0, node] = tree[1, node] = tree[2, node] = -1
     for k in range(columns.size):
-        size, then = sizes[k], 1 - now
+        size, then = sizes[0, k], 1 - now
         n_ends = (size + 1) // 2
         for i in range(n_leaves):
             root, cell = leaves[now, i, 0], leaves[now, i, 1]
@@ -221,22 +225,22 @@ def _assemble(
             for node in range(size):
                 at = root if node == 0 else behind + node
                 if nodes[k, node, 0] >= 0:
-                    feature[at], branch[at], value[at] = columns[k], node, values[k, node]
-                    left[at] = behind + nodes[k, node, 0]
-                    right[at] = behind + nodes[k, node, 1]
+                    tree[0, at], tree[3, at], value[at] = columns[k], node, values[k, node]
+                    tree[1, at] = behind + nodes[k, node, 0]
+                    tree[2, at] = behind + nodes[k, node, 1]
                     missing_left[at] = nodes[k, node, 2]
                     start[at + 1] = words[k]
             for e in range(n_ends):
-                end = ends[k, e, 0]
+                end = nodes[k, e, 3]
                 leaves[then, i * n_ends + e, 0] = root if end == 0 else behind + end
-                leaves[then, i * n_ends + e, 1] = cell * n_parts[k] + ends[k, e, 1]
+                leaves[then, i * n_ends + e, 1] = cell * sizes[1, k] + nodes[k, e, 4]
         before, n_leaves, now = before + n_leaves * (size - 1), n_leaves * n_ends, then
     for i in range(n_leaves):
-        branch[leaves[now, i, 0]] = leaves[now, i, 1]
+        tree[3, leaves[now, i, 0]] = leaves[now, i, 1]
     done = 0
-    for node in range(feature.size):
-        if feature[node] < 0:
-            cells[done] = branch[node]
+    for node in range(n):
+        if tree[0, node] < 0:
+            cells[done] = tree[3, node]
             done += 1
         start[node + 1] += start[node]
 
@@ -250,44 +254,29 @@ def table_tree(
     columns without `words` of sets, `edges`. See `_ordered_branches`. Every leaf of what is there
     gets a branch of the next column: its root in the leaf's place, the others behind all nodes.
     """
-    n_columns, n_words = len(columns), int(words.max())
-    room = 2 * int(np.diff(starts).max()) + 4
-    nodes = np.empty((n_columns, room, 3), np.int64)  # of each column's branch
-    ends, values = np.empty((n_columns, room, 2), np.int64), np.zeros((n_columns, room), np.float32)
+    n_columns, n_words, first = len(columns), max(words.tolist()), starts.tolist()
+    room = 2 * max(stop - begin for begin, stop in pairwise(first)) + 4
+    nodes = np.empty((n_columns, room, 5), np.int64)  # of each column's branch
+    values, sizes = np.empty((n_columns, room), np.float32), np.empty((2, n_columns), np.int64)
     sets = np.zeros((n_columns, room if n_words else 0, max(n_words, 1)), np.uint64)
-    sizes, owners = np.zeros(n_columns, np.int64), np.empty(room, np.int64)
-    stack = np.empty((room, 4), np.int64)
-    _ordered_branches(
-        part, edges, starts, words, aside, nodes, values, ends, sizes, owners,
-        np.empty(room, np.float32), stack,
-    )  # fmt: skip
-    for k in np.flatnonzero(words) if n_words else ():
-        first, stop = int(starts[k]), int(starts[k + 1])
-        sizes[k] = _set_branch(part, first, stop, int(k), nodes, sets, ends, owners, stack)
+    memory = np.empty((room, 6), np.int64)
+    _ordered_branches(part, edges, starts, words, aside, nodes, values, sizes, memory)
+    for k in np.flatnonzero(words).tolist() if n_words else ():
+        values[k] = 0.0
+        sizes[0, k] = _set_branch(part, first[k], first[k + 1], k, nodes, sets, memory)
     n = n_leaves = 1
-    for size in sizes.tolist():
+    for size in sizes[0].tolist():
         n, n_leaves = n + n_leaves * (size - 1), n_leaves * ((size + 1) // 2)
-    return _assembled(
-        columns, words, sizes, np.maximum.reduceat(part, starts[:-1]) + 1, nodes, values, ends,
-        sets, n, n_leaves,
-    )  # fmt: skip
-
-
-def _assembled(
-    columns: Int32s, words: Ints, sizes: Ints, n_parts: Ints, nodes: Ints, values: Float32s,
-    ends: Ints, sets: Words, n: int, n_leaves: int,
-) -> tuple[NDArray[Any], ...]:  # fmt: skip
-    """Return the arrays of a tree of so many nodes and leaves; see `_assemble`."""
-    feature, value = np.empty(n, np.int32), np.zeros(n, np.float32)
-    left, right, branch = np.empty(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.int32)
+    tree, value = np.empty((4, n), np.int32), np.zeros(n, np.float32)
     missing_left, start = np.zeros(n, np.uint8), np.zeros(n + 1, np.int32)
     cells = np.empty(n_leaves, np.int64)
     _assemble(
-        columns, words, sizes, n_parts, nodes, values, ends, np.empty((2, n_leaves, 2), np.int64),
-        feature, value, missing_left, left, right, start, branch, cells,
+        columns, words, sizes, nodes, values, np.empty((2, n_leaves, 2), np.int64), tree, value,
+        missing_left, start, cells,
     )  # fmt: skip
-    members = np.empty(int(start[-1]), np.uint64)
-    for k in np.flatnonzero(words) if members.size else ():
+    feature, left, right, branch = tree
+    members = np.empty(start.item(n), np.uint64)
+    for k in np.flatnonzero(words).tolist() if n_words else ():
         of_column = np.flatnonzero(feature == columns[k])
         word = np.arange(words[k])
         members[start[of_column][:, None] + word] = sets[k, branch[of_column], : words[k]]

@@ -4,6 +4,7 @@ tree.py        one tree as flat arrays
 ensemble.py    trees, schema and statement; released values only
 files.py       .hedge files
 statement.py   the guarantee as a value, in words and as JSON
+changes.py     what a statement is worth for replaced units and groups
 tradeoff.py    what a Gaussian promise is worth: epsilon for a delta, the best guess
 trust.py       who is trusted: noise shares, least set, words; one class per trust
 losses.py      logistic, softmax, squared; the proven bound of what one row adds

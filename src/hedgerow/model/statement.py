@@ -10,18 +10,21 @@ from typing import Annotated, Any, Literal
 from hedgerow.data.cards import Card, Shown, listed
 from hedgerow.data.documents import Document, OneOf, Within, named, shown
 from hedgerow.data.schema import Schema
-from hedgerow.model.tradeoff import EXACT_LIMIT, epsilon_of, gaussian_guess, plain_guess
+from hedgerow.model.changes import (
+    GROUPS,
+    PRIVATE,
+    Change,
+    after_steps,
+    changes_of,
+    guess_after,
+)
 from hedgerow.model.trust import TRUSTS, trust_named
 
 FORMAT = 1
 Guarantee = Literal["epsilon-delta", "pure", "label", "none", "not private"]
-PRIVATE = ("epsilon-delta", "pure")
 STATEMENT = Document("statement", format=FORMAT)
 _Spent = Annotated[float, Within(low=0)]
 _Count = Annotated[int, Within(low=0)]
-# A statement does not say how many values were released; no plan releases more: 2**20 questions of
-# 2**22 values. At the grid of mu <= EXACT_LIMIT all of them add 1.4e-11 to the chance of a guess.
-_MOST_VALUES = 2**42
 _SIMULATED = "Trust is simulated here: one owner's processes saw everything"
 
 
@@ -142,30 +145,48 @@ class Statement(Shown):
         if self.guarantee not in PRIVATE:
             return 1.0
         doubled = replaced and trust_named(self.trust).distance == 1
-        epsilon = self.replaced_epsilon if doubled else self.epsilon
-        plain = plain_guess(epsilon, self.delta)
-        if not self.mu:
-            return plain
-        # Two steps between neighbours, remove and add, are one of twice the mu.
-        mu, gaussian = self.mu * (2 if doubled else 1), self.accounting != "pure"
-        values = _MOST_VALUES if gaussian else 0
-        narrow = gaussian and self.mu > EXACT_LIMIT
-        return min(plain, gaussian_guess(mu, values, narrow))
+        return guess_after(self, 2 if doubled else 1)
+
+    def changes(self, groups: tuple[int, ...] = GROUPS) -> tuple[Change, ...]:
+        """What holds for one unit added or removed, one replaced, and for groups of units.
+
+        Parameters
+        ----------
+        groups
+            How many units come or go together: a family, or all that a party has, if that number is
+            public.
+
+        Returns
+        -------
+        tuple of Change
+            Each with `what`, `units`, `epsilon`, `delta` and `best_guess`.
+
+        Examples
+        --------
+        >>> said = Statement("pure", epsilon=0.5, delta=0.0, trust="coordinator", accounting="pure")
+        >>> [(change.what, change.epsilon) for change in said.changes(groups=(4,))][2]
+        ('4 rows added or removed', 2.0)
+        """
+        return changes_of(self, groups)
+
+    @property
+    def of_the_ledger(self) -> Statement:
+        """The same statement about all runs that its ledger had counted, this one included."""
+        if not self.ledger_runs:
+            return self
+        return replace(
+            self, epsilon=self.ledger_epsilon, delta=self.ledger_delta, mu=self.ledger_mu,
+            accounting="exact" if self.ledger_delta else "pure",
+        )  # fmt: skip
 
     @property
     def replaced_epsilon(self) -> float:
         """Epsilon at the same delta where one unit is replaced; infinite without a promise."""
         if self.guarantee not in PRIVATE:
             return math.inf
-        if trust_named(self.trust).distance > 1:
-            return self.epsilon
-        if self.delta == 0:
-            return 2 * self.epsilon
-        if not self.mu:
-            return math.inf
-        if self.accounting == "pure":  # of composed questions that have no Gaussian noise
-            return epsilon_of(2 * self.mu, self.delta, 0)
-        return epsilon_of(2 * self.mu, self.delta, _MOST_VALUES, self.accounting)
+        steps = 1 if trust_named(self.trust).distance > 1 else 2
+        epsilon, delta = after_steps(self, steps)
+        return epsilon if delta == self.delta else math.inf
 
     def _guesses(self, of: str) -> str:
         after = "this evaluation" if of == "evaluation" else "this fit"
@@ -193,11 +214,7 @@ class Statement(Shown):
         """What all runs of the ledger promise together: about the same rows they add up."""
         together = f"epsilon = {self.ledger_epsilon:.4g}"
         together += f", delta = {self.ledger_delta:g}" if self.ledger_delta else " (delta = 0)"
-        whole = replace(
-            self, epsilon=self.ledger_epsilon, delta=self.ledger_delta, mu=self.ledger_mu,
-            accounting="exact" if self.ledger_delta else "pure",
-        )  # fmt: skip
-        right = guess_words(whole.best_guess())
+        right = guess_words(self.of_the_ledger.best_guess())
         return (
             f"The ledger had counted {self.ledger_runs} runs on these rows with this {of}: "
             f"together {together}, and the best guess is then right {right}."

@@ -6,9 +6,9 @@ depend on earlier releases, to mu = sqrt(sum of mu_t^2) (Dong, Roth and Su 2022)
     delta(epsilon) = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2).
 
 The noise that is drawn is the discrete Gaussian. Per coordinate, its Kullback-Leibler divergence
-from the rounded continuous Gaussian is 1/(576 sigma^4) to leading order (sigma in grid steps), so
-over all coordinates the total variation distance is at most tau = sqrt(n / (1152 sigma^4)) by the
-chain rule and Pinsker, and delta grows by (1 + e^epsilon) tau. `mechanisms` never draws with
+from the rounded continuous Gaussian is at most 1/(576 sigma^4), for a sigma of 16 grid steps or
+more, so over all coordinates the total variation distance is at most tau = sqrt(n / (1152 sigma^4))
+by the chain rule and Pinsker, and delta grows by (1 + e^epsilon) tau. `mechanisms` never draws with
 sigma below 2**FLOOR steps where this bound is used. Noise shares of the parties are narrower, but a
 sum of discrete Gaussians of hundreds of steps or more differs from one of the summed variance by a
 factor within 1 +- 10 exp(-pi^2 s^2), s the share's deviation (Kairouz, Liu and Steinke 2021), which
@@ -18,7 +18,7 @@ the "renyi" accounting, and the better of the two bounds where e^epsilon makes t
 
 Whoever takes two neighbouring tables to be equally likely, and sees all that was released, is right
 about which of them it was with probability at most (1 + d) / 2, where d is the total variation
-distance of what is seen. docs/privacy.md has the proof of that and of what d is at most.
+distance of what is seen. docs/proofs/best-guess.md has the proof, and what d is at most.
 """
 
 from __future__ import annotations
@@ -116,6 +116,21 @@ def plain_guess(epsilon: float, delta: float = 0.0) -> float:
     """
     other = math.exp(-epsilon)  # no overflow
     return min(1.0, (1 + delta * other) / (1 + other))
+
+
+def group_delta(epsilon: float, delta: float, units: int) -> float:
+    """The delta of so many units together at `units` times epsilon, where no more is known.
+
+    delta (1 + e^epsilon + ... + e^((units - 1) epsilon)): one step between neighbours after another
+    (Vadhan 2017).
+
+    >>> group_delta(0.0, 1e-6, 3), group_delta(1.0, 0.0, 5)
+    (3e-06, 0.0)
+    """
+    if epsilon * units > 700:
+        return 1.0 if delta else 0.0
+    whole = math.expm1(units * epsilon) / math.expm1(epsilon) if epsilon else float(units)
+    return min(1.0, delta * whole)
 
 
 def _argmin(function: Callable[[float], float], low: float, high: float) -> float:

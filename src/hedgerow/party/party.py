@@ -49,7 +49,7 @@ from hedgerow.protocol.handshake import (
 )
 from hedgerow.protocol.identity import Identity, Roster
 from hedgerow.protocol.masks import MaskKeys
-from hedgerow.protocol.messages import Ask, Message, Refusal
+from hedgerow.protocol.messages import Ask, Message, OtherVersion, Refusal
 from hedgerow.protocol.replies import Answer, PartyReply, Replying, Steps, collect_replies
 from hedgerow.protocol.roles import MemoryStore, RoleFactory, Store
 from hedgerow.protocol.session_steps import STEP, StepReply
@@ -186,7 +186,8 @@ class Party:
         if message.type == "ask":
             return (yield from self._ask(message))
         if message.type == STEP:
-            return self._sessions.step(message)
+            assert self.roster is not None
+            return self._sessions.step(message, self.roster)
         handlers = {"ready": self._ready, OPEN_RUN: self._open, JOIN_RUN: self._join}
         handlers |= {OPEN_SESSION: self._agree, JOIN_SESSION: self._meet}
         handlers |= {SHOW: self._show, LEAVE: self._keep_heads}
@@ -209,7 +210,8 @@ class Party:
         self._unwritten |= isinstance(error, LedgerWriteFailed)
         with suppress(Exception):  # the record and the log may be on a full disk
             level = logging.INFO if asked is not None and self._watch else logging.WARNING
-            log.log(level, "party %s refused: %s (%s)", self.name, word, type(error).__name__)
+            why = str(error) if isinstance(error, OtherVersion) else type(error).__name__
+            log.log(level, "party %s refused: %s (%s)", self.name, word, why)
             if asked is not None:  # anyone else could fill the disk
                 self._note(word, *messages.about(asked), isinstance(error, LedgerWriteFailed))
         return messages.refusal(word)

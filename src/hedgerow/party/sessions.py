@@ -50,6 +50,12 @@ class _Session:
         joined = self.opening.joined
         return seal_label(self.agreement.hash, joined.hash if joined else "", step, recipient)
 
+    def check_keys(self, pinned: Roster) -> None:
+        """Refuse to go on with a party whose key was revoked or replaced since it was opened."""
+        known = self.roster.keys
+        if any(pinned.keys.get(name) != known.get(name) for name in self.agreement.parties):
+            raise Refusal("unknown-party")
+
     @property
     def announced(self) -> Mapping[str, Announcement]:
         """By name, once it has joined."""
@@ -128,8 +134,7 @@ class PartySessions:
         """Take the others' keys; from here on the agreement is on record, and its role is taken."""
         session = self._session(message.values.get("run"))
         agreement, opening, known = session.agreement, session.opening, session.opening.joined
-        if any(roster.keys.get(n) != session.roster.keys.get(n) for n in agreement.parties):
-            raise Refusal("unknown-party")  # one of them was revoked meanwhile
+        session.check_keys(roster)
         older = self._witnesses.take_part  # what `accept` refuses comes after what is shown
         about = (message, agreement.hash, opening, session.roster)
         fresh = self._handshake.read(*about, older=older)
@@ -172,10 +177,14 @@ class PartySessions:
             if not self._is_recorded(agreement):
                 self._ledger.append(self._name, "disclose", agreement.run, values=record)
 
-    def step(self, message: Message) -> StepReply:
-        """Take one step with the messages of the peers; the same one gets the same reply."""
+    def step(self, message: Message, roster: Roster) -> StepReply:
+        """Take one step with the messages of the peers; the same one gets the same reply.
+
+        `roster` is the pinned one: nothing more is sealed for a key that is not in it any more.
+        """
         values = message.values
         session = self._session(values.get("run"))
+        session.check_keys(roster)
         if session.last is not None and session.last[0] == message.hash:
             return session.last[1]
         if session.role is None or values.get("step") != session.steps + 1:
@@ -189,8 +198,10 @@ class PartySessions:
         try:
             taken = role.step(received)
         except HedgerowError as error:  # the others get a word; the reason stays at this site
-            reason = " ".join(str(error).split())[:LONGEST_REASON]
-            log.warning("party %s ends run %s: %s", self._name, session.agreement.run, reason)
+            about = session.agreement
+            reason = error.for_a_log(about.run, *about.parties)[:LONGEST_REASON]
+            log.warning("party %s ends run %s: %s", self._name, about.run, reason)
+            log.info("in full: %s", " ".join(str(error).split())[:LONGEST_REASON])
             raise
         session.role = role
         check_recipients(self._name, taken.messages, session.agreement.parties)

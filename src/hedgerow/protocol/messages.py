@@ -7,6 +7,7 @@ Trees travel beside an ask's body, because the body already names them by hash.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -57,9 +58,15 @@ REFUSALS = {
     "rolled-back": "the party's ledger lacks lines that others know of; a person has to settle it",
     "unwitnessed": "too few others showed the party what they know of its ledger",
     "bad-witness": "what a party knows of another's ledger is not signed, or not for this run",
-    "failed": "the party failed inside, as with a full disk; its own status says why",
+    "cannot-write": "the party cannot write its ledger, most likely because its disk is full; it "
+    "answers again when it can",
+    "failed": "the party failed inside; its own log says why",
 }
 REJECTIONS = tuple(word for word in REFUSALS if word.startswith("rejected"))
+
+
+class OtherVersion(FormatError):
+    """A message of another version of hedgerow."""
 
 
 class Refusal(HedgerowError):
@@ -249,7 +256,10 @@ class Message:
         values, arrays = unpack(data)
         version = values.get("version")
         if version != VERSION:
-            raise FormatError(f"wire version {version!r} is not the {VERSION} spoken here")
+            raise OtherVersion(
+                f"it speaks version {version!r:.20} of the messages, and {VERSION} is spoken here: "
+                "install the same version of hedgerow at both"
+            )
         try:
             body = arrays.pop("body").tobytes()
             trees = tuple(unstack_trees(arrays)) if arrays else ()
@@ -288,8 +298,13 @@ def word_of(error: Exception) -> str:
     """What a party says instead of an answer when this went wrong inside."""
     if isinstance(error, Refusal):
         return error.word
-    unreadable = isinstance(error, HedgerowError) and not isinstance(error, LedgerWriteFailed)
-    return "bad-message" if unreadable else "failed"
+    if isinstance(error, LedgerWriteFailed) or _is_full(error):
+        return "cannot-write"
+    return "bad-message" if isinstance(error, HedgerowError) else "failed"
+
+
+def _is_full(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def refusal(word: str) -> Message:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import socket
+import ssl
 import struct
+import time
 from contextlib import ExitStack, suppress
 
 import pytest
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from hedgerow.engines.grpc import hello as hellos
 from hedgerow.engines.grpc.pieces import PIECE_BYTES, Assembler, pieces_of
-from hedgerow.engines.grpc.strangers import MOST_LINES, Strangers
+from hedgerow.engines.grpc.strangers import MOST_LINES, MOST_WAITING, Strangers
 from hedgerow.errors import FormatError, HedgerowError
 from tests.engines.grpc.rig import NAMES, RawStream, Rig, until
 from tests.engines.grpc.test_hello import binding_of, hello_of
@@ -57,7 +59,7 @@ def test_a_reply_that_nobody_waits_for_is_not_kept() -> None:
     assembler = Assembler(lambda number: number == 7)
     for frame in pieces_of(6, bytes(3 * PIECE_BYTES)):
         assert assembler.add(frame) is None
-        assert assembler._parts == []
+        assert not assembler._message
     assert assembler.add(piece(1, 7, b"x")) == (7, b"x")
 
 
@@ -151,3 +153,47 @@ def test_strangers_are_logged_at_a_bounded_rate(caplog: pytest.LogCaptureFixture
 def test_a_busy_port_is_an_error_with_a_way_out(rig: Rig) -> None:
     with pytest.raises(HedgerowError, match=r"cannot listen at .*Nothing was started"):
         rig.listen(f"127.0.0.1:{rig.port}")
+
+
+def test_connections_that_open_no_stream_are_closed(rig: Rig) -> None:
+    """TLS and HTTP/2 without a stream: kept, they would use up the files that a process may open.
+
+    The stranger answers pings, so that nothing but its idleness can be held against it.
+    """
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    plain = socket.create_connection(("127.0.0.1", rig.port))
+    settings, acknowledged = b"\0\0\0\x04\0\0\0\0\0", b"\0\0\0\x04\x01\0\0\0\0"
+    with context.wrap_socket(plain) as stranger:
+        stranger.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings)
+        stranger.settimeout(0.2)
+        heard, sent, deadline = b"", False, time.monotonic() + 30
+        while True:
+            assert time.monotonic() < deadline, "it may stay for ever"
+            with suppress(TimeoutError):
+                if not (more := stranger.recv(4096)):
+                    break
+                heard += more
+            while len(heard) >= 9 and len(heard) >= (whole := 9 + int.from_bytes(heard[:3], "big")):
+                frame, heard = heard[:whole], heard[whole:]
+                if frame[3] == 4 and not frame[4]:
+                    stranger.sendall(acknowledged)
+                    sent = True
+                elif frame[3] == 6 and not frame[4]:  # a ping
+                    stranger.sendall(b"\0\0\x08\x06\x01\0\0\0\0" + frame[9:])
+        assert sent  # it spoke HTTP/2, and was not taken for garbage
+    assert rig.ask(NAMES, b"x", 30.0)["p3"].body == b"echo x"
+
+
+def test_one_network_has_no_more_hellos_under_way_than_one_address() -> None:
+    strangers = Strangers()
+    for origin in ("ipv4:10.0.0.7:{}", "ipv6:%5B2001:db8::{:x}%5D:4000"):
+        peers = [origin.format(1000 + i) for i in range(20)]
+        assert [strangers.enter(peer) for peer in peers].count(True) == MOST_WAITING
+        assert strangers.enter("ipv6:%5B2001:db8:0:1::1%5D:5")  # another network may
+        strangers.leave("ipv6:%5B2001:db8:0:1::1%5D:5")
+        for peer in peers[:MOST_WAITING]:
+            strangers.leave(peer)
+        assert strangers.enter(peers[0])
+        strangers.leave(peers[0])

@@ -9,6 +9,7 @@ import datetime
 import ipaddress
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -22,6 +23,20 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.engines.relays.processes import end_processes, free_port, start_process
 
 ROOT = Path(__file__).parents[3]
+# As docs/runtimes.md has them: what is run here are these lines, with this machine's names.
+SUPERLINK = (
+    "flower-superlink --host 0.0.0.0 --port 8000 --ssl-certfile server.pem --ssl-keyfile server.key"
+    " --ssl-ca-certfile ca.pem --enable-supernode-auth --disable-runtime-dependency-installation"
+    " --database superlink.sqlite"
+)
+SUPERNODE = (
+    "flower-supernode --superlink flower.example.org:8000 --root-certificates ca.pem"
+    " --auth-supernode-private-key node-key"
+    """ --node-config 'hedgerow-party="PARTY" hedgerow-socket="/run/hedgerow/PARTY.sock"'"""
+)
+REGISTER, RUN = "flwr supernode register PARTY.pub ours", "flwr run relay-app ours"
+WRITE_APP = "python -m hedgerow.engines.flower relay-app"
+LINES = {SUPERLINK, SUPERNODE, REGISTER, WRITE_APP, RUN}
 _NO_PASSWORD = serialization.NoEncryption()
 
 
@@ -67,7 +82,7 @@ class StockFlower:
         try:
             self._start_superlink()
             for party in self._parties:
-                self.flwr("supernode", "register", str(self.folder / f"{party}.pub"), "ours")
+                self.flwr(self._meant(REGISTER, party))
                 self._start_supernode(party)
         except BaseException:
             self.stop()
@@ -82,20 +97,17 @@ class StockFlower:
 
     def submit(self, wait_seconds: float = 120.0) -> None:
         """Submit the relay's app; returns once the relay listens."""
-        app = self.folder / "app"
-        python = str(self._programs / "python")
-        command = [python, "-m", "hedgerow.engines.flower", str(app)]
+        command = self._meant(WRITE_APP)
         subprocess.run(command, check=True, env=self._environment(), capture_output=True)
-        said = self.flwr("run", str(app), "ours")
+        said = self.flwr(self._meant(RUN))
         deadline = time.monotonic() + wait_seconds
         while not self.socket.exists():
             assert time.monotonic() < deadline, f"the relay does not listen: {said} {self.logs()}"
             time.sleep(0.2)
 
-    def flwr(self, *words: str) -> str:
+    def flwr(self, command: Sequence[str]) -> str:
         """A command of Flower's; asked again while the SuperLink is starting."""
         deadline = time.monotonic() + 60.0
-        command = [str(self._programs / "flwr"), *words]
         while True:
             found = subprocess.run(command, env=self._environment(), capture_output=True, text=True)
             said = found.stdout + found.stderr
@@ -109,27 +121,27 @@ class StockFlower:
         return "\n".join(texts)
 
     def _start_superlink(self) -> None:
-        self._start(
-            "superlink", "flower-superlink", "--host", "127.0.0.1", "--port", str(self.port),
-            "--ssl-certfile", str(self.folder / "server.pem"),
-            "--ssl-keyfile", str(self.folder / "server.key"),
-            "--ssl-ca-certfile", str(self.folder / "ca.pem"),
-            "--enable-supernode-auth", "--disable-runtime-dependency-installation",
-            "--database", str(self.folder / "superlink.sqlite"),
-        )  # fmt: skip
+        self._start("superlink", self._meant(SUPERLINK))
 
     def _start_supernode(self, party: str) -> None:
-        place = json.dumps(str(self._sockets[party]))
-        self._start(
-            party, "flower-supernode", "--superlink", f"127.0.0.1:{self.port}",
-            "--root-certificates", str(self.folder / "ca.pem"),
-            "--auth-supernode-private-key", str(self.folder / party),
-            "--host", "127.0.0.1", "--port", str(free_port()),
-            "--node-config", f'hedgerow-party="{party}" hedgerow-socket={place}',
-        )  # fmt: skip
+        own = ("--host", "127.0.0.1", "--port", str(free_port()))  # several run on this machine
+        self._start(party, [*self._meant(SUPERNODE, party), *own])
 
-    def _start(self, name: str, program: str, *words: str) -> None:
-        command = [str(self._programs / program), *words]
+    def _meant(self, line: str, party: str = "") -> list[str]:
+        """The words of a documented line, with this deployment's files, names and port."""
+        files = ("ca.pem", "server.pem", "server.key", "superlink.sqlite", "PARTY.pub", "relay-app")
+        names = {name: str(self.folder / name).replace("PARTY", party) for name in files}
+        names |= {"0.0.0.0": "127.0.0.1", "8000": str(self.port)}
+        names |= {"flower.example.org:8000": f"127.0.0.1:{self.port}"}
+        names |= {"node-key": str(self.folder / party)}
+        program, *words = (names.get(word, word) for word in shlex.split(line))
+        if party:
+            socket = str(self._sockets[party])
+            words = [w.replace("/run/hedgerow/PARTY.sock", socket) for w in words]
+            words = [word.replace('"PARTY"', f'"{party}"') for word in words]
+        return [str(self._programs / program), *words]
+
+    def _start(self, name: str, command: Sequence[str]) -> None:
         log = self.folder / f"{name}.log"
         self._processes.append(start_process(command, log, self._environment()))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hedgerow import __version__
-from hedgerow.engines.flower.app import write_app
+from hedgerow.engines.flower.__main__ import write_app
 from hedgerow.errors import SettingsError
 
 

@@ -57,7 +57,7 @@ class PlayedEngine:
 def test_a_site_that_is_still_starting_is_sent_the_message_again() -> None:
     engine = PlayedEngine({"a": [], "b": [ReturnCode.TOPIC_UNKNOWN, ReturnCode.TOPIC_UNKNOWN]})
     found = AuxMessages(engine).carry({"a": b"x", "b": b"x"}, 20.0)
-    assert {name: carried.data for name, carried in found.items()} == {
+    assert {name: carried.body for name, carried in found.items()} == {
         "a": b"from a: x",
         "b": b"from b: x",
     }
@@ -67,7 +67,7 @@ def test_a_site_that_is_still_starting_is_sent_the_message_again() -> None:
 def test_sites_that_cannot_be_reached_are_told_in_words_and_do_not_stop_the_others() -> None:
     engine = PlayedEngine({"a": [], "b": [ReturnCode.TIMEOUT], "c": ["SOMETHING_NEW"]})
     found = AuxMessages(engine).carry(dict.fromkeys(("a", "b", "c", "stranger"), b"x"), 5.0)
-    assert found["a"].data == b"from a: x"
+    assert found["a"].body == b"from a: x"
     assert "in time" in found["b"].problem
     assert "SOMETHING_NEW" in found["c"].problem
     assert "could not reach" in found["stranger"].problem
@@ -77,7 +77,7 @@ def test_sites_that_cannot_be_reached_are_told_in_words_and_do_not_stop_the_othe
 def test_different_messages_go_to_their_own_sites() -> None:
     engine = PlayedEngine({"a": [], "b": [], "c": []})
     found = AuxMessages(engine).carry({"a": b"x", "b": b"y", "c": b"x"}, 5.0)
-    assert [found[n].data for n in "abc"] == [b"from a: x", b"from b: y", b"from c: x"]
+    assert [found[n].body for n in "abc"] == [b"from a: x", b"from b: y", b"from c: x"]
     assert sorted(engine.sent) == [(["a", "c"], b"x"), (["b"], b"y")]
 
 

@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from hedgerow.coordinator.federation import Federation
+from hedgerow.data.tables import Rows
 from hedgerow.engines.relay import RelayEngine
+from hedgerow.protocol.roles import RoleFactory
+from hedgerow.testing import check_sessions
 from tests.conftest import MIXED
 from tests.engines.relays.played import PlayedParties
 from tests.engines.relays.processes import end_processes, start_process
 from tests.engines.relays.stock_flower import StockFlower, make_environment
 from tests.engines.relays.stock_nvflare import StockNvflare
-from tests.engines.relays.trained import PARTS, THREE, trained, trained_here
+from tests.engines.relays.trained import PARTS, ROWS, THREE, trained, trained_here
 from tests.slow import slow
 
 pytestmark = [slow, pytest.mark.timeout(900)]
@@ -29,6 +33,7 @@ pytestmark = [slow, pytest.mark.timeout(900)]
 class Deployment:
     """A runtime that carries to parties which are played here."""
 
+    runtime: str
     parties: PlayedParties
     socket: Path
 
@@ -50,7 +55,7 @@ def deployment(
             stock = StockFlower(folder / "stock", programs, THREE, parties.sockets)
         with stock:
             stock.submit()
-            yield Deployment(parties, stock.socket)
+            yield Deployment(request.param, parties, stock.socket)
 
 
 def test_a_stock_runtime_gives_the_same_model_and_ledgers_that_agree(
@@ -62,6 +67,17 @@ def test_a_stock_runtime_gives_the_same_model_and_ledgers_that_agree(
     assert found.trees == expected.trees
     assert found.charges == expected.charges
     assert (found.simulated, expected.simulated) == (False, True)
+
+
+def test_a_stock_runtime_carries_sessions_to_the_same_models(deployment: Deployment) -> None:
+    """SimFL and vertical boosting; Flower needs seconds for each of their steps."""
+
+    def made(tables: Mapping[str, Rows], roles: Mapping[str, RoleFactory]) -> Federation:
+        tables_in_order = [tables[name] for name in THREE]
+        played = deployment.parties
+        return played.federation(deployment.socket, tables_in_order, MIXED, "coordinator", roles)
+
+    check_sessions(made, MIXED, ROWS, THREE, short=deployment.runtime == "flower")
 
 
 def test_ten_megabytes_go_both_ways(deployment: Deployment) -> None:

@@ -15,12 +15,13 @@ from hedgerow.data.tables import Rows
 from hedgerow.engines import switchboard
 from hedgerow.engines.party_end import Answer, PartyEnd, Question, read_end
 from hedgerow.engines.relay import RelayEngine
-from hedgerow.engines.switchboard import Carried, CoordinatorEnd, Switchboard, listen, one_line
+from hedgerow.engines.switchboard import CoordinatorEnd, Switchboard, listen, one_line
 from hedgerow.errors import FormatError, SettingsError, SumFailed
 from hedgerow.methods.registry import plan_for
 from hedgerow.packing import pack
 from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol import messages
+from hedgerow.protocol.engine import Reply
 from hedgerow.protocol.roles import RoleFactory
 from hedgerow.testing import check_federation, check_sessions
 from tests.conftest import MIXED, mixed_rows, mixed_table
@@ -42,12 +43,12 @@ class PlayedRuntime:
     def nodes(self) -> Sequence[str]:
         return list(self.ends)
 
-    def carry(self, messages: Mapping[str, bytes], seconds: float) -> dict[str, Carried]:
+    def carry(self, messages: Mapping[str, bytes], seconds: float) -> dict[str, Reply]:
         self.carried += messages
         return {
-            node: Carried(None, "it was lost\non its way")
+            node: Reply(None, "it was lost\non its way")
             if node in self.deaf or node not in self.ends
-            else Carried(self.ends[node].answer(data))
+            else Reply(self.ends[node].answer(data))
             for node, data in messages.items()
         }
 
@@ -184,7 +185,7 @@ def test_a_runtime_that_fails_inside_is_named(
     engine = engine_at(relay)
     assert engine.ask(["north"], b"x", 10.0)["north"].body == b"echo x"
 
-    def fail(messages: Mapping[str, bytes], seconds: float) -> dict[str, Carried]:
+    def fail(messages: Mapping[str, bytes], seconds: float) -> dict[str, Reply]:
         raise ConnectionError("gone")
 
     monkeypatch.setattr(runtime, "carry", fail)

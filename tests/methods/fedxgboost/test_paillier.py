@@ -225,7 +225,7 @@ def test_processes_end_with_whoever_started_them() -> None:
         "from hedgerow.methods.fedxgboost.processes import Processes, _started\n"
         "import os; print(_started().pid, flush=True); os._exit(0)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     pid = int(done.stdout)
     # The output pipe of `run` is shared by the child: that it returned means that all ended or
     # closed it; the child has a pipe of its own, so look whether it is still there.
@@ -259,6 +259,6 @@ def test_daemons_may_use_processes() -> None:
     answers = context.Queue()
     process = context.Process(target=_in_a_daemon, args=(answers,), daemon=True)
     process.start()
-    assert answers.get(timeout=60) == [[6]]
+    assert answers.get(timeout=600) == [[6]]
     process.join()
     answers.close()

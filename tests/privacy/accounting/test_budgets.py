@@ -8,6 +8,7 @@ import pytest
 
 from hedgerow.errors import PlanError
 from hedgerow.methods.registry import plan_for
+from hedgerow.model.tradeoff import EXACT_LIMIT, FLOOR, renyi_epsilon
 from hedgerow.privacy.accounting.accountant import Price
 from hedgerow.privacy.accounting.gaussian_budget import GaussianBudget
 from hedgerow.privacy.accounting.path_budget import PathBudget
@@ -67,6 +68,17 @@ def test_what_charges_cost_so_far_ends_at_the_budget() -> None:
         spent.append(plan.budget.accountant(ledger.lines(COORDINATOR, "charge")).epsilon())
     assert spent == sorted(spent)
     assert spent[-1] == pytest.approx(plan.epsilon, rel=1e-9)
+
+
+def test_charges_of_a_plan_with_narrow_noise_are_never_counted_by_the_closed_form() -> None:
+    """Beyond EXACT_LIMIT noise may have 2**8 steps, and tau is that of 2**26: also at the start."""
+    plan, ledger = plan_of("random-trees", epsilon=200.0, spare=0), Ledger.in_memory()
+    assert plan.mu > EXACT_LIMIT
+    assert plan.budget.floor < FLOOR
+    Reservation(ledger, plan).charge(0, "q")
+    accountant = plan.budget.accountant(ledger.lines(COORDINATOR, "charge"))
+    assert plan.slots[0].mu < EXACT_LIMIT
+    assert accountant.epsilon() == renyi_epsilon(plan.slots[0].mu, 1e-6)
 
 
 def test_an_accountant_that_reads_line_by_line_knows_as_much() -> None:

@@ -72,6 +72,18 @@ def test_a_further_attempt_costs_its_price_on_top_of_its_round() -> None:
         assert amplified(1.0 + 0.2, rate) <= amplified(1.0, rate) + 0.2
 
 
+@pytest.mark.parametrize("rate", [0.05, 0.3, 0.9])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_rows_of_a_person_that_are_drawn_apart_cost_no_more(rate: float, epsilon: float) -> None:
+    """As on a cluster, where a person's rows lie in several parts: noise is that of all of them."""
+    for k in (2, 3):
+        for rows in ([], [1], [0, 1, -1]):
+            for row in (-1, 1):
+                tables = (rows, [*rows, *[row] * k])
+                apart = loss(*(on_a_sample(table, rate, epsilon / k) for table in tables))
+                assert apart <= amplified(epsilon, rate) * (1 + 1e-6)
+
+
 def brute_force(costs: list[float], epsilon: float) -> float:
     """Over every sequence of true and false responses."""
     delta = 0.0

@@ -6,8 +6,7 @@ never by who submits the run.
 
 client.py     a party's end
 server.py     the coordinator's end
-app.py        the app's folder, to give to `flwr run`
-__main__.py   writes that folder: `python -m hedgerow.engines.flower FOLDER`
+__main__.py   writes the app's folder, to give to `flwr run`
 """
 
 RECORD = "hedgerow"

@@ -13,8 +13,9 @@ from flwr.serverapp import Grid, ServerApp
 from hedgerow import clock
 from hedgerow.engines.flower import FIELD, RECORD
 from hedgerow.engines.party_end import read_end
-from hedgerow.engines.switchboard import Carried, CoordinatorEnd, Switchboard, listen
+from hedgerow.engines.switchboard import CoordinatorEnd, Switchboard, listen
 from hedgerow.errors import SettingsError
+from hedgerow.protocol.engine import Reply
 
 log = logging.getLogger(__name__)
 FILE = "HEDGEROW_RELAY"  # in the environment of the SuperLink: the path of a file of ours
@@ -51,15 +52,15 @@ class GridMessages:
     def nodes(self) -> Sequence[str]:
         return [str(node) for node in self._grid.get_node_ids()]
 
-    def carry(self, messages: Mapping[str, bytes], seconds: float) -> dict[str, Carried]:
+    def carry(self, messages: Mapping[str, bytes], seconds: float) -> dict[str, Reply]:
         """Push all of them, then pull until every reply is there or time is over."""
         deadline = clock.monotonic() + seconds
         sent = [_message(int(node), data, seconds) for node, data in messages.items()]
         ids = list(self._grid.push_messages(sent))
         if len(ids) != len(sent):  # it is longer than the SuperLink takes
-            return dict.fromkeys(messages, Carried(None, "Flower did not take the message"))
+            return dict.fromkeys(messages, Reply(None, "Flower did not take the message"))
         waiting = {id_: node for id_, node in zip(ids, messages, strict=True) if id_}
-        found: dict[str, Carried] = {}
+        found: dict[str, Reply] = {}
         while waiting and clock.monotonic() < deadline:
             for reply in self._grid.pull_messages(list(waiting)):
                 node = waiting.pop(reply.metadata.reply_to_message_id, None)
@@ -67,7 +68,7 @@ class GridMessages:
                     found[node] = _carried(reply)
             if waiting:
                 clock.sleep(POLL_SECONDS)
-        late = Carried(None, "Flower did not bring its reply in time")
+        late = Reply(None, "Flower did not bring its reply in time")
         return {node: found.get(node, late) for node in messages}
 
 
@@ -76,10 +77,10 @@ def _message(node: int, data: bytes, seconds: float) -> Message:
     return Message(content, dst_node_id=node, message_type=MessageType.QUERY, ttl=seconds)
 
 
-def _carried(reply: Message) -> Carried:
+def _carried(reply: Message) -> Reply:
     if reply.has_error():
-        return Carried(None, f"Flower says: {reply.error.reason}")
+        return Reply(None, f"Flower says: {reply.error.reason}")
     data = reply.content[RECORD][FIELD] if RECORD in reply.content else None
     if not isinstance(data, bytes):
-        return Carried(None, "its ClientApp said what is not readable")
-    return Carried(data)
+        return Reply(None, "its ClientApp said what is not readable")
+    return Reply(data)

@@ -43,7 +43,7 @@ class Assembler:
     ) -> None:
         self._wants, self._longest = wants, longest
         self._number: int | None = None  # of the message under way
-        self._parts: list[bytes] = []
+        self._message = bytearray()  # grows in place: lists of pieces would leave holes in memory
         self._size = 0
         self._kept = True
 
@@ -52,7 +52,7 @@ class Assembler:
         if len(frame) < _HEAD.size:
             raise FormatError("a piece is shorter than its head")
         flag, number = _HEAD.unpack_from(frame)
-        part = frame[_HEAD.size :]
+        part = memoryview(frame)[_HEAD.size :]
         if flag not in (_MORE, _LAST) or len(part) > PIECE_BYTES:
             raise FormatError("a piece is not readable")
         if flag == _MORE and len(part) != PIECE_BYTES:
@@ -65,9 +65,9 @@ class Assembler:
         if self._size > self._longest:
             raise FormatError(f"a message is longer than the {self._longest} bytes allowed")
         if self._kept:
-            self._parts.append(part)
+            self._message += part
         if flag == _MORE:
             return None
-        message, kept = b"".join(self._parts), self._kept
-        self._number, self._parts, self._size = None, [], 0
+        message, kept = bytes(self._message), self._kept
+        self._number, self._message, self._size = None, bytearray(), 0
         return (number, message) if kept else None

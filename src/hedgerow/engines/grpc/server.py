@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -32,14 +32,17 @@ from hedgerow.protocol.identity import Identity
 log = logging.getLogger(__name__)
 HELLO_SECONDS = 5.0  # for a stream to say who it is
 SPARE_THREADS = 10  # beside one for every party
+STOP_SECONDS = 5.0  # for streams to end
 LOOK_SECONDS = 1.0  # between looks at connections that say nothing
 MOST_PARTIES = 1000
+IDLE_MS = 5_000  # for a connection without a stream: strangers could hold all the files there are
 OPTIONS = (
     ("grpc.max_receive_message_length", LONGEST_FRAME),  # what anybody can make us allocate
     ("grpc.max_metadata_size", 2**14),
     ("grpc.max_concurrent_streams", 1),  # of one connection
     ("grpc.so_reuseport", 0),  # or a second coordinator would share the port in silence
     ("grpc.server_handshake_timeout_ms", 3_000),  # gRPC's own is two minutes
+    ("grpc.max_connection_idle_ms", IDLE_MS),
     ("grpc.keepalive_time_ms", 5_000),
     ("grpc.keepalive_timeout_ms", 10_000),  # 5 s would drop healthy parties on slow lines
     ("grpc.http2.ping_timeout_ms", 10_000),  # without it a hung peer is noticed after a minute
@@ -99,12 +102,9 @@ class Server:
         self._starts: dict[str, list[float]] = {}
         self._refused: dict[str, tuple[str, str]] = {}  # by name: from where, and why
         self._over = threading.Event()
-        self._server = grpc.server(
-            ThreadPoolExecutor(MOST_PARTIES + SPARE_THREADS, "stream"),
-            options=OPTIONS,
-            handlers=[_Handler(self._serve)],
-        )
-        self.port = self._bind(listen)
+        self._pool = ThreadPoolExecutor(MOST_PARTIES + SPARE_THREADS, "stream")
+        self._server, self.port = self._bind(listen)
+        self._listen = f"{listen.rpartition(':')[0]}:{self.port}"
         self._silent = SilentConnections(self.port, self._strangers)
         self._server.start()
         self._looking = threading.Thread(target=self._look, name="strangers", daemon=True)
@@ -122,11 +122,17 @@ class Server:
     def status(self) -> list[dict[str, Any]]:
         """Every party of the roster: who is there, since when, and what is wrong."""
         with self._lock:
-            peers = dict(self._peers)
+            peers, refused = dict(self._peers), dict(self._refused)
         absent = "it has not connected since the coordinator was started"
         names = self._members.roster.names
+        known = [peers.get(n, Peer(n, False, 0.0, "", 0, "", "", absent)) for n in names]
         return [
-            asdict(peers.get(name, Peer(name, False, 0.0, "", 0, "", "", absent))) for name in names
+            asdict(
+                replace(one, address=refused[one.name][0], why=f"refused: {refused[one.name][1]}")
+                if one.name in refused and not one.connected
+                else one
+            )
+            for one in known
         ]
 
     @property
@@ -135,13 +141,20 @@ class Server:
         return self._strangers.total
 
     def accept(self, members: Members) -> None:
-        """Another roster holds from now on; whoever is not in it is disconnected."""
+        """Another roster holds from now on; whoever is not in it is disconnected.
+
+        If the certificates of parties change, the port is opened anew and all dial again.
+        """
         with self._lock:
-            self._members = members
+            before, self._members = self._members, members
             streams = list(self._streams.values())
         for stream in streams:
             if members.roster.keys.get(stream.name) != stream.hello.key:
                 stream.close("its key is not in the roster any more")
+        if members.certificates != before.certificates:
+            self._server.stop(None).wait(STOP_SECONDS)
+            self._server, _ = self._bind(self._listen)
+            self._server.start()
 
     def close(self) -> None:
         self._over.set()
@@ -149,8 +162,9 @@ class Server:
             streams = list(self._streams.values())
         for stream in streams:
             stream.close("the coordinator was stopped")
-        self._server.stop(1.0).wait(5.0)
-        self._looking.join(5.0)
+        self._server.stop(1.0).wait(STOP_SECONDS)
+        self._pool.shutdown(wait=False)
+        self._looking.join(STOP_SECONDS)
 
     def __enter__(self) -> Server:
         return self
@@ -158,26 +172,28 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _bind(self, listen: str) -> int:
-        wanted = self._members.certificates is not None
-        credentials = grpc.dynamic_ssl_server_credentials(
-            self._configuration(), self._configuration, require_client_authentication=wanted
+    def _bind(self, listen: str) -> tuple[Any, int]:
+        """A gRPC server and its port.
+
+        Its credentials are never replaced. Since gRPC listens with several threads (1.76 and 1.85
+        were tried), `dynamic_ssl_server_credentials` frees the ones before while another thread
+        still makes a handshake of them (grpc/grpc#36693), and the process dies.
+        """
+        pinned = self._members.certificates
+        credentials = grpc.ssl_server_credentials(
+            [(self._key.encode(), self._certificate.encode())],
+            "\n".join(pinned.values()).encode() if pinned is not None else None,
+            require_client_auth=pinned is not None,
         )
+        server = grpc.server(self._pool, options=OPTIONS, handlers=[_Handler(self._serve)])
         try:
-            return int(self._server.add_secure_port(listen, credentials))
+            return server, int(server.add_secure_port(listen, credentials))
         except RuntimeError as error:
             raise HedgerowError(
                 f"cannot listen at {listen}: a coordinator may be running already, or something "
                 "else uses the port, or this machine does not have the address. Nothing was "
                 "started. Stop whatever uses it, or make the site folder with another --listen."
             ) from error
-
-    def _configuration(self) -> Any:
-        """Certificates as of now; gRPC asks before every handshake."""
-        pair = (self._key.encode(), self._certificate.encode())
-        pinned = self._members.certificates
-        roots = "\n".join(pinned.values()).encode() if pinned else None
-        return grpc.ssl_server_certificate_configuration([pair], roots)
 
     def _look(self) -> None:
         while not self._over.wait(LOOK_SECONDS):
@@ -198,9 +214,10 @@ class Server:
             yield binding.challenge.encode("ascii")
             hello, verdict = self._hear(next(frames, b""), binding, context)
             timer.cancel()
+            if not verdict.welcome:  # noted first: whoever has heard it is gone
+                self._log_refusal(hello.name, host_of(peer), verdict.words)
             yield hellos.to_frame(verdict)
             if not verdict.welcome:
-                self._log_refusal(hello.name, host_of(peer), verdict.words)
                 return
             stream = self._admit(hello, verdict, frames, context)
         except Stranger as error:
@@ -225,11 +242,12 @@ class Server:
         except FormatError as error:
             raise Stranger("its hello is not readable") from error
         members = self._members
-        why = members.judge(hello, binding) or self._check_start(hello)
+        why = members.judge(hello, binding)
         if members.certificates is not None:  # that it verified is not enough: it must be the one
             shown = context.auth_context().get("x509_pem_cert", [b""])[0].decode("ascii", "replace")
             if shown.strip() != members.certificates.get(hello.name, "").strip():
                 raise Stranger(f"it shows another certificate than that of {hello.name}")
+        why = why or self._check_start(hello)  # last: it puts the start on record
         remarks = hellos.remarks(clock.timestamp(), hello.time, members.roster.hash, hello.roster)
         words = why or "; ".join(filter(None, (self._older_start(hello), remarks)))
         verdict = Verdict(not why, words, members.roster.hash)
@@ -290,6 +308,7 @@ class Server:
             recent = [t for t in self._starts.get(hello.name, ()) if clock.monotonic() - t < 600]
             self._starts[hello.name] = recent
             self._streams[hello.name] = stream
+            self._refused.pop(hello.name, None)
             self._peers[hello.name] = Peer(
                 hello.name, True, clock.timestamp(), address, hello.boot, hello.software,
                 verdict.words, "", len(recent),

@@ -18,7 +18,7 @@ from hedgerow import clock
 log = logging.getLogger(__name__)
 WINDOW_SECONDS = 60.0
 MOST_LINES = 10  # in a window; the rest is summed up in one
-MOST_WAITING = 8  # hellos under way from one address
+MOST_WAITING = 8  # hellos under way from one address, or from one IPv6 network
 MOST_KNOWN = 20_000  # remote ends that are remembered
 _TABLES = (Path("/proc/self/net/tcp"), Path("/proc/self/net/tcp6"))
 _CAME = ("01", "08")  # states: established, close-wait
@@ -36,6 +36,23 @@ def host_of(peer: str) -> str:
     )
 
 
+def origin_of(host: str) -> str:
+    """By what hellos under way are counted: whoever has one IPv6 address has its network of 2**64.
+
+    >>> origin_of("10.0.0.7"), origin_of("::ffff:10.0.0.7"), origin_of("2001:db8::1:7")
+    ('10.0.0.7', '10.0.0.7', '2001:db8::/64')
+    """
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:  # a kind of address that we do not know counts as itself
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return host
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, 64), strict=False))
+
+
 class Strangers:
     """Counts and logs strangers; holds back an address that opens many streams at once."""
 
@@ -48,19 +65,19 @@ class Strangers:
 
     def enter(self, peer: str) -> bool:
         """Whether one more hello from this address may begin."""
-        host = host_of(peer)
+        origin = origin_of(host_of(peer))
         with self._lock:
-            if self._waiting[host] >= MOST_WAITING:
+            if self._waiting[origin] >= MOST_WAITING:
                 return False
-            self._waiting[host] += 1
+            self._waiting[origin] += 1
             return True
 
     def leave(self, peer: str) -> None:
-        host = host_of(peer)
+        origin = origin_of(host_of(peer))
         with self._lock:
-            self._waiting[host] -= 1
-            if self._waiting[host] <= 0:
-                del self._waiting[host]
+            self._waiting[origin] -= 1
+            if self._waiting[origin] <= 0:
+                del self._waiting[origin]
 
     def turned_away(self, host: str, reason: str) -> None:
         """Log one, or count it where many were logged already."""

@@ -19,7 +19,8 @@ from nvflare.apis.signal import Signal
 from hedgerow import clock
 from hedgerow.engines.nvflare import FIELD, TOPIC
 from hedgerow.engines.party_end import FILE, read_end
-from hedgerow.engines.switchboard import Carried, CoordinatorEnd, Switchboard, listen
+from hedgerow.engines.switchboard import CoordinatorEnd, Switchboard, listen
+from hedgerow.protocol.engine import Reply
 
 log = logging.getLogger(__name__)
 POLL_SECONDS = 0.2
@@ -73,11 +74,11 @@ class AuxMessages:
     def nodes(self) -> Sequence[str]:
         return [client.name for client in self._engine.get_clients()]
 
-    def carry(self, messages: Mapping[str, bytes], seconds: float) -> dict[str, Carried]:
+    def carry(self, messages: Mapping[str, bytes], seconds: float) -> dict[str, Reply]:
         """Send, and again to job processes that are starting and do not know the topic yet."""
         deadline = clock.monotonic() + seconds
         starting = clock.monotonic() + min(seconds, STARTING_SECONDS)
-        found: dict[str, Carried] = {}
+        found: dict[str, Reply] = {}
         waiting = dict(messages)
         while waiting:
             replies = self._send(waiting, max(1.0, deadline - clock.monotonic()))
@@ -88,7 +89,7 @@ class AuxMessages:
                     continue
                 del waiting[name]
                 words = _WORDS.get(code, f"NVFlare says {code}")
-                found[name] = Carried(data, "" if data is not None else words)
+                found[name] = Reply(data, "" if data is not None else words)
             if waiting:
                 clock.sleep(POLL_SECONDS)
         return found

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hedgerow.model.statement import PRIVATE
+from hedgerow.model.changes import PRIVATE
 
 if TYPE_CHECKING:
     from hedgerow.inspection.explain.explanation import Explanation

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from hedgerow.inspection.report.facts import Account, ReportFacts
 from hedgerow.inspection.report.overview import Tile, counted
-from hedgerow.model.statement import PRIVATE, Statement
+from hedgerow.model.changes import PRIVATE
+from hedgerow.model.statement import Statement
 
 N_COLOURS = 6  # of the queries of a run
 

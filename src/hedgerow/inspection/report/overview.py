@@ -11,7 +11,8 @@ from hedgerow.inspection.drawing.words import number
 from hedgerow.inspection.explain import Explanation
 from hedgerow.inspection.explain.explanation import edits_of
 from hedgerow.inspection.report.facts import ReportFacts
-from hedgerow.model.statement import PRIVATE, Statement
+from hedgerow.model.changes import PRIVATE, leaving_words
+from hedgerow.model.statement import Statement
 
 MOST_COLUMNS = 60  # of the schema before the rest is folded away
 MOST_VALUES = 8  # of a list
@@ -39,6 +40,9 @@ class Overview:
     tiles: tuple[Tile, ...]
     alarm: bool  # whether rows may be read from the model
     statement: tuple[str, ...]  # paragraphs
+    changes: tuple[tuple[str, str, str], ...]  # by what tables differ, epsilon, best guess
+    changes_lead: str
+    leaving: str  # what stays of a party's rows when it leaves
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,24 @@ def overview_of(explanation: Explanation, facts: ReportFacts) -> Overview:
         Tile("trees", f"{facts.trees:,}", n_columns),
     )
     alarm = statement.guarantee not in PRIVATE and statement.guarantee != "label"
-    return Overview(lead, tiles, alarm, tuple(statement.words().split("\n")))
+    return Overview(
+        lead,
+        tiles,
+        alarm,
+        tuple(statement.words().split("\n")),
+        tuple(change.cells() for change in statement.changes()),
+        _changes_lead(statement),
+        leaving_words(statement),
+    )
+
+
+def _changes_lead(statement: Statement) -> str:
+    at = f" at delta = {statement.delta:g}" if statement.delta else ""
+    return (
+        f"The same promise{at} for what people ask about: two tables that differ by more than one "
+        f"{'label' if statement.guarantee == 'label' else statement.unit}, and how often whoever "
+        "takes both to be equally likely can be right which of them it was."
+    )
 
 
 def _task(explanation: Explanation) -> str:

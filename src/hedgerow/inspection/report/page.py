@@ -18,7 +18,7 @@ from hedgerow.inspection.report.effect_cards import effects_of_model, trees_of_m
 from hedgerow.inspection.report.facts import ReportFacts
 from hedgerow.inspection.report.overview import overview_of, training_of
 from hedgerow.inspection.report.quality import quality_of
-from hedgerow.model.statement import PRIVATE
+from hedgerow.model.changes import PRIVATE
 
 
 def page_of(explanation: Explanation, facts: ReportFacts, evaluation: Evaluation | None) -> str:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from hedgerow.errors import PlanError
-from hedgerow.model.tradeoff import epsilon_of
+from hedgerow.model.tradeoff import EXACT_LIMIT, epsilon_of
 from hedgerow.privacy.accounting.accountant import Accountant, Price
 from hedgerow.privacy.accounting.budget import (
     LEAST_MU,
@@ -101,8 +101,12 @@ class GaussianBudget(PlanBudget):
         return self.epsilon_of_mu(self.mu)
 
     def epsilon_of_mu(self, mu: float) -> float:
-        """What charges of this total mu cost, at the plan's delta."""
-        return epsilon_of(mu, self.privacy.delta, self.coordinates, self.privacy.accounting)
+        """What charges of this total mu cost, at the plan's delta.
+
+        Noise of a plan beyond EXACT_LIMIT may be too narrow for tau, whatever part is charged.
+        """
+        accounting = self.privacy.accounting if self.mu <= EXACT_LIMIT else "renyi"
+        return epsilon_of(mu, self.privacy.delta, self.coordinates, accounting)
 
     def epsilon_at(self, delta: float) -> float:
         return math.inf if delta == 0 else epsilon_of(self.mu, delta, self.coordinates)
