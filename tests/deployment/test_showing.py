@@ -18,6 +18,7 @@ from hedgerow.deployment.console import PartyConsole
 from hedgerow.deployment.runs import recorded
 from hedgerow.engines.site import Site
 from hedgerow.errors import HedgerowError
+from hedgerow.model.tradeoff import epsilon_of
 from hedgerow.party.limits import Event, Limits
 from hedgerow.privacy.accounting.accountant import Price
 from hedgerow.privacy.accounting.plan import Plan
@@ -125,6 +126,16 @@ def test_the_words_tell_of_a_model_that_a_run_builds_on() -> None:
     assert "public" in words_with(warm_start="ab", warm_start_says="public")
     assert words_with(warm_start="a\x1b[2J", warm_start_says="b\x9bc").isprintable()
     assert "builds on" not in words_with()
+
+
+def test_the_words_tell_what_a_changed_label_and_a_family_cost() -> None:
+    plan = a_plan()
+    told = " ".join(plan_in_words(plan))
+    for units, words in ((2, "all of it)"), (5, "5 rows added or removed"), (10, "10 rows")):
+        cost = epsilon_of(units * plan.mu, plan.privacy.delta, 2**42)
+        assert f"{words}{' added or removed' if units == 10 else ''}: epsilon = {cost:.3g}" in told
+    local = replace(plan.budget, privacy=replace(plan.privacy, trust="nobody"))
+    assert "5 rows replaced: epsilon" in " ".join(plan_in_words(replace(plan, budget=local)))
 
 
 def test_the_words_tell_of_a_number_of_rows_taken_for_public() -> None:

@@ -96,7 +96,7 @@ class Machines:
     def run(self, machine: str, line: str, *further: str, code: int = 0) -> str:
         """What a command wrote; `further` words answer what it would ask a person."""
         process = self._begin(machine, line, further, stdout=subprocess.PIPE)
-        out, _ = process.communicate(timeout=200)
+        out, _ = process.communicate(timeout=400)
         assert process.returncode == code, (line, process.returncode, out)
         return out.decode("utf-8")
 

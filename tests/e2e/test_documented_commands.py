@@ -13,6 +13,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 from pyarrow import table as arrow_table
 
+from hedgerow.deployment.warming import PARTY_METHODS, warm
 from hedgerow.engines.switchboard import CoordinatorEnd, Switchboard, listen
 from hedgerow.model.ensemble import Ensemble
 from tests.e2e import test_ten_commands
@@ -53,6 +54,7 @@ def test_commands_are_found_in_fences_tables_and_text() -> None:
 
 @pytest.fixture
 def machines(tmp_path: Path) -> Iterator[Machines]:
+    warm(PARTY_METHODS, ("binary",))
     made = Machines(tmp_path, ("coordinator", *PARTIES))
     try:
         yield made

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
+from hedgerow.deployment.warming import PARTY_METHODS, warm
 from hedgerow.model.ensemble import Ensemble
 from tests.deployment.test_sandbox import has_landlock
 from tests.e2e.documented import Machines
@@ -45,6 +46,7 @@ COMMANDS = {
 
 @pytest.fixture
 def machines(tmp_path: Path) -> Iterator[Machines]:
+    warm(PARTY_METHODS, ("binary",))  # or three confined processes compile it, each for itself
     made = Machines(tmp_path, ("coordinator", *PARTIES))
     try:
         yield made

@@ -14,6 +14,7 @@ from rich.text import Text
 from hedgerow import clock
 from hedgerow.engines.site import Site
 from hedgerow.errors import HedgerowError, SettingsError
+from hedgerow.model.statement import Statement
 from hedgerow.party.approvals import decisions_on, standing_of
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
@@ -131,6 +132,7 @@ def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
         *_asked_by(plan),
         f"It reserves epsilon = {plan.epsilon:.4g} at delta = {p.delta:g}{own}; the unit of "
         f"privacy is one {printable(plan.unit)}{_counting(plan)}.",
+        _other_changes(plan),
         f"Trust in: {p.trust}; at least {p.minimum_parties} parties in a sum, of which "
         f"{p.colluding} may collude; {p.spare} spare attempts, paid in advance.",
         f"It releases at most {plan.budget.released:,} noisy values in {plan.n_slots:,} queries"
@@ -153,6 +155,16 @@ def _asked_by(plan: Plan) -> list[str]:
     )
     ends = f"Its last day is {request.ends} (UTC)" if request.ends else "It has no last day"
     return [f"Asked for by {asker}, {purpose}. {ends}."]
+
+
+def _other_changes(plan: Plan) -> str:
+    """What it costs where a unit is replaced, or several come or go."""
+    p = plan.privacy
+    unit = "row" if plan.unit == "row" else "person"
+    said = Statement(plan.guarantee, plan.epsilon, p.delta, p.trust, p.accounting, plan.mu, unit)
+    costs = [change.cells() for change in said.changes(groups=(5, 10))[1:]]
+    told = "; ".join(f"{what}: epsilon = {epsilon}" for what, epsilon, _ in costs)
+    return f"For other changes than that{', at the same delta' if p.delta else ''}: {told}."
 
 
 def _counting(plan: Plan) -> str:

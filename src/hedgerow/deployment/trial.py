@@ -24,6 +24,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.deployment.approvals import write_private
 from hedgerow.deployment.limits_file import default_limits_text
 from hedgerow.deployment.roster import roster_of
+from hedgerow.deployment.warming import PARTY_METHODS, task_of, warm
 from hedgerow.engines.cards import read_card
 from hedgerow.engines.grpc import check_installed
 from hedgerow.engines.site import COORDINATOR, Site
@@ -252,6 +253,8 @@ class Sites:
         return cls(sites, tables, schema.resolve(), folder, limits, further)
 
     def __enter__(self) -> Sites:
+        # Confined processes keep what they compile to themselves: compiled here, it is there once.
+        warm(PARTY_METHODS, (task_of(Schema.read(self._schema).label),))
         for name in self.by_name:
             self.start(name)
         for name in self._tables:

@@ -15,7 +15,7 @@ from hedgerow.kernels.compiling import compiled
 Codes = NDArray[np.integer]  # of any width: uint8 or uint16
 
 
-@compiled()
+@compiled(allocates=True)
 def spread(codes: Codes, of: Codes, begin: Ints, out: Codes) -> None:
     """Write every row's code to where the codes of its set begin, one after another.
 

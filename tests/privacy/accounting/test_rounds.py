@@ -69,6 +69,8 @@ def test_a_sample_of_a_fixed_size_costs_more() -> None:
 
 def test_a_further_attempt_costs_its_price_on_top_of_its_round() -> None:
     for rate in (0.01, 0.3, 1.0):
+        for a, b in ((0.1, 0.2), (1.0, 3.0)):  # two samples within a round cost no more than one
+            assert amplified(a, rate) + amplified(b, rate) <= amplified(a + b, rate) * (1 + 1e-12)
         assert amplified(1.0 + 0.2, rate) <= amplified(1.0, rate) + 0.2
 
 

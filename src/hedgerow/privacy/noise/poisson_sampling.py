@@ -63,7 +63,11 @@ class PoissonSampler:
         return PoissonSampler(bytes.fromhex(values["key"]), draw)
 
     def part(self, number: int) -> PoissonSampler:
-        """The sampler of one of several parts of a party's rows, independent of the others."""
+        """The sampler of one of several parts of a party's rows, independent of the others.
+
+        A person with rows in several parts is drawn in each of them. That costs no more than one
+        draw for all: docs/proofs/poisson-sampling.md.
+        """
         return PoissonSampler(_derived(self.key, [_LABEL, "part", number]), self.draw)
 
     def taken(self, n_rows: int, persons: Persons = None) -> NDArray[np.int64]:
