@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow.coordinator.federation import RefusedBy
 from hedgerow.coordinator.gate import Gate
+from hedgerow.coordinator.refused import RefusedBy
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.engines.local import local_federation
@@ -17,9 +17,8 @@ from hedgerow.evaluation import evaluate, evaluation_plan
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.statement import Statement
 from hedgerow.model.tree import single_leaf
+from hedgerow.party.approvals import decide
 from hedgerow.party.limits import Limits
-from hedgerow.party.party import Party
-from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy
 
@@ -35,19 +34,6 @@ def _model(task: str, *leaves: float, averaged: bool = False) -> Ensemble:
     return Ensemble(trees, schema, Statement("none", 0.0, 0.0, "nobody"), averaged)
 
 
-class _Approved:
-    """A person who has approved one plan."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-
-    def is_approved(self, plan: Plan) -> bool:
-        return plan.hash == self._plan.hash
-
-    def keep(self, plan: Plan) -> None:
-        raise AssertionError("the plan is the approved one")
-
-
 class _Asked:
     """A party that approved the evaluation of a model, and a coordinator with another in hand."""
 
@@ -58,9 +44,7 @@ class _Asked:
             {"all": rows}, told.schema, self.ledger, trust="coordinator",
             limits=Limits(approve=True),
         )  # fmt: skip
-        party = self.federation.engine.parties["all"]  # type: ignore[attr-defined]
-        assert isinstance(party, Party)
-        party._approvals = _Approved(self.plan)
+        decide(self.ledger, "all", self.plan, "approve", "Ada Koch", "measured once")
         self.gate = Gate(self.federation, self.plan, self.ledger, start=told)
         self.federation.forget_trees()
         for tree in asked.trees:

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from hedgerow.coordinator.federation import Federation, RefusedBy
+from hedgerow.coordinator.federation import Federation
+from hedgerow.coordinator.refused import RefusedBy
 from hedgerow.coordinator.sessions import Session
 from hedgerow.deployment.roles import role_factories
 from hedgerow.engines.local import local_federation

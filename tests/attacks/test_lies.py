@@ -12,6 +12,7 @@ import pytest
 from hedgerow.data.schema import Schema
 from hedgerow.methods.registry import plan_for
 from hedgerow.packing import pack, unpack
+from hedgerow.party import party as party_module
 from hedgerow.party.limits import Limits
 from hedgerow.party.party import Party
 from hedgerow.privacy.ledger.spending import Budget
@@ -310,16 +311,16 @@ def test_a_party_that_fails_has_charged_and_does_not_try_again(
 ) -> None:
     """Whether a question fails may depend on rows, so finding out is not free, nor repeatable."""
     rig = Rig(spare=1)
-    honest = Party._answer
+    honest = party_module.answer_of
 
     def broken(*arguments: Any) -> Message:
         honest(*arguments)
         raise RuntimeError("planted")
 
-    monkeypatch.setattr(Party, "_answer", broken)
+    monkeypatch.setattr(party_module, "answer_of", broken)
     assert [word(rig.ask("a")) for _ in range(3)] == ["failed", "old-attempt", "old-attempt"]
     assert charges(rig) == 1
-    monkeypatch.setattr(Party, "_answer", honest)
+    monkeypatch.setattr(party_module, "answer_of", honest)
     first, second = rig.ask("a", attempt=2), rig.ask("a", attempt=2)
     assert first.type == "answer"
     assert first.body == second.body

@@ -15,10 +15,14 @@ import typer
 from hedgerow.cli.app import app
 from hedgerow.cli.given import given_values, make_plan
 from hedgerow.cli.options import PromiseOptions, SeededMethodOptions
+from hedgerow.cli.train import plan_file
+from hedgerow.coordinator.refused import RefusedBy
 from hedgerow.data.schema import Schema
 from hedgerow.errors import PlanError, SettingsError
 from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
 from tests.cli.conftest import Call
+from tests.privacy.ledger.test_ledger import a_plan
 
 PROMISE = ("--epsilon", 2, "--delta", "1e-5")
 TREES = (*PROMISE, "--method", "random-trees")
@@ -211,3 +215,27 @@ def test_methods_are_listed_with_their_rounds(call: Call) -> None:
     shown = call("methods").stdout
     assert "rounds" in shown
     assert "T/B + s" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "stays"),
+    [
+        (["not-approved"], True),
+        (["not-approved", "not-approved"], True),
+        (["not-approved", "over-limits"], True),
+        (["over-limits"], False),
+        (["not-approved", "rejected-purpose"], False),
+        (["not-approved", "expired"], False),
+    ],
+)
+def test_a_plan_that_people_were_shown_is_the_plan_of_the_same_command(
+    tmp_path: Path, words: list[str], stays: bool
+) -> None:
+    """Without this the command would make another plan, and no approval could ever fit it."""
+    plan, beside, out = a_plan(), tmp_path / "m.hedge.plan.toml", tmp_path / "m.hedge"
+    with Ledger.open(tmp_path / "ledger") as ledger:
+        for word in words:
+            with pytest.raises(RefusedBy), plan_file(beside, plan, ledger, out):
+                raise RefusedBy("a", word)
+    assert beside.exists() == stays
+    assert not stays or Plan.read(beside).hash == plan.hash

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 
-from hedgerow.coordinator.federation import Federation, RefusedBy
+from hedgerow.coordinator.federation import Federation
+from hedgerow.coordinator.refused import RefusedBy
 from hedgerow.data.tables import Rows
 from hedgerow.engines.local import local_federation
 from hedgerow.party.limits import Limits

@@ -12,13 +12,21 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from hedgerow.cli.party import party_app
-from hedgerow.deployment.approvals import LONGEST_PLAN, MOST_PENDING, PlanFolder, plan_in_words
+from hedgerow.deployment.approvals import (
+    LONGEST_PLAN,
+    MOST_PENDING,
+    PlanFolder,
+    plan_in_words,
+    plan_named,
+)
 from hedgerow.deployment.console import PartyConsole
 from hedgerow.deployment.hold import holding
-from hedgerow.deployment.status import StatusService, ask_status, log_of
+from hedgerow.deployment.service import PartyService, ask_party
+from hedgerow.deployment.status import StatusService, log_of
 from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Listener
 from hedgerow.errors import HedgerowError, LedgerError, SettingsError
+from hedgerow.party.approvals import decide
 from hedgerow.party.limits import Event, Limits
 from hedgerow.party.party import Party
 from hedgerow.privacy.ledger.ledger import Ledger
@@ -56,6 +64,11 @@ def opening(rig: Rig) -> Message:
     return messages.plain("open", {"plan": rig.plan.to_dict(), "roster": rig.roster.hash})
 
 
+def approved(rig: Rig) -> None:
+    """A person says yes to the rig's plan."""
+    decide(rig.ledgers["a"], "a", rig.plan, "approve", "Ada Koch", "study 12")
+
+
 def call(*words: object) -> Result:
     return CliRunner().invoke(party_app, [str(word) for word in words])
 
@@ -76,33 +89,30 @@ def test_a_plan_waits_is_read_in_words_approved_and_recorded(site: Site) -> None
     refused = call("approve", site.path, rig.plan.run[:6])
     assert "give --yes" in str(refused.exception)
     assert word(rig.send("a", opening(rig))) == "not-approved"
-    assert call("approve", site.path, rig.plan.run[:6], "--yes").exit_code == 0
+    words = ("--name", "Ada Koch", "--reason", "study 12", "--yes")
+    assert call("approve", site.path, rig.plan.run[:6], *words).exit_code == 0
     assert "No plan waits" in call("plans", site.path).stdout
     rig.open(rig.plan)
     assert rig.ask("a").type == "answer"
     kinds = [line.kind for line in rig.ledgers["a"].lines("a", run=rig.plan.run)]
     assert kinds[:3] == ["refuse", "approve", "reserve"]
     (line,) = rig.ledgers["a"].lines("a", "approve")
-    assert line.values == {"hash": rig.plan.hash}
+    said = {"hash": rig.plan.hash, "name": "Ada Koch", "reason": "study 12"}
+    assert line.values == {**said, "plan": rig.plan.table}
     rig.check_books()
 
 
 def test_an_approval_is_of_one_plan_and_is_not_asked_for_twice(site: Site) -> None:
     rig = asking_rig(site)
-    PlanFolder.of(site).approve(rig.plan)
+    first = rig.plan
+    approved(rig)
     rig.open(rig.plan)
     dearer = replace(rig.plan, seed=rig.plan.seed + 1, run="another")
     rig.plan = dearer
     assert word(rig.send("a", opening(rig))) == "not-approved"
-    # The ledger remembers: a restarted party goes on without the file.
-    for file in PlanFolder.of(site).folder.iterdir():
-        file.unlink()
-    rig.plan = Rig(opened=False).plan
-    PlanFolder.of(site).approve(rig.plan)
+    rig.plan = first
     rig.open(rig.plan)
-    (PlanFolder.of(site).folder / f"{rig.plan.hash}.approved").unlink()
-    rig.open(rig.plan)
-    assert len(rig.ledgers["a"].lines("a", "approve", rig.plan.run)) == 1
+    assert len(rig.ledgers["a"].lines("a", "approve")) == 1
 
 
 def test_a_plan_beyond_the_limits_does_not_bother_anybody(site: Site) -> None:
@@ -128,14 +138,15 @@ def test_waiting_plans_cannot_fill_the_disk(site: Site) -> None:
 
 
 def test_a_run_is_named_by_its_beginning_and_only_if_that_is_one(site: Site) -> None:
-    folder = PlanFolder.of(site)
+    folder, ledger = PlanFolder.of(site), Ledger.in_memory()
     for run in ("run", "run-1", "other"):
         folder.keep(a_plan(run=run))
-    assert folder.named("o").run == "other"
-    assert folder.named("run").run == "run"
+    assert plan_named(site, ledger, "o").run == "other"
+    assert plan_named(site, ledger, "run").run == "run"
+    assert plan_named(site, ledger, a_plan(run="run-1").hash).run == "run-1"
     for wrong in ("ru", "x", ""):
-        with pytest.raises(SettingsError, match=r"waiting: run, run-1, other.*nothing was spent"):
-            folder.named(wrong)
+        with pytest.raises(SettingsError, match=r"known: run, run-1, other.*nothing was spent"):
+            plan_named(site, ledger, wrong)
 
 
 def test_a_changed_file_is_not_the_plan_that_waited(site: Site) -> None:
@@ -166,7 +177,7 @@ def test_the_words_count_at_the_partys_own_delta() -> None:
 def used_site(site: Site) -> Rig:
     """A party that reserved a run, answered twice, and refused two things."""
     rig = asking_rig(site)
-    PlanFolder.of(site).approve(rig.plan)
+    approved(rig)
     rig.open(rig.plan)
     assert rig.ask("a").type == "answer"
     assert rig.ask("a", attempt=2).type == "answer"
@@ -211,18 +222,18 @@ def test_status_log_and_limits_from_the_ledger_file(site: Site) -> None:
 
 def test_the_process_of_a_running_party_is_asked_first(site: Site) -> None:
     rig = used_site(site)
-    service = StatusService(site, rig.ledgers["a"], ASKING, lambda: "running")
+    service = PartyService(StatusService(site, rig.ledgers["a"], ASKING, lambda: "running"))
     with Listener(site.status_socket, service.handle):
-        assert ask_status(site, "status", Limits())["state"] == "running"
-        assert ask_status(site, "log", Limits()) == log_of(rig.ledgers["a"], "a")
-        assert ask_status(site, "pending", Limits()) == []
-        with pytest.raises(HedgerowError, match="status, log and pending"):
-            ask_status(site, "rows", Limits())
+        assert ask_party(site, Limits(), "status")["state"] == "running"
+        assert ask_party(site, Limits(), "log") == log_of(rig.ledgers["a"], "a")
+        assert ask_party(site, Limits(), "pending") == []
+        with pytest.raises(HedgerowError, match="answers: status, log, pending"):
+            ask_party(site, Limits(), "rows")
     # One that does not listen does not keep others from reading its ledger.
-    assert ask_status(site, "status", Limits())["state"] == "not running"
+    assert ask_party(site, Limits(), "status")["state"] == "not running"
     with holding(site, "hedgerow party start"):
-        assert ask_status(site, "status", Limits())["state"] == "running, and not answering yet"
-        assert ask_status(site, "log", Limits()) == log_of(rig.ledgers["a"], "a")
+        assert ask_party(site, Limits(), "status")["state"] == "running, and not answering yet"
+        assert ask_party(site, Limits(), "log") == log_of(rig.ledgers["a"], "a")
     rig.ledgers["a"].close()
 
 
@@ -286,7 +297,7 @@ def test_the_board_says_what_was_asked_and_what_is_left(site: Site) -> None:
     console = Console(record=True, width=300)
     party_console = PartyConsole(console, "a", ASKING)
     rig = asking_rig(site)
-    PlanFolder.of(site).approve(rig.plan)
+    approved(rig)
     with party_console.follow(rig.ledgers["a"]):
         rig.parties["a"]._watch = party_console.event
         rig.open(rig.plan)
@@ -305,7 +316,7 @@ def test_on_a_terminal_a_table_stays_in_view(site: Site) -> None:
     console = Console(force_terminal=True, width=120, record=True)
     party_console = PartyConsole(console, "a", ASKING)
     rig = asking_rig(site)
-    PlanFolder.of(site).approve(rig.plan)
+    approved(rig)
     with party_console.follow(rig.ledgers["a"]):
         rig.parties["a"]._watch = party_console.event
         rig.open(rig.plan)

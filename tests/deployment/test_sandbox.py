@@ -18,7 +18,7 @@ from hedgerow.deployment.sandbox import Sandbox, is_confined
 
 site, table, socket, other = (Path(word) for word in sys.argv[1:5])
 assert not is_confined()
-problem = Sandbox(site, (table,), socket).enter()
+problem = Sandbox(site, (table,), (socket,)).enter()
 found = {"problem": problem, "confined": is_confined()}
 
 def attempt(name, action):

@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from hedgerow.data.schema import Schema
 from hedgerow.deployment.limits_file import default_limits_text
-from hedgerow.deployment.status import ask_status
+from hedgerow.deployment.service import ask_party
 from hedgerow.deployment.trial import Sites, hedgerow
 from hedgerow.engines.site import Site
 from hedgerow.model.ensemble import Ensemble
@@ -85,7 +85,7 @@ class Training:
 
 def books(site: Site) -> list[tuple[str, int, int]]:
     """(run, slot, attempt) of every charge at a site's ledger, while its process runs or not."""
-    lines = ask_status(site, "log", Limits())
+    lines = ask_party(site, Limits(), "log")
     return [(e["run"], e["slot"], e["attempt"]) for e in lines if e["what"] == "charged"]
 
 

@@ -76,6 +76,10 @@ def test_sites_give_the_model_and_predictions_of_one_process(sites: Sites, tmp_p
     sites.stop()  # a running site has its ledger to itself
     for name in ("coordinator", *PARTIES):
         with Ledger.open(sites.by_name[name].ledger_path, create=False) as ledger:
+            heads, kept = (ledger.lines(name, kind) for kind in ("head", "witness"))
             agreed = [line.values["agreement"] for line in ledger.lines(kind="disclose")]
         roles = [agreement["program"] for agreement in agreed]
         assert roles == ["fedxgboost-paillier-merged", "fedxgboost-predict"]
+        if name in PARTIES:  # sessions are witnessed as runs are
+            assert len(heads) == 2
+            assert len(kept) == 2 * (len(PARTIES) - 1)

@@ -103,7 +103,7 @@ def test_nobody_is_probed_where_the_engine_knows_who_is_there(
     carrier: Here, tmp_path: Path
 ) -> None:
     gate = trained(carrier, federation := four(carrier, tmp_path))
-    assert len(carrier.asked) == federation.rounds + 2  # opening and joining
+    assert len(carrier.asked) == federation.rounds + 3  # opening, showing, joining
     assert gate.attendance == {
         "over": [{"parties": list(NAMES[:4]), "releases": federation.rounds}],
         "lost": [],
@@ -134,7 +134,21 @@ def test_a_lost_party_is_named_costs_one_attempt_and_is_taken_back(
     assert "its stream ended" in loss["why"]
     over = {len(one["parties"]): one["releases"] for one in gate.attendance["over"]}
     assert over == {4: 2, 3: 3}  # slots 0 and 4; slots 1 to 3 without it
-    assert sum("p1" in names for names in carrier.asked) <= 8
+    assert sum("p1" in names for names in carrier.asked) <= 10
+
+
+def test_a_party_lost_while_heads_are_shown_is_left_out(carrier: Here, tmp_path: Path) -> None:
+    federation, real = four(carrier, tmp_path), carrier._reply
+
+    def reply(name: str, message: bytes) -> Reply:
+        if name == "p1" and Message.from_bytes(message).type == "show":
+            carrier.away.add("p1")
+        return real(name, message)
+
+    carrier._reply = reply  # type: ignore[method-assign]
+    gate = trained(carrier, federation)
+    assert gate.attendance["over"] == [{"parties": ["p0", "p2", "p3"], "releases": 5}]
+    assert gate.attendance["lost"] == []
 
 
 def test_a_party_can_be_left_out(carrier: Here, tmp_path: Path) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hedgerow.methods.fedxgboost.ids import seal_ids
 from hedgerow.methods.simfl.kept import place_of
 from hedgerow.privacy.accounting.rounds import Draw
+from hedgerow.privacy.ledger.witnesses import OwnHead, commitment_of
 from hedgerow.privacy.noise.poisson_sampling import PoissonSampler
 from hedgerow.protocol.identity import Announcement, Identity, digest_of
 from hedgerow.protocol.joined import Joined, SumSet
 from hedgerow.protocol.masks import Context, MaskKeys
 from hedgerow.protocol.messages import REFUSALS, Message, plain
+from hedgerow.protocol.witnesses import Show, signed_head
 from tests.golden import runs
 from tests.golden.fixed import fixed
 from tests.golden.tables import PARTIES, SCHEMAS
@@ -45,10 +49,20 @@ def keys() -> Files:
             "rows": sampler.taken(40).tolist(),
             "part": sampler.part(2).taken(40).tolist(),
         },
+        "witnesses": _witnessed(signers["east"], signers["west"], announced["east"]),
         "ids": [seal.count, seal.ordered, seal.unordered],
         "kept similar rows": place_of("a run"),
     }
     return {"facts.json": as_json(facts)}
+
+
+def _witnessed(east: Identity, west: Identity, announced: Announcement) -> dict[str, Any]:
+    """A head that east leaves, and what west shows of it in a later handshake."""
+    count, nonce, head, time = 7, "ab" * 32, "cd" * 32, "2026-01-01T00:00:00.000+00:00"
+    about = (commitment_of(nonce, head, count), count, time, 90, head, nonce, "a run", ("west",))
+    left = signed_head(OwnHead(*about, east.public), "east", "ef" * 32, east)
+    show = Show("west", left, announced, time).signed(west, "east", "01" * 32)
+    return {"head": vars(left), "show": show.to_dict()}
 
 
 def messages() -> Files:
@@ -79,6 +93,8 @@ def refused() -> list[tuple[str, bytes]]:
             ("open", {"plan": {}, "roster": "", "nonce": "n"}),
             ("agree", {"agreement": {}, "roster": "", "nonce": "n"}),
             ("meet", {"run": "r1", "announcements": []}),
+            ("show", {"run": "r1", "announcements": []}),
+            ("leave", {"run": "r1", "heads": []}),
         ):
             federation.transport.send(dict.fromkeys(PARTIES, plain(type_, values)), type_, 1.0)
     return run.messages

@@ -186,7 +186,7 @@ def test_messages_of_every_type_are_stored() -> None:
     types = {message.type for name in RUNS for _, message in messages_of(name)}
     assert types == {
         "open", "opened", "join", "joined", "ready", "ask", "answer", "need-trees", "refusal",
-        "agree", "meet", "letters",
+        "agree", "meet", "letters", "show", "leave",
     }  # fmt: skip
     assert json.loads((STORED / "messages/words.json").read_text()) == sorted(REFUSALS)
 

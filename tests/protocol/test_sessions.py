@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hedgerow.coordinator.federation import Federation, RefusedBy, Reply
+from hedgerow.coordinator.federation import Federation, Reply
+from hedgerow.coordinator.refused import RefusedBy
 from hedgerow.coordinator.sessions import Session
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows

@@ -19,6 +19,7 @@ sessions.py            what commands share whose parties send each other message
 vertical_parties.py    who takes part in `vertical`, and who holds which column
 advise.py              how much epsilon is needed
 coordinator.py         the site that drives runs, and its port
+deciding.py            people decide on plans at a party, and who may
 demo.py                three made-up hospitals train one model
 draft.py               proposes a schema from a public sample; who confirms it
 evaluate.py            how good a model is; private with an epsilon

@@ -72,6 +72,7 @@ def evaluate(
     epsilon: Epsilon = None,
     delta: Delta = None,
     trust: options.TrustOptions,
+    request: options.RequestOptions,
     budget: options.BudgetOptions,
     ledger: options.LedgerOptions,
     engine: options.EngineOptions,
@@ -88,14 +89,16 @@ def evaluate(
     part = held_out_part(model) if holdout else WHOLE
     if epsilon is None:
         private = {"out": out, **vars(ledger), "site": engine.site, "delta": delta}
-        _refuse_without_epsilon({**private, **vars(budget), "scheduler": engine.scheduler}, engine)
+        _refuse_without_epsilon(
+            {**private, **vars(budget), **vars(request), "scheduler": engine.scheduler}, engine
+        )
         _exact(model, data, csv, part, json)
         return
     from hedgerow.cli.private_evaluation import run_and_show
 
     with nothing_spent():
         parties = parties_of(engine, data, part)
-        given = given_values(options.EpsilonOptions(epsilon, delta), trust)
+        given = given_values(options.EpsilonOptions(epsilon, delta), trust, request)
     run_and_show(model, parties, given, out, ledger, budget, csv, json)
 
 

@@ -6,7 +6,7 @@ A value comes from the flag, else the environment, else a plan file, else the me
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from hedgerow.privacy.settings import DEFAULTS, Privacy, settings_table
 if TYPE_CHECKING:
     from hedgerow.data.schema import Schema
     from hedgerow.privacy.accounting.plan import Plan
+    from hedgerow.privacy.accounting.request import Request
 
 _OWN_FLAG = {"epsilon": "--epsilon", "delta": "--delta", "trust": "--trust"}
 _NAMES = {"trees": "n_trees", "depth": "max_depth", "bins": "n_bins"}  # of options, in plans
@@ -25,7 +26,8 @@ _FLAGS = {
     "n_trees": "--trees", "max_depth": "--depth", "learning_rate": "--learning-rate",
     "n_bins": "--bins", "method": "--method", "seed": "--seed", "spare": "--spare",
     "minimum_parties": "--minimum-parties", "colluding": "--colluding",
-    "accounting": "--accounting", **_OWN_FLAG,
+    "accounting": "--accounting", "purpose": "--purpose", "asker": "--asker", "ends": "--ends",
+    **_OWN_FLAG,
 }  # fmt: skip
 
 
@@ -93,6 +95,7 @@ def values_of(plan: Plan) -> dict[str, Any]:
     return {
         "method": plan.method,
         "seed": plan.seed,
+        **asdict(plan.request),
         **plan.privacy.to_dict(),
         **settings_table(plan.settings),
     }
@@ -132,10 +135,18 @@ def make_plan(
     privacy = privacy_from(promised)
     check_party_count(privacy, n_parties)
     method, seed = values.pop("method", "auto"), values.pop("seed", None)
+    request = request_of(values)
     if base is not None:
         used = METHODS[method_named(method).name].uses
         values = {name: v for name, v in values.items() if name in used or name in given}
-    return plan_for(schema, privacy, method, values, seed)
+    return replace(plan_for(schema, privacy, method, values, seed), request=request)
+
+
+def request_of(values: dict[str, Any]) -> Request:
+    """Who asks, what for and until when; taken out of the values."""
+    from hedgerow.privacy.accounting.request import KEYS, Request
+
+    return Request(**{key: values.pop(key) for key in KEYS if key in values})
 
 
 def tell_cautions(plan: Plan, schema: Schema) -> None:
@@ -212,7 +223,8 @@ def _check_same(plan: Plan, schema: Schema, beside: Path, wanted: Mapping[str, A
 def _another(beside: Path, what: str) -> PlanError:
     return PlanError(
         f"{beside} belongs to a run that was planned differently: {what}. Nothing was asked. "
-        "Choose another --out for a new run, or repeat the first command to resume that one."
+        "Choose another --out for a new run, or repeat the first command to resume that one. If it "
+        "only waits for people to approve it, removing the file gives it up."
     )
 
 
@@ -225,7 +237,7 @@ def _carried(base: Plan | None, given: Mapping[str, Any]) -> dict[str, Any]:
     promised = base.privacy.to_dict()
     if _is_pure(base.method) != _is_pure(given["method"]):  # a delta of one is none of the other
         promised = {k: v for k, v in promised.items() if k not in ("delta", "accounting")}
-    return {"seed": base.seed, **promised}
+    return {"seed": base.seed, **asdict(base.request), **promised}
 
 
 def _is_pure(method: str) -> bool:

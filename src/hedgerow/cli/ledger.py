@@ -128,23 +128,59 @@ def show(ledger: LedgerNamed = None, data: CountedFiles = None, json: options.Js
 def verify(
     ledger: LedgerNamed = None, data: CountedFiles = None, json: options.Json = False
 ) -> None:
-    """Walk the hash chain and add every charge up again; an error names the first bad line."""
+    """Walk the hash chain and add every charge up again; an error names the first bad line.
+
+    Beside a party that runs, too. Prints the ledger's head, to be noted elsewhere, and witnesses.
+    """
     from hedgerow.cli.data_sets import ledger_given
     from hedgerow.privacy.ledger.ledger import Ledger
     from hedgerow.privacy.ledger.verify import verify as verified
+    from hedgerow.privacy.ledger.witnesses import witnesses_of
 
     place = ledger_given(ledger, data)
     with Ledger.open(place, create=False) as opened:
         owners = verified(opened)
-        n_lines = len(opened.lines())
+        witnesses = {one.owner: witnesses_of(opened, one.owner) for one in owners if one.witnessed}
+        n_lines, head = opened.last()
     if json:
-        print_json({"ledger": str(place), "lines": n_lines, "verified": True})
+        facts = {"ledger": str(place), "lines": n_lines, "head": head, "witnesses": witnesses}
+        print_json({**facts, "verified": True})
         return
     charges = sum(owner.charges for owner in owners)
     say(
         f"{place}: {n_lines:,} lines are unchanged and in order; {charges:,} charges of "
         f"{len(owners)} owners add up."
     )
+    say(f"Head: line {n_lines:,}, {head}")
+    for owner, found in witnesses.items():
+        _say_witnesses(owner, found)
+
+
+def _say_witnesses(owner: str, found: dict[str, Any]) -> None:
+    """What others know of this ledger, what it keeps of theirs, and lines that are lost."""
+    if (left := found["left"]) is not None:
+        by = ", ".join(left["shown_by"]) or "nobody"
+        say(
+            f"{owner} left head {left['count']} (up to line {left['line']:,}) with the others at "
+            f"{_minute(left['time'])} UTC, in run {left['run'][:12]}; earlier ones were shown by "
+            f"{by}."
+        )
+    for kept in found["kept"]:
+        say(
+            f"{owner} keeps head {kept['count']} of {kept['party']}, of {_minute(kept['time'])} "
+            f"UTC: {kept['commitment'][:16]}..."
+        )
+    for gap in found["gaps"]:
+        state = "settled" if gap["settled"] else "NOT SETTLED"
+        say(
+            f"LOST LINES ({state}): {gap['shown_by']} keeps head {gap['count']} of {owner}, of "
+            f"{_minute(gap['time'])} UTC, which this ledger does not have.",
+            style="red",
+        )
+
+
+def _minute(time: str) -> str:
+    return time[:16].replace("T", " ")
 
 
 def _run(line: Line, ledger: Ledger) -> dict[str, Any]:

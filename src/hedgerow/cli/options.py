@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PROMISE, METHOD, TABLES = "Privacy promise", "Method and settings", "Parties and data"
 ENGINE, SAMPLE, OUTPUT = "Engine", "Public sample", "Output"
+REQUEST = "What people at the parties are told"
 
 
 def _verbose(value: bool) -> bool:
@@ -171,6 +172,22 @@ class TrustOptions:
 @dataclass(frozen=True)
 class PromiseOptions(TrustOptions, EpsilonOptions):
     """The whole promise: fields of EpsilonOptions come first."""
+
+
+@dataclass(frozen=True)
+class RequestOptions:
+    """Who asks, what for and until when: shown at every party, and a part of the plan."""
+
+    purpose: Annotated[
+        str | None, _setting(REQUEST, "--purpose", "What the model is for, in one sentence.")
+    ] = None
+    asker: Annotated[
+        str | None, _setting(REQUEST, "--asker", "Who asks: a person and an organisation.")
+    ] = None
+    ends: Annotated[
+        str | None,
+        _setting(REQUEST, "--ends", "Last day on which parties answer, such as 2026-12-31 (UTC)."),
+    ] = None
 
 
 @dataclass(frozen=True)

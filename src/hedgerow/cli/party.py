@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hedgerow.cli import options
+from hedgerow.cli.deciding import account_app, approve, plans, reject, settle, withdraw
 from hedgerow.cli.screen import messages, print_json, results, show, table, tell
 from hedgerow.errors import SettingsError
 
@@ -98,6 +98,12 @@ def start(
     relay_group: Annotated[
         str, typer.Option("--relay-group", help="The group whose accounts may open that socket.")
     ] = "",
+    console_socket: Annotated[
+        Path | None, typer.Option("--console-socket", help="Where the web console asks.")
+    ] = None,
+    console_group: Annotated[
+        str, typer.Option("--console-group", help="The group whose accounts may open that socket.")
+    ] = "",
     unconfined: Annotated[
         bool,
         typer.Option("--unconfined", help="Let the process use all files that its account may."),
@@ -111,47 +117,31 @@ def start(
     (Landlock), the process may write to its site folder alone, and read its table and Python.
     """
     from hedgerow.cli import pinning
-    from hedgerow.deployment.sandbox import is_confined
+    from hedgerow.deployment.sandbox import confine, is_confined
     from hedgerow.engines.site import Site
 
     if roster is not None and not is_confined():  # else it was pinned before it was
         pinning.pin(Site.open(path, "party"), roster, yes)
-    if relay_group and relay_socket is None:
-        raise SettingsError("--relay-group belongs to --relay-socket; name the socket too")
-    relay = None if relay_socket is None else (relay_socket.resolve(), relay_group)
+    relay = _shared_socket("relay", relay_socket, relay_group)
+    console = _shared_socket("console", console_socket, console_group)
     why = "it was started with --unconfined"
     if not unconfined:
-        why = "" if is_confined() else _confine(path, data, schema, limits, relay_socket)
+        sockets = [socket for socket in (relay_socket, console_socket) if socket is not None]
+        why = "" if is_confined() else confine(path, data, schema, limits, sockets)
     from hedgerow.deployment.process import stopped_by_signals
 
     process = process_for(
         path, data, schema, limits, wait=not no_wait, new_ledger=new_ledger, id_column=id_column,
-        some_columns=some_columns, relay=relay, unconfined=why,
+        some_columns=some_columns, relay=relay, unconfined=why, console_socket=console,
     )  # fmt: skip
     with stopped_by_signals(process):
         process.run()
 
 
-def _confine(
-    path: Path, data: Path | None, schema: Path | None, limits: Path | None, socket: Path | None
-) -> str:
-    """Go on in a confined process, in place of this one; returns only with why that cannot be."""
-    from hedgerow.deployment.sandbox import Sandbox, begin_anew
-    from hedgerow.deployment.start import Start
-    from hedgerow.engines.site import Site
-
-    said = [word for word in sys.argv[1:] if not word.startswith("-")]
-    if said[:2] != ["party", "start"]:
-        return "another program than `hedgerow party start` runs it"
-    site = Site.open(path, "party")
-    begin = Start.remembered(site).updated(data, schema, limits)
-    files = (begin.data, begin.schema, begin.limits_file(site))
-    readable = tuple(file.resolve() for file in files if file is not None)
-    place = None if socket is None else socket.resolve()
-    problem = Sandbox(site.path, readable, place).enter()
-    if not problem:
-        begin_anew(sys.argv[1:])
-    return problem
+def _shared_socket(what: str, path: Path | None, group: str) -> tuple[Path, str] | None:
+    if group and path is None:
+        raise SettingsError(f"--{what}-group belongs to --{what}-socket; name the socket too")
+    return None if path is None else (path.resolve(), group)
 
 
 def process_for(
@@ -166,6 +156,7 @@ def process_for(
     some_columns: bool = False,
     relay: tuple[Path, str] | None = None,
     unconfined: str = "",
+    console_socket: tuple[Path, str] | None = None,
 ) -> PartyProcess:
     """The process behind `party start`, ready to run."""
     from hedgerow.deployment.console import PartyConsole
@@ -179,7 +170,9 @@ def process_for(
     def console_for(allowed: Limits) -> PartyConsole:
         return PartyConsole(messages(), site.name, allowed)
 
-    return PartyProcess(site, begin, console_for, dials, wait, new_ledger, relay, unconfined)
+    return PartyProcess(
+        site, begin, console_for, dials, wait, new_ledger, relay, unconfined, console_socket
+    )
 
 
 def status(path: SiteArgument, json: options.Json = False) -> None:
@@ -188,10 +181,10 @@ def status(path: SiteArgument, json: options.Json = False) -> None:
     Code 5 if it does not run, is not connected, or has a problem.
     """
     from hedgerow.deployment.approvals import cell
-    from hedgerow.deployment.status import ask_status
+    from hedgerow.deployment.service import ask_party
 
     site, _, allowed = _site_at(path)
-    status_now = ask_status(site, "status", allowed)
+    status_now = ask_party(site, allowed, "status")
     link = status_now["connection"]
     well = status_now["running"] and (link is None or link["connected"])
     well = well and not status_now["problem"] and not _is_crashing(status_now)
@@ -250,10 +243,10 @@ def _is_crashing(status_now: dict[str, Any]) -> bool:
 def log(path: SiteArgument, json: options.Json = False) -> None:
     """Show everything that was asked and charged, approved or refused, with UTC times."""
     from hedgerow.deployment.approvals import cell
-    from hedgerow.deployment.status import ask_status
+    from hedgerow.deployment.service import ask_party
 
     site, _, allowed = _site_at(path)
-    entries = ask_status(site, "log", allowed)
+    entries = ask_party(site, allowed, "log")
     if json:
         print_json(entries)
         return
@@ -280,6 +273,14 @@ def _about(entry: dict[str, Any]) -> str:
         return f"{entry['source']}, {entry['hash'][:12]}"
     if entry["what"] == "refused more":
         return f"{entry['word']}, {entry['count']} not listed"
+    if entry["what"] in ("approved", "rejected", "withdrawn"):
+        return f"{entry.get('name', '')}: {entry.get('reason', '')}"
+    if entry["what"] == "lines lost":
+        return f"{entry['shown_by']} knows of them"
+    if entry["what"] == "gap settled":
+        return f"{entry['name']}: {entry['reason']}; booked {entry['bound']}"
+    if entry["what"] == "account":
+        return f"{entry['name']}: {entry.get('role', 'removed')}"
     if entry["what"] == "ledger lost":
         return f"what was spent is forgotten; {entry['kept']} lines kept"
     return str(entry.get("word") or entry.get("kind") or "")
@@ -295,13 +296,13 @@ def limits(
 ) -> None:
     """Show the limits in words, what is used of them and what is left; or write a limits file."""
     from hedgerow.deployment.limits_file import limits_in_words
-    from hedgerow.deployment.status import ask_status
+    from hedgerow.deployment.service import ask_party
 
     if write:
         _write_limits(path, limits)
         return
     site, begin, allowed = _site_at(path, limits)
-    status_now = ask_status(site, "status", allowed)
+    status_now = ask_party(site, allowed, "status")
     words = limits_in_words(allowed)
     file = begin.limits_file(site)
     if json:
@@ -313,50 +314,6 @@ def limits(
     _show_limits(status_now["limits"])
     if status_now["running"]:
         tell("The process that runs uses the limits that it read at its start.")
-
-
-def plans(path: SiteArgument, json: options.Json = False) -> None:
-    """Show plans that wait for approval, in words: what each asks and what it costs."""
-    from hedgerow.deployment.approvals import printable
-    from hedgerow.deployment.status import pending
-
-    site, _, allowed = _site_at(path)
-    waiting = pending(site, allowed)
-    if json:
-        print_json(waiting)
-        return
-    for plan in waiting:
-        show("\n".join(plan["words"]))
-        show(f"Approve it: hedgerow party approve {path} {printable(plan['run'][:12])}\n")
-    if not waiting:
-        show("No plan waits for approval.")
-
-
-def approve(
-    path: SiteArgument,
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The run, or how its name begins.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask again.")] = False,
-) -> None:
-    """Approve a plan that waits, after reading it in words. Nothing is spent by this."""
-    from hedgerow.deployment.approvals import PlanFolder, plan_in_words, printable
-    from hedgerow.deployment.status import own_delta
-
-    site, _, allowed = _site_at(path)
-    folder = PlanFolder.of(site)
-    plan = folder.named(run)
-    show("\n".join(plan_in_words(plan, own_delta(allowed))))
-    if not yes:
-        if not sys.stdin.isatty():
-            raise SettingsError(
-                "nobody is at the terminal to confirm; give --yes. Nothing was approved and "
-                "nothing was spent."
-            )
-        typer.confirm("Approve this plan?", abort=True)
-    folder.approve(plan)
-    tell(
-        f"Run {printable(plan.run)} is approved. It is recorded in the ledger when the coordinator "
-        "opens it: tell it to run the same command again."
-    )
 
 
 def _site_at(path: Path, limits: Path | None = None) -> tuple[Site, Start, Limits]:
@@ -419,6 +376,10 @@ for _name, _command, _example in (
     ("log", log, "log hospital-a --json"),
     ("limits", limits, "limits hospital-a --write"),
     ("plans", plans, "plans hospital-a"),
-    ("approve", approve, "approve hospital-a 5242dab9"),
+    ("approve", approve, 'approve hospital-a 5242dab9 --name "Dr. Ada Koch" --reason "study 12"'),
+    ("reject", reject, "reject hospital-a 5242dab9 --word rejected-purpose"),
+    ("withdraw", withdraw, "withdraw hospital-a 5242dab9"),
+    ("settle", settle, 'settle hospital-a --reason "backup of Monday"'),
 ):
     party_app.command(_name, epilog=f"Example: hedgerow party {_example}")(_command)
+party_app.add_typer(account_app, name="account")

@@ -47,6 +47,7 @@ def plan(
     parties: options.PartyCount = 3,
     rows: ExpectedRows = None,
     promise: options.PromiseOptions,
+    request: options.RequestOptions,
     settings: options.SeededMethodOptions,
     sample: options.SampleOptions,
     out: PlanOut = None,
@@ -58,7 +59,7 @@ def plan(
     from hedgerow.data.schema import Schema
 
     public = Schema.read(schema)
-    given = given_values(promise, settings)
+    given = given_values(promise, settings, request)
     new_plan = make_plan(public, given, parties)
     tell_cautions(new_plan, public)
     needed = sample.sample is not None or bool(picture)
@@ -189,6 +190,8 @@ def _show(
     cost.add_row("epsilon", f"{made.epsilon:.4g} at delta = {privacy.delta:g}")
     cost.add_row(made.budget.mu_means, f"{made.mu:.4f}")
     cost.add_row("trust in", privacy.trust)
+    for key, said in made.request.to_dict().items():
+        cost.add_row({"asker": "asked for by", "ends": "last day (UTC)"}.get(key, key), said)
     if schema.weight is not None:
         cost.add_row("a row counts, and all noise grows by", f"at most {schema.max_weight:g}")
     opening = figures["opening_rounds"]

@@ -85,7 +85,7 @@ def _run(
 
 def _settled(model: Ensemble, given: Given, n_parties: int, beside: Path) -> Plan:
     """The plan beside the result if there is one, so that the same command gives the same."""
-    from hedgerow.cli.given import differences
+    from hedgerow.cli.given import differences, request_of
     from hedgerow.evaluation import evaluation_plan
     from hedgerow.methods.registry import check_party_count
     from hedgerow.model.trust import usual_trust
@@ -94,9 +94,10 @@ def _settled(model: Ensemble, given: Given, n_parties: int, beside: Path) -> Pla
 
     if not beside.exists():
         usual_delta = model.statement.delta or 1e-6
+        request = request_of(given := dict(given))
         privacy = privacy_from({"delta": usual_delta, "trust": usual_trust(n_parties), **given})
         check_party_count(privacy, n_parties)
-        return evaluation_plan(model, privacy)
+        return replace(evaluation_plan(model, privacy), request=request)
     plan = Plan.read(beside)
     differing = differences(plan, given)
     if not plan.measures or plan.settings.model != model.hash:

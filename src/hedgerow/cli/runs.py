@@ -16,7 +16,7 @@ def runs(
     path: Annotated[Path, typer.Argument(metavar="SITE", help="The coordinator's site folder.")],
     json: options.Json = False,
 ) -> None:
-    """List runs: running, finished, stopped or refused, with the reason."""
+    """List runs: running, waiting for approval, finished, stopped or refused, with the reason."""
     from hedgerow.deployment.approvals import cell
     from hedgerow.deployment.runs import list_runs
     from hedgerow.engines.site import Site

@@ -72,6 +72,7 @@ def train(
     budget: options.BudgetOptions,
     ledger: options.LedgerOptions,
     plan: PlanIn = None,
+    request: options.RequestOptions,
     settings: options.SeededMethodOptions,
     warm_start_from: WarmStart = None,
     start_is_public: StartIsPublic = False,
@@ -86,7 +87,7 @@ def train(
     from hedgerow.cli.trained_on import part_for_training
 
     with nothing_spent():
-        given = given_values(promise, settings)
+        given = given_values(promise, settings, request)
         parties = parties_of(engine, data, part_for_training(holdout))
         start = _start_model(warm_start_from, start_is_public, given)
     with closing(parties):
@@ -166,10 +167,11 @@ def nothing_spent() -> Iterator[None]:
 
 @contextmanager
 def plan_file(beside: Path, plan: Plan, ledger: Ledger, result: Path) -> Iterator[None]:
-    """The plan lies beside the model before it is reserved; one never reserved does not stay,
-    unless a person has to approve it first: the same command then asks for this very plan.
+    """The plan lies beside the model before it is reserved.
 
-    While the block lasts no other process can drive the run: two would pay for each other's slots.
+    One that waits for people at the parties stays, so that the same command runs what they were
+    shown; one that they do not want, or that failed before anybody kept it, does not. While the
+    block lasts no other process can drive the run: two would pay for each other's slots.
     """
     from hedgerow.cli.data_sets import check_not_forgotten
     from hedgerow.cli.files import held, write_text
@@ -185,10 +187,18 @@ def plan_file(beside: Path, plan: Plan, ledger: Ledger, result: Path) -> Iterato
         try:
             yield
         except HedgerowError as error:
-            waits = isinstance(error, RefusedBy) and error.word == "not-approved"
-            if fresh and not waits and not ledger.lines(kind="reserve", run=plan.run):
+            if not ledger.lines(kind="reserve", run=plan.run) and _is_over(error, fresh):
                 beside.unlink(missing_ok=True)
             raise
+
+
+def _is_over(error: HedgerowError, fresh: bool) -> bool:
+    """Whether a plan that was never reserved has no use any more."""
+    from hedgerow.coordinator.refused import RefusedBy
+
+    if not isinstance(error, RefusedBy):
+        return fresh
+    return not error.waits and (fresh or error.is_final)
 
 
 def beside_of(out: Path, suffix: str) -> Path:

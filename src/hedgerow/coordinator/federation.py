@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from hedgerow import clock
 from hedgerow.coordinator.presence import Presence
+from hedgerow.coordinator.refused import Loss, PartiesLost, raise_refusals, word_in
 from hedgerow.coordinator.transport import Transport
+from hedgerow.coordinator.witnesses import asking_to_show, joining_with_shows, leave_heads
 from hedgerow.data.schema import Schema
-from hedgerow.errors import FormatError, HedgerowError, Refused, SumFailed
+from hedgerow.errors import FormatError, Refused, SumFailed
 from hedgerow.failpoints import fail_point
 from hedgerow.model.tree import Tree
 from hedgerow.privacy.accounting.plan import Plan
@@ -36,6 +38,7 @@ from hedgerow.protocol.identity import Announcement, Identity, Roster
 from hedgerow.protocol.masks import MaskKeys, add_modulo
 from hedgerow.protocol.messages import REFUSALS, Ask, Message
 from hedgerow.protocol.replies import Answer, PartyReply, ReceivedReply
+from hedgerow.protocol.witnesses import SHOWN
 from hedgerow.queries import NO_TREES, EnsembleRef, SumQuery, size_of
 from hedgerow.queries.calibration import Noise, made_for
 
@@ -44,37 +47,6 @@ _PROBE_SECONDS = 5.0  # a lost party is probed before every sum, and may not hol
 _PAUSE_SECONDS = 1.0
 _FELL_OVER = ("failed", "cannot-write")  # said by parties that may be asked again later
 _SOURCE = re.compile(r"[a-z ]{1,40}")
-
-
-class RefusedBy(Refused):
-    """A party's refusal, with its name and the word it gave."""
-
-    def __init__(self, party: str, word: str) -> None:
-        reason = REFUSALS.get(word, "it gave no known reason")
-        super().__init__(
-            f"{party} refused ({word}): {reason}. Nothing was released by it; what was reserved "
-            f"and charged before stays so. Settle it with {party}, then run the same command again."
-        )
-        self.party, self.word = party, word
-
-
-class PartiesLost(HedgerowError):
-    """Some parties did not answer an attempt. The attempt stays charged."""
-
-    exit_code = 5
-
-    def __init__(self, names: Sequence[str]) -> None:
-        super().__init__(f"no answer from {', '.join(names)}")
-        self.names = tuple(names)
-
-
-@dataclass(frozen=True)
-class Loss:
-    """A party that did not answer an attempt at a slot, and why, in words."""
-
-    slot: int
-    party: str
-    why: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,12 +222,19 @@ class Federation:
         presence.probed(ready, apart and boots is None)
         if boots is not None:
             presence.silent([name for name in asked if name not in ready], clock.monotonic())
-        if back := presence.returning(ready, slot, self.roster.least_set):
+        back = presence.returning(ready, slot, self.roster.least_set)
+        if back and not self._would_refuse([*presence.active, *back]):
             opened = self._opened_by(tuple(sorted({*presence.active, *back})))
             if len(opened) >= self.roster.least_set:
                 self._join(opened)
             else:  # joining reserves: nobody pays for a set too small
                 presence.too_few(opened)
+
+    def _would_refuse(self, names: Sequence[str]) -> bool:
+        """Whether joining anew would end a run that can go on: too few to witness each other."""
+        if self.engine.simulated or len(self._presence.active) < self.roster.least_set:
+            return False
+        return len(names) < len(self.names) - self.roster.colluding
 
     def sum(self, query: SumQuery, noise: Noise, slot: int, attempt: int) -> Total:
         """Sum one question over the active parties; raises PartiesLost if one is missing."""
@@ -316,7 +295,7 @@ class Federation:
         opening = opening_message(OPEN_RUN, {"plan": plan.to_dict()}, self.roster, plan)
         replies = self._transport.send(dict.fromkeys(names, opening), OPENED, self.timeout_seconds)
         replies = self._without_fallen(replies)
-        self._raise_refusals(replies)
+        raise_refusals(replies)
         return announced_in(replies)
 
     def _join(self, opened: dict[str, Announcement]) -> None:
@@ -325,16 +304,39 @@ class Federation:
         Parties that were late for the opening join when they are taken back, so this is the one
         place that every reservation of a party passes.
         """
+        run, seconds = self._opened().run, self.timeout_seconds
+        by_name = dict.fromkeys(sorted(opened), joining_message(JOIN_RUN, run, opened))
+        if not self.engine.simulated:
+            opened, shown = self._shown_by(opened)
+            if len(opened) < self.roster.least_set:
+                self._presence.too_few(opened)
+                return
+            by_name = joining_with_shows(JOIN_RUN, run, opened, shown)
         if self._reserve is not None:
             self._reserve()
             self._reserve = None
-        joining = joining_message(JOIN_RUN, self._opened().run, opened)
-        by_name = dict.fromkeys(sorted(opened), joining)
-        joined = self._transport.send(by_name, JOINED, self.timeout_seconds)
-        joined = self._without_fallen(joined)
-        self._raise_refusals(joined)
+        joined = self._without_fallen(self._transport.send(by_name, JOINED, seconds))
+        raise_refusals(joined)
+        leave_heads(self._transport, run, joined, seconds)
         self._presence.joined(joined, opened)
         self._known = {name: self._known.get(name, 0) for name in joined}
+
+    def _shown_by(
+        self, opened: dict[str, Announcement]
+    ) -> tuple[dict[str, Announcement], dict[str, ReceivedReply]]:
+        """What parties show each other of their ledgers, before any of them joins.
+
+        It is shown for one set of announcements: where a party is lost, the others announce anew.
+        """
+        while True:
+            showing = asking_to_show(self._opened().run, opened)
+            by_name = dict.fromkeys(sorted(opened), showing)
+            shown = self._transport.send(by_name, SHOWN, self.timeout_seconds)
+            shown = self._without_fallen(shown)
+            raise_refusals(shown)
+            if shown.keys() == opened.keys() or len(shown) < self.roster.least_set:
+                return {name: opened[name] for name in shown}, shown
+            opened = self._opened_by(tuple(sorted(shown)))  # fewer each time, so it ends
 
     def _send_with_trees(
         self, names: tuple[str, ...], message: Message, ensemble: EnsembleRef
@@ -352,7 +354,7 @@ class Federation:
             replies = {n: r for n, r in replies.items() if n not in behind} | again
         # A party that was restarted or fell over is as good as lost; it may come back later.
         replies = self._without_fallen(replies, ("unknown-run", *_FELL_OVER))
-        self._raise_refusals(replies)
+        raise_refusals(replies)
         if ensemble.length:
             self._known.update(dict.fromkeys(replies, ensemble.length))
         return replies
@@ -368,15 +370,10 @@ class Federation:
 
         What a probe or a question is refused with may differ: only these words mean "not now".
         """
-        fallen = {name: word for name, r in replies.items() if (word := _word(r)) in words}
+        fallen = {name: word for name, r in replies.items() if (word := word_in(r)) in words}
         for name, word in fallen.items():
             self._transport.problem(name, REFUSALS[word])
         return {name: reply for name, reply in replies.items() if name not in fallen}
-
-    def _raise_refusals(self, replies: dict[str, ReceivedReply]) -> None:
-        for name, reply in replies.items():
-            if word := _word(reply):
-                raise RefusedBy(name, word)
 
     def _answer(self, name: str, reply: ReceivedReply, message: Message, query: SumQuery) -> Answer:
         answer = self._opened_answer(name, reply, message)
@@ -400,11 +397,3 @@ class Federation:
             return Answer.from_body(self._keys.unseal(key, message.hash, name, reply.body))
         except (FormatError, KeyError):
             return None
-
-
-def _word(reply: ReceivedReply) -> str:
-    """Of a refusal: a word of the vocabulary, whatever the party wrote."""
-    if reply.type != "refusal":
-        return ""
-    word = reply.values.get("word")
-    return word if isinstance(word, str) and word in REFUSALS else "failed"

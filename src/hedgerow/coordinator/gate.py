@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.coordinator.federation import Federation, PartiesLost, RefusedBy, Total
+from hedgerow.coordinator.federation import Federation, Total
+from hedgerow.coordinator.refused import PartiesLost, RefusedBy
 from hedgerow.data.schema import Schema
 from hedgerow.errors import PlanError, SlotSpent
 from hedgerow.failpoints import fail_point

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from hedgerow.coordinator.federation import Federation, RefusedBy
+from hedgerow.coordinator.federation import Federation
+from hedgerow.coordinator.refused import raise_refusals
+from hedgerow.coordinator.witnesses import asking_to_show, joining_with_shows, leave_heads
 from hedgerow.errors import BudgetExceeded, PlanError, SessionFailed
 from hedgerow.packing import unpack
 from hedgerow.privacy.ledger.ledger import Ledger
@@ -22,10 +24,11 @@ from hedgerow.protocol.handshake import (
 )
 from hedgerow.protocol.identity import Announcement
 from hedgerow.protocol.masks import MaskKeys
-from hedgerow.protocol.messages import REFUSALS, Message, Refusal
+from hedgerow.protocol.messages import Message, Refusal
 from hedgerow.protocol.replies import PartyReply, ReceivedReply
 from hedgerow.protocol.roles import Agreement, Step
 from hedgerow.protocol.session_steps import STEP, Delivery, StepReply, messages_in
+from hedgerow.protocol.witnesses import SHOWN
 
 
 @dataclass(frozen=True)
@@ -125,8 +128,13 @@ class Session:
             self._check_budget()  # others may have been entered since
             if not self._is_recorded:
                 self._ledger.append(COORDINATOR, "disclose", agreement.run, values=record)
-        joining = joining_message(JOIN_SESSION, agreement.run, self._announced)
-        self._ask(dict.fromkeys(names, joining), JOINED)
+        run, announced = agreement.run, self._announced
+        by_name = dict.fromkeys(names, joining_message(JOIN_SESSION, run, announced))
+        if not self._transport.engine.simulated:
+            shown = self._ask(dict.fromkeys(names, asking_to_show(run, announced)), SHOWN)
+            by_name = joining_with_shows(JOIN_SESSION, run, announced, shown)
+        joined = self._ask(by_name, JOINED)
+        leave_heads(self._transport, run, joined, self._seconds)
 
     def _step(
         self, number: int, inboxes: Mapping[str, Mapping[str, bytes]]
@@ -166,10 +174,7 @@ class Session:
 
     def _ask(self, by_name: Mapping[str, Message], wanted: str) -> dict[str, ReceivedReply]:
         replies = self._transport.send(by_name, wanted, self._seconds)
-        for name, reply in replies.items():
-            if reply.type == "refusal":
-                word = reply.values.get("word")
-                raise RefusedBy(name, word if word in REFUSALS else "failed")
+        raise_refusals(replies)
         if missing := [name for name in by_name if name not in replies]:
             raise SessionFailed(
                 f"no answer from {', '.join(missing)}. What was shown before stays shown; there is "

@@ -8,7 +8,9 @@ hold.py          one process at a time works for a site
 start.py         what a party was started with, remembered in its site folder
 status.py        what a party was asked, what it cost, what is left, what waits
 console.py       what the process shows on its terminal
-approvals.py     plans that wait for a person
+approvals.py     plans that wait for a person, and plans in words
+accounts.py      people of a site, their roles, and how they sign in
+service.py       what the party's process answers at its sockets; checks who may decide
 limits_file.py   limits.toml, read, checked and written
 roster.py        from cards to the roster that every site pins
 runs.py          the coordinator's list of runs

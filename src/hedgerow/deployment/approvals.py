@@ -11,10 +11,13 @@ from pathlib import Path
 import tomli_w
 from rich.text import Text
 
+from hedgerow import clock
 from hedgerow.engines.site import Site
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.model.statement import Statement
+from hedgerow.party.approvals import decisions_on, standing_of
 from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.ledger import Ledger
 
 log = logging.getLogger(__name__)
 MOST_PENDING = 16  # the oldest goes first: whoever asks must not fill the disk
@@ -38,16 +41,13 @@ def cell(text: str, longest: int = 60) -> Text:
 
 @dataclass(frozen=True)
 class PlanFolder:
-    """`plans/` of a site folder: `HASH.toml` waits, `HASH.approved` was approved by a person."""
+    """`plans/` of a site folder: `HASH.toml` was asked for. What was decided is on the ledger."""
 
     folder: Path
 
     @classmethod
     def of(cls, site: Site) -> PlanFolder:
         return cls(site.folder / "plans")
-
-    def is_approved(self, plan: Plan) -> bool:
-        return (self.folder / f"{plan.hash}.approved").is_file()
 
     def keep(self, plan: Plan) -> None:
         """Store a plan until a person has looked at it."""
@@ -68,31 +68,51 @@ class PlanFolder:
         for file in self._files():
             with suppress(HedgerowError, OSError):  # a damaged file is asked for again
                 plan = Plan.read(file)
-                if plan.hash == file.stem and not self.is_approved(plan):
+                if plan.hash == file.stem:
                     found.append(plan)
         return found
 
-    def named(self, run: str) -> Plan:
-        """The one plan that waits whose run begins like this."""
-        found = [plan for plan in self.pending() if plan.run == run or plan.run.startswith(run)]
-        exact = [plan for plan in found if plan.run == run] or found
-        if len(exact) != 1 or not run:
-            runs = ", ".join(printable(plan.run) for plan in self.pending()) or "none"
-            how = "no plan waits" if not exact else f"{len(exact)} plans wait"
-            raise SettingsError(
-                f"{how} whose run begins with {run!r}; waiting: {runs}. Nothing was approved and "
-                "nothing was spent. A plan waits here once the coordinator has asked to open it."
-            )
-        return exact[0]
-
-    def approve(self, plan: Plan) -> None:
-        """Record that a person approved exactly this plan; the ledger follows when it is opened."""
-        write_private(self.folder / f"{plan.hash}.approved", f"{plan.run}\n")
+    def let_go(self, plan: Plan) -> None:
+        """A plan that was decided on waits no longer."""
         (self.folder / f"{plan.hash}.toml").unlink(missing_ok=True)
 
     def _files(self) -> list[Path]:
         files = self.folder.glob("*.toml") if self.folder.is_dir() else ()
         return sorted(files, key=lambda file: (file.stat().st_mtime_ns, file.name))
+
+
+def waiting_plans(site: Site, ledger: Ledger) -> list[Plan]:
+    """Plans that nobody has decided on and that have not ended, the oldest first."""
+    today = clock.utc_now().date()
+    return [
+        plan
+        for plan in PlanFolder.of(site).pending()
+        if standing_of(ledger, site.name, plan) is None and not plan.request.has_ended(today)
+    ]
+
+
+def plan_named(site: Site, ledger: Ledger, named: str, approved: bool = False) -> Plan:
+    """The one plan with this hash, or whose run begins so: one that waits, or is `approved`."""
+    plans = _approved(site, ledger) if approved else waiting_plans(site, ledger)
+    found = [plan for plan in plans if named in (plan.hash, plan.run)]
+    found = found or [plan for plan in plans if plan.run.startswith(named)]
+    if len(found) != 1 or not named:
+        runs = ", ".join(printable(plan.run) for plan in plans) or "none"
+        state = "is approved" if approved else "waits"
+        how = f"no plan {state}" if not found else f"more than one plan ({len(found)}) {state}"
+        raise SettingsError(
+            f"{how} whose run begins with {printable(named)!r}; known: {runs}. Nothing was decided "
+            "and nothing was spent. A plan waits here once the coordinator has asked to open it."
+        )
+    return found[0]
+
+
+def _approved(site: Site, ledger: Ledger) -> list[Plan]:
+    """Plans whose approval stands, as they were shown."""
+    last = {one.plan: one for one in decisions_on(ledger, site.name)}
+    tables = {one.plan: one.plan_table for one in decisions_on(ledger, site.name) if one.table}
+    hashes = [one.plan for one in last.values() if one.what == "approve" and one.plan in tables]
+    return [Plan.from_dict(tables[hash_]) for hash_ in hashes]
 
 
 def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
@@ -109,6 +129,7 @@ def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
     ]
     lines = [
         f"Run {printable(plan.run)}, method {printable(plan.method)}.",
+        *_asked_by(plan),
         f"It reserves epsilon = {plan.epsilon:.4g} at delta = {p.delta:g}{own}; the unit of "
         f"privacy is one {printable(plan.unit)}{_counting(plan)}.",
         _other_changes(plan),
@@ -123,6 +144,17 @@ def plan_in_words(plan: Plan, delta: float | None = None) -> list[str]:
     told = [*plan.budget.notes(), *plan.budget.adaptive.words()]
     lines += [f"  {printable(line, 2000)}" for line in told]
     return [*lines, *_public_facts(plan)]
+
+
+def _asked_by(plan: Plan) -> list[str]:
+    """Who asks and what for, in the words of whoever made the plan."""
+    request = plan.request
+    asker = printable(request.asker, 120) or "nobody named"
+    purpose = (
+        f"for: {printable(request.purpose, 500)}" if request.purpose else "for no purpose named"
+    )
+    ends = f"Its last day is {request.ends} (UTC)" if request.ends else "It has no last day"
+    return [f"Asked for by {asker}, {purpose}. {ends}."]
 
 
 def _other_changes(plan: Plan) -> str:

@@ -141,4 +141,6 @@ class PartyConsole:
 def _advice(word: str) -> str:
     if word == "not-approved":
         return ". See `hedgerow party plans` and `hedgerow party approve`"
+    if word == "unwitnessed":
+        return ". See least_witnesses in `hedgerow party limits`"
     return ". See `hedgerow party limits`" if word == "over-limits" else ""

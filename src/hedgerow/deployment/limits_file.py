@@ -55,6 +55,7 @@ class _File:
     roles: tuple[Annotated[str, OneOf(tuple(ROLES))], ...] | None = None
     approve: Literal["each plan", "none"] = "none"
     coordinator: Annotated[str, _FINGERPRINT] = ""
+    least_witnesses: Annotated[int, Within(0, 10_000)] | None = None
     party: tuple[_Party, ...] | None = None
 
 
@@ -125,6 +126,7 @@ def _limits(told: _File, name: str) -> Limits:
         coordinator=_compared(told.coordinator),
         parties=None if told.party is None else _parties(told.party, name),
         approve=told.approve == "each plan",
+        least_witnesses=told.least_witnesses,
         delta=float(told.delta),
         method_kinds=method_kinds(),
     )
@@ -160,6 +162,10 @@ least_parties = 3
 
 # "each plan": a person approves every plan with `hedgerow party approve`; "none": limits suffice.
 approve = "none"
+
+# How many others must show, in every run, what they keep of this party's ledger, so that lost lines
+# are noticed. Without this line: all but those that may collude by the roster.
+# least_witnesses = 2
 
 # Without these lines every method, kind of query, coordinator and party of the roster may be used.
 # A listed method is what a plan may call itself, if a method of that name can ask such kinds of
@@ -208,6 +214,9 @@ def limits_in_words(allowed: Limits) -> list[str]:
     else:
         named = (f"{name} ({mark})" if mark else name for name, mark in allowed.parties)
         words.append(f"Parties that may be in the roster: {', '.join(named)}.")
+    least = allowed.least_witnesses
+    shown = "all others but those that may collude" if least is None else f"at least {least} others"
+    words.append(f"In every run {shown} must show what they keep of this party's ledger.")
     who = "must approve each plan" if allowed.approve else "need not approve plans"
     return [*words, f"A person {who}."]
 

@@ -23,6 +23,7 @@ from hedgerow.deployment.hold import holding
 from hedgerow.deployment.ledger_head import note_ledger_head, open_ledger
 from hedgerow.deployment.roles import role_factories
 from hedgerow.deployment.sandbox import bring_compiled, is_confined
+from hedgerow.deployment.service import PartyService
 from hedgerow.deployment.start import Start, check_limits, record_limits
 from hedgerow.deployment.status import StatusService
 from hedgerow.deployment.store import FolderStore
@@ -37,6 +38,7 @@ from hedgerow.kernels.compiling import say_when_compiling
 from hedgerow.party.limits import Event, Limits
 from hedgerow.party.party import Party
 from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.witnesses import open_gaps
 from hedgerow.protocol.identity import Identity, Roster, fingerprint
 
 if TYPE_CHECKING:
@@ -60,6 +62,7 @@ class PartyProcess:
     new_ledger : whether to go on although the ledger, and so what was spent, was lost
     relay : a socket, and the group whose accounts may open it, for another runtime's relay
     unconfined : why this process is not confined to its site folder, if it is not
+    console_socket : the same for the web console; by default in the site folder, for its owner
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class PartyProcess:
         new_ledger: bool = False,
         relay: tuple[Path, str] | None = None,
         unconfined: str = "",
+        console_socket: tuple[Path, str] | None = None,
     ) -> None:
         self._unconfined = unconfined
         self.site, self._start, self._wait, self._new_ledger = site, start, wait, new_ledger
@@ -81,6 +85,7 @@ class PartyProcess:
         if dials:
             check_installed()
         self._dials, self._relay = dials, relay
+        self._console_socket = console_socket or (site.console_socket, "")
         self._link: Link | None = None
         self._state = "starting"
         self._problem = ""  # that the operator has to see to
@@ -110,10 +115,12 @@ class PartyProcess:
             stack.callback(self._note, ledger)
             self._start.remember(self.site, self._in_force)
             identity = self._identify()
-            service = StatusService(
-                self.site, ledger, self._limits, lambda: self._state, self._facts
+            service = PartyService(
+                StatusService(self.site, ledger, self._limits, lambda: self._state, self._facts)
             )
             stack.enter_context(Listener(self.site.status_socket, service.handle))
+            path, group = self._console_socket
+            stack.enter_context(Listener(path, service.handle_console, group))
             agreed = self._await_roster()
             if agreed is None:
                 return
@@ -122,7 +129,7 @@ class PartyProcess:
             party = Party(
                 self.site.name, rows, schema, ledger, identity, self._limits,
                 PlanFolder.of(self.site), partial(self._told, ledger), roles=role_factories(),
-                store=FolderStore.of(self.site),
+                store=FolderStore.of(self.site), witnesses=True,
             )  # fmt: skip
             note_ledger_head(self.site, ledger)  # before anybody hears of this start
             party.pin(agreed.roster)
@@ -247,11 +254,22 @@ class PartyProcess:
     def _told(self, ledger: Ledger, event: Event) -> None:
         if event.what == "reserved":
             self._note(ledger)
+        if event.what == "refused" and event.word == "rolled-back":
+            self._say_lost(ledger)
         if event.what == "unwritten":
             self._problem = "the ledger cannot be written, so nothing is answered: free disk space"
         elif event.what in ("answered", "reserved"):
             self._problem = ""
         self._console.event(event)
+
+    def _say_lost(self, ledger: Ledger) -> None:
+        for gap in open_gaps(ledger, self.site.name):
+            self._console.say(
+                f"this ledger has lost lines: {gap.shown_by} keeps a head of it of {gap.time[:19]} "
+                "UTC that is not here. Nothing is answered. Put the newest ledger back, or see "
+                f"`hedgerow party settle {self.site.path}`.",
+                "bold red",
+            )
 
     def _record_limits(self, ledger: Ledger) -> None:
         if record_limits(self.site, ledger, self._in_force):

@@ -14,6 +14,7 @@ from typing import Annotated
 import tomli_w
 
 from hedgerow import clock
+from hedgerow.coordinator.refused import RefusedBy
 from hedgerow.data.documents import Document, OneOf
 from hedgerow.deployment.hold import is_held
 from hedgerow.engines.site import Site, write_file
@@ -21,7 +22,7 @@ from hedgerow.errors import FormatError, HedgerowError, Refused
 from hedgerow.privacy.accounting.plan import Plan
 
 _RECORD = Document("run")
-STATES = ("running", "finished", "stopped", "refused")
+STATES = ("running", "finished", "stopped", "refused", "waiting")  # for people to approve
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ def recorded(site: Site, plan: Plan) -> Iterator[Callable[[Mapping[str, str]], N
         yield tell_absent
     except BaseException as error:
         state = "refused" if isinstance(error, Refused) else "stopped"
+        if isinstance(error, RefusedBy) and error.waits:
+            state = "waiting"
         reason = str(error) if isinstance(error, HedgerowError) else type(error).__name__
         _write(site, replace(record, state=state, changed=_now(), reason=reason))
         raise

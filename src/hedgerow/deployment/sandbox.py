@@ -38,7 +38,7 @@ class Sandbox:
 
     site: Path  # to read and write
     readable: tuple[Path, ...]  # table, schema, limits
-    socket: Path | None = None  # for relays: made and removed in a folder of others
+    sockets: tuple[Path, ...] = ()  # for relays and a console: made in folders of others
 
     def enter(self) -> str:
         """Confine this thread, and whatever it starts, for good; why not, if that cannot be.
@@ -51,7 +51,7 @@ class Sandbox:
             return "the kernel has no Landlock (Linux 5.13 and later have it, unless switched off)"
         scratch, cache = self.site / "scratch", os.environ.get("NUMBA_CACHE_DIR")
         compiled = Path(cache) if cache else self.site / "compiled"
-        for folder in (scratch, compiled, *([self.socket.parent] if self.socket else [])):
+        for folder in (scratch, compiled, *(socket.parent for socket in self.sockets)):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         handled = _ALL[min(version, max(_ALL))]
         wanted = ctypes.c_uint64(handled)
@@ -71,10 +71,35 @@ class Sandbox:
             yield path, _RUN | _READ | _LIST
         for file in self.readable:
             yield str(file), _READ | _LIST
-        if self.socket is not None:
-            yield str(self.socket.parent), _LIST | _MAKE_SOCKET | _REMOVE_FILE
+        for socket in self.sockets:
+            yield str(socket.parent), _LIST | _MAKE_SOCKET | _REMOVE_FILE
         for path in (str(self.site), str(compiled), *_DEVICES):
             yield path, handled
+
+
+def confine(
+    path: Path,
+    data: Path | None,
+    schema: Path | None,
+    limits: Path | None,
+    sockets: Sequence[Path],
+) -> str:
+    """Go on in a confined process, in place of this one; returns only with why that cannot be."""
+    from hedgerow.deployment.start import Start
+    from hedgerow.engines.site import Site
+
+    said = [word for word in sys.argv[1:] if not word.startswith("-")]
+    if said[:2] != ["party", "start"]:
+        return "another program than `hedgerow party start` runs it"
+    site = Site.open(path, "party")
+    begin = Start.remembered(site).updated(data, schema, limits)
+    files = (begin.data, begin.schema, begin.limits_file(site))
+    readable = tuple(file.resolve() for file in files if file is not None)
+    places = tuple(socket.resolve() for socket in sockets)
+    problem = Sandbox(site.path, readable, places).enter()
+    if not problem:
+        begin_anew(sys.argv[1:])
+    return problem
 
 
 def begin_anew(arguments: Sequence[str]) -> NoReturn:

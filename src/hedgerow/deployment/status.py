@@ -1,33 +1,31 @@
-"""What an operator may ask: what a party was asked, what it cost, what is left, what waits.
-
-While the party runs, its own process answers at the status socket; else the ledger file does.
-"""
+"""What people may ask: what a party was asked, what it cost, what is left, what waits."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from hedgerow import clock
-from hedgerow.deployment.approvals import PlanFolder, plan_in_words
-from hedgerow.deployment.hold import is_held
+from hedgerow.deployment.approvals import plan_in_words, waiting_plans
 from hedgerow.engines.site import Site
-from hedgerow.engines.sockets import Unreachable, call
-from hedgerow.errors import HedgerowError, PlanError
+from hedgerow.errors import PlanError
 from hedgerow.party.limits import Limits
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.line import Line
 from hedgerow.privacy.ledger.spending import Budget, Ceiling
+from hedgerow.privacy.ledger.witnesses import open_gaps, witnesses_of
 from hedgerow.protocol.identity import fingerprint
 
 TIMEOUT_SECONDS = 60.0  # the party may be busy with a question
 _WHAT = {
     "boot": "started",
     "approve": "approved",
+    "reject": "rejected",
+    "withdraw": "withdrawn",
+    "account": "account",
     "reserve": "reserved",
     "charge": "charged",
     "refuse": "refused",
@@ -35,13 +33,20 @@ _WHAT = {
     "unlisted": "refused more",
     "limits": "limits set",
     "renew": "ledger lost",
+    "gap": "lines lost",
+    "settle": "gap settled",
 }
+_SHOWN = (
+    "kind", "mu", "word", "epsilon", "delta", "hash", "source", "count", "kept", "name", "reason",
+    "role", "shown_by", "bound",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class StatusService:
-    """Answers the operator from a ledger that this process holds."""
+    """Answers whoever looks, from a ledger that this process holds."""
 
+    QUESTIONS: ClassVar = ("status", "log", "pending", "witnesses")
     site: Site
     ledger: Ledger
     limits: Limits
@@ -52,24 +57,15 @@ class StatusService:
         "confined": None,
     }
 
-    def handle(self, message: bytes) -> bytes:
-        """One question as JSON, one answer as JSON; only this machine's owner can ask."""
-        try:
-            return json.dumps(self.answer(json.loads(message)["question"])).encode()
-        except HedgerowError as error:
-            return json.dumps({"error": str(error)}).encode()
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return json.dumps(
-                {"error": "the status socket answers status, log and pending"}
-            ).encode()
-
     def answer(self, question: str) -> Any:
         if question == "status":
             return self.status()
         if question == "log":
             return log_of(self.ledger, self.site.name)
         if question == "pending":
-            return pending(self.site, self.limits)
+            return pending(self.site, self.ledger, self.limits)
+        if question == "witnesses":
+            return witnesses_of(self.ledger, self.site.name)
         raise ValueError(question)
 
     def status(self) -> dict[str, Any]:
@@ -83,34 +79,15 @@ class StatusService:
             "federation": self.site.federation,
             "running": state != "not running",
             "state": state,
-            **self.facts(),
+            **_with_gaps(self.facts(), ledger, name),
             "recent_starts": _recent_starts(ledger, name),
             **_identities(self.site),
             "runs": [_run(line, ledger) for line in ledger.lines(name, "reserve")],
             "limits": limits_used(ledger, name, self.limits),
             "refused": dict(sorted(refused.items())),
-            "pending": [plan.run for plan in PlanFolder.of(self.site).pending()],
+            "gaps": [asdict(gap) for gap in open_gaps(ledger, name)],
+            "pending": [plan.run for plan in waiting_plans(self.site, self.ledger)],
         }
-
-
-def ask_status(site: Site, question: str, limits: Limits) -> Any:
-    """Ask the party's process; if none runs, read the ledger file with these limits."""
-    try:
-        reply = call(
-            site.status_socket, json.dumps({"question": question}).encode(), TIMEOUT_SECONDS
-        )
-        found = json.loads(reply)
-    except Unreachable:
-        if site.ledger_path.exists():
-            state = "running, and not answering yet" if is_held(site) else "not running"
-            with Ledger.open(site.ledger_path, create=False) as ledger:
-                return StatusService(site, ledger, limits, lambda: state).answer(question)
-        return StatusService(site, Ledger.in_memory(), limits).answer(
-            question
-        )  # never started: all empty
-    if isinstance(found, dict) and "error" in found:
-        raise HedgerowError(f"the party's process answered: {found['error']}. Nothing was spent.")
-    return found
 
 
 def limits_used(ledger: Ledger, name: str, limits: Limits) -> list[dict[str, Any]]:
@@ -138,11 +115,17 @@ def log_of(ledger: Ledger, name: str) -> list[dict[str, Any]]:
     return [_entry(line) for line in sorted(lines, key=lambda line: line.seq)]
 
 
-def pending(site: Site, limits: Limits) -> list[dict[str, Any]]:
-    """Plans that wait for a person, in words."""
+def pending(site: Site, ledger: Ledger, limits: Limits) -> list[dict[str, Any]]:
+    """Plans that wait for a person: in words, and as a table."""
     return [
-        {"run": plan.run, "hash": plan.hash, "words": plan_in_words(plan, own_delta(limits))}
-        for plan in PlanFolder.of(site).pending()
+        {
+            "run": plan.run,
+            "hash": plan.hash,
+            **asdict(plan.request),
+            "words": plan_in_words(plan, own_delta(limits)),
+            "plan": plan.table,
+        }
+        for plan in waiting_plans(site, ledger)
     ]
 
 
@@ -190,10 +173,23 @@ def _entry(line: Line) -> dict[str, Any]:
         "slot": None if line.slot < 0 else line.slot,
         "attempt": line.attempt or None,
     }
-    for key in ("kind", "mu", "word", "epsilon", "delta", "hash", "source", "count", "kept"):
+    for key in _SHOWN:
         if key in values:
             entry[key] = values[key]
     return entry
+
+
+def _with_gaps(facts: dict[str, Any], ledger: Ledger, name: str) -> dict[str, Any]:
+    """Lines that the ledger has lost are the first problem: while they are, nothing is answered."""
+    gaps = open_gaps(ledger, name)
+    if not gaps:
+        return facts
+    by = ", ".join(sorted({gap.shown_by for gap in gaps}))
+    problem = (
+        f"the ledger has lost lines that {by} knows of, so nothing is answered: put the newest "
+        "ledger back, or see `hedgerow party settle`"
+    )
+    return {**facts, "problem": problem}
 
 
 def _recent_starts(ledger: Ledger, name: str) -> int:

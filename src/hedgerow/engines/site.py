@@ -152,6 +152,11 @@ class Site:
         return self.folder / "status.sock"
 
     @property
+    def console_socket(self) -> Path:
+        """Where the party's process answers people who have signed in, through the console."""
+        return self.folder / "console.sock"
+
+    @property
     def carrier_socket(self) -> Path:
         """Where the coordinator's process takes messages to the parties."""
         return self.folder / "carrier.sock"

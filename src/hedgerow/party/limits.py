@@ -1,6 +1,6 @@
 """Limits: what a party allows, whatever a plan, a roster or a question says.
 
-Beside them the two seams to the person behind a party: what it is told, and what it approves.
+Beside them what the person behind a party is told.
 """
 
 from __future__ import annotations
@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
 
 from hedgerow.privacy.accounting.accountant import FIXED, Price
 from hedgerow.privacy.accounting.plan import Plan
-from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.spending import Budget
 from hedgerow.protocol.identity import Roster, fingerprint
 from hedgerow.protocol.messages import Ask, Refusal
@@ -34,6 +32,8 @@ class Limits:
     coordinator: str = ""  # fingerprint of its key
     parties: tuple[tuple[str, str], ...] | None = None  # name, and fingerprint or ""
     approve: bool = False  # whether a person must approve each plan
+    # The fewest others that must show what they keep of this party's ledger; None: all but c.
+    least_witnesses: int | None = None
     delta: float | None = None  # at which this party counts, also where no epsilon is limited
     # What each method can ask; without an entry a method is what a plan calls itself.
     method_kinds: Mapping[str, Kinds] = field(default_factory=dict, compare=False, repr=False)
@@ -134,25 +134,3 @@ class Event:
     price: Price = FIXED  # of what was answered
     word: str = ""  # of a refusal
     plan: Plan | None = None
-
-
-class Approvals(Protocol):
-    """Where a person's word on plans is kept."""
-
-    def is_approved(self, plan: Plan) -> bool: ...
-
-    def keep(self, plan: Plan) -> None:
-        """Store a plan until a person has looked at it."""
-        ...
-
-
-def check_approved(plan: Plan, approvals: Approvals | None, ledger: Ledger, party: str) -> None:
-    """Where a person must approve each plan: refuse until that happened, then record it."""
-    lines = ledger.lines(party, "approve", plan.run)
-    if any(line.values["hash"] == plan.hash for line in lines):
-        return
-    if approvals is None or not approvals.is_approved(plan):
-        if approvals is not None:
-            approvals.keep(plan)
-        raise Refusal("not-approved")
-    ledger.append(party, "approve", plan.run, values={"hash": plan.hash})

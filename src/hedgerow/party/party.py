@@ -15,23 +15,29 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hedgerow.data.persons import rows_per_person
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import BudgetExceeded, HedgerowError, LedgerWriteFailed, PlanError, TableError
 from hedgerow.failpoints import fail_point
-from hedgerow.party.limits import Approvals, Event, Limits, check_approved
+from hedgerow.party.answering import answer_of, sampler_for, stored_answer
+from hedgerow.party.approvals import (
+    WaitingPlans,
+    check_not_ended,
+    check_not_withdrawn,
+    check_standing,
+)
+from hedgerow.party.limits import Event, Limits
 from hedgerow.party.run import Newest, OpenedRun, check_agreed
 from hedgerow.party.running_scores import Holding, RunningScores
 from hedgerow.party.sessions import PartySessions
+from hedgerow.party.witnesses import PartyWitnesses
+from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.privacy.ledger.line import Line
 from hedgerow.privacy.ledger.refusals import Refusals
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.noise import mechanisms
-from hedgerow.privacy.noise.poisson_sampling import PoissonSampler
 from hedgerow.protocol import messages
 from hedgerow.protocol.handshake import (
     JOIN_RUN,
@@ -42,11 +48,12 @@ from hedgerow.protocol.handshake import (
     PartyHandshake,
 )
 from hedgerow.protocol.identity import Identity, Roster
-from hedgerow.protocol.masks import Context, MaskKeys
+from hedgerow.protocol.masks import MaskKeys
 from hedgerow.protocol.messages import Ask, Message, OtherVersion, Refusal
 from hedgerow.protocol.replies import Answer, PartyReply, Replying, Steps, collect_replies
 from hedgerow.protocol.roles import MemoryStore, RoleFactory, Store
 from hedgerow.protocol.session_steps import STEP, StepReply
+from hedgerow.protocol.witnesses import LEAVE, SHOW
 
 log = logging.getLogger(__name__)
 
@@ -62,11 +69,12 @@ class Party:
     schema : the public schema all parties agreed on
     ledger : where this party's charges go; in-process parties may share one
     limits : what the party allows, whatever a plan says
-    approvals : where plans wait for a person; without it none is approved, if the limits ask
+    waiting : where plans wait for a person, if the limits ask for one
     watch : called with an `Event` after everything that the party did; it may not call this party,
         nor others that are asked together with it
     roles : what it can do together with other parties, without an epsilon (`protocol.roles`)
     store : where such roles keep what outlives them; by default nothing does
+    witnesses : whether it and others witness each other's ledgers, as parties at sites do
     sampling_secret : what samples of rows are drawn with; by default it follows from the identity
     """
 
@@ -78,11 +86,12 @@ class Party:
         ledger: Ledger | None = None,
         identity: Identity | None = None,
         limits: Limits | None = None,
-        approvals: Approvals | None = None,
+        waiting: WaitingPlans | None = None,
         watch: Callable[[Event], None] | None = None,
         sampling_secret: Callable[[], bytes] | None = None,
         roles: Mapping[str, RoleFactory] | None = None,
         store: Store | None = None,
+        witnesses: bool = False,
     ) -> None:
         read_by = rows.schema if isinstance(rows, Rows) else ""
         if read_by not in ("", schema.hash):  # codes, labels and persons would be others
@@ -95,15 +104,17 @@ class Party:
         self.roster: Roster | None = None
         self._limits = limits or Limits()
         self._ledger = ledger or Ledger.in_memory()
-        self._approvals, self._watch = approvals, watch
+        self._waiting, self._watch = waiting, watch
         self._refusals = Refusals(self._ledger, name)
         self._keys = MaskKeys()
         self._sampling_secret = sampling_secret or self.identity.secret
         about = (name, schema.hash, self.identity, self._keys, self._ledger)
         self._handshake = PartyHandshake(*about, lasts=identity is not None)
         self._runs = Newest[OpenedRun]()
+        about_heads = (name, self.identity, self._ledger, self._limits)
+        self._witnesses = PartyWitnesses(*about_heads, witnesses)
         kept = store if store is not None else MemoryStore()
-        mine = (self._ledger, self._keys, roles or {}, self._limits, kept)
+        mine = (self._ledger, self._keys, roles or {}, self._limits, kept, self._witnesses)
         self._sessions = PartySessions(name, schema, self._handshake, *mine)
         self._rows: Rows | None = None  # those that lie here
         if isinstance(rows, Rows):
@@ -173,6 +184,7 @@ class Party:
             raise Refusal("other-roster")
         if not message.is_signed_by(self.roster.coordinator):
             raise Refusal("bad-signature")
+        self._witnesses.check_whole()
         return message
 
     def _dispatch(self, message: Message) -> Replying:
@@ -183,7 +195,7 @@ class Party:
         if message.type == OPEN_SESSION:
             return self._sessions.agree(message.values, self._pinned)
         handlers = {"ready": self._ready, OPEN_RUN: self._open, JOIN_RUN: self._join}
-        handlers |= {JOIN_SESSION: self._meet}
+        handlers |= {JOIN_SESSION: self._meet, SHOW: self._show, LEAVE: self._keep_heads}
         if message.type not in handlers:
             raise Refusal("bad-message")
         return handlers[message.type](message)
@@ -246,8 +258,7 @@ class Party:
             raise Refusal("over-limits") from error
         except HedgerowError as error:
             raise Refusal("other-plan") from error
-        if limits.approve:
-            check_approved(plan, self._approvals, self._ledger, self.name)
+        self._check_wanted(plan)
         nonce, known = str(values.get("nonce")), self._runs.get(plan.run)
         run = known or OpenedRun(plan, reservation, roster)
         if (run.plan.hash, run.roster.hash) != (plan.hash, roster.hash):
@@ -260,6 +271,12 @@ class Party:
             run = replace(run, reservation=reservation, roster=roster, opening=opening)
         self._runs.keep(plan.run, run)
         return self._handshake.announce(plan.hash, run.opening, roster)
+
+    def _check_wanted(self, plan: Plan) -> None:
+        """Refuse a plan that has ended, or that the people here do not want, or no longer."""
+        check_not_ended(plan)
+        if self._limits.approve:
+            check_standing(plan, self._ledger, self.name, self._waiting)
 
     def _roster_of(self, run: OpenedRun | None, values: Mapping[str, Any]) -> Roster:
         """The roster that an opening is checked by: that of a joined run, if it names that one."""
@@ -276,16 +293,20 @@ class Party:
 
     def _join(self, message: Message) -> Message:
         """Take the others' mask keys, each signed by its pinned key and never older; reserve."""
-        run = self._run(message.values.get("run"))
+        values = message.values
+        run = self._run(values.get("run"))
+        self._check_wanted(run.plan)
         roster = run.roster
         if not run.is_joined and roster.hash != self._pinned.hash:
             raise Refusal("other-roster")  # pinned since: opening a run keeps no roster in force
-        # Where nothing is masked the others' keys are of no use.
-        alone = not roster.trusted.masked
-        joined = self._handshake.read(message, run.plan.hash, run.opening, roster, alone)
-        among = None if alone else joined.everyone(roster)
+        # Where nothing is masked the others' keys are of no use, but for what they know of us.
+        alone = not (roster.trusted.masked or self._witnesses.take_part)
+        about = (message, run.plan.hash, run.opening, roster, alone)
+        joined = self._handshake.read(*about, older=self._witnesses.take_part)
+        shown_by = self._witnesses.check(values.get("shows"), joined, roster)
+        among = joined.everyone(roster) if roster.trusted.masked else None
         peers = [] if among is None else [one.name for one in among.neighbours(self.name)]
-        self._handshake.accept(joined, peers)
+        self._handshake.accept(joined, peers, self._witnesses.take_part)
         new = not self._ledger.has_reserved(self.name, run.plan.run)
         try:
             run.reservation.reserve()  # all others have accepted, or nobody could join
@@ -295,14 +316,31 @@ class Party:
         self._runs.keep(run.plan.run, run)
         if new:
             self._tell(Event("reserved", run.plan.run, plan=run.plan))
-        return messages.plain(JOINED, {"run": run.plan.run})
+        head = self._witnesses.leave(run.plan.run, joined, shown_by)  # of what is reserved, too
+        return messages.plain(JOINED, {"run": run.plan.run, **head})
+
+    def _show(self, message: Message) -> Message:
+        """Before anybody joins: what this party keeps of the others' ledgers, for each of them."""
+        name = message.values.get("run")
+        if (run := self._runs.get(name)) is None:
+            return self._witnesses.show(self._sessions.read(message))
+        subject = (run.plan.hash, run.opening, run.roster)
+        return self._witnesses.show(self._handshake.read(message, *subject, older=True))
+
+    def _keep_heads(self, message: Message) -> Message:
+        """After all have joined: what the others leave of their ledgers."""
+        name = message.values.get("run")
+        run = self._runs.get(name)
+        joined, roster = self._sessions.joined(name) if run is None else run.opened_with()
+        return self._witnesses.keep(message.values, joined, roster)
 
     def _ask(self, message: Message) -> Replying:
         """The stored answer to this very message, or a new one, charged before it is computed."""
         ask = message.ask
         run = self._checked_run(ask)
         charged = run.reservation.charged(ask.slot, ask.attempt)
-        if charged and (stored := self._answered(ask, charged, message.hash)) is not None:
+        kept = (self.name, ask, self._ledger)
+        if charged and (stored := stored_answer(*kept, charged, message.hash)) is not None:
             return stored
         wanted, scores, step = ask.query.ensemble, self._scores, ask.query.step_trees
         if not (yield partial(scores.sync, wanted, message.trees_from, message.trees, step)):
@@ -315,10 +353,11 @@ class Party:
         elif not exact:
             # Charged, and it failed: whether it would again is not free.
             raise Refusal("old-attempt")
-        sampler = self._sampler_for(ask, run)
+        sampler = sampler_for(self.name, ask, run, self._ledger, self._sampling_secret)
         exact_sums = yield partial(scores.exact, ask.query, ask.noise.bits, sampler)
         try:
-            reply = self._answer(ask, run, message.hash, exact_sums)
+            about = (self.name, ask, run, message.hash, exact_sums)
+            reply = answer_of(*about, self._keys, self._scores.n_rows)
         except PlanError as error:  # charged: it cannot be the message's fault any more
             raise Refusal("failed") from error
         fail_point("answer")
@@ -341,6 +380,9 @@ class Party:
         run = self._run(ask.run)
         if not run.is_joined:  # opened and never joined: nothing is reserved yet
             raise Refusal("unknown-run")
+        check_not_ended(run.plan)
+        if self._limits.approve:
+            check_not_withdrawn(run.plan, self._ledger, self.name)
         run.check(ask, self.name, self.schema)
         if run.has_revoked(ask, self._pinned):
             raise Refusal("unknown-party")
@@ -353,48 +395,3 @@ class Party:
         if each and not mechanisms.can_draw(max(ask.noise.sigmas), self._scores.n_rows):
             raise Refusal("bad-message")
         return run
-
-    def _answered(self, ask: Ask, charged: Line, request: str) -> Answer | None:
-        """A context is answered by one message ever; asking again gives the same bytes, free."""
-        if charged.values["request"] != request:
-            raise Refusal("answered-differently")
-        for line in self._ledger.lines(self.name, "answer", ask.run, ask.slot):
-            if line.attempt == ask.attempt:
-                return Answer.from_body(line.arrays["body"].tobytes())
-        return None
-
-    def _sampler_for(self, ask: Ask, run: OpenedRun) -> PoissonSampler | None:
-        """The sampler of the slot's round, where the plan samples.
-
-        Rate and round come from the plan that was reserved, never from the question.
-        """
-        draw = run.plan.budget.draw_of(ask.slot)
-        if draw is None:
-            return None
-        # The line that reserved the plan is unlike any of another ledger: whoever runs a plan
-        # again with another ledger, or after losing this one, gets other rows.
-        reserved = self._ledger.lines(self.name, "reserve", ask.run)[0].hash
-        about = (self.name, run.plan.hash, reserved)
-        return PoissonSampler.of(self._sampling_secret(), about, draw)
-
-    def _answer(self, ask: Ask, run: OpenedRun, request: str, exact: NDArray[np.int64]) -> Answer:
-        """Exact sums, then this party's noise and mask. A zero under the same mask is a check."""
-        total, check = exact.view(np.uint64), 0
-        trust, source = run.plan.privacy.trusted, "none"
-        if not trust.exact_sums:
-            blocks = [block.size for block in ask.query.blocks]
-            honest = ask.n_parties(run.roster) - ask.colluding
-            share = trust.share(honest, self._scores.n_rows)
-            if ask.noise.mechanism == "laplace":
-                total = mechanisms.add_laplace(total, blocks, ask.noise.sigmas, honest)
-            else:
-                total = mechanisms.add_gaussian(total, blocks, ask.noise.sigmas, share)
-            source = mechanisms.source_name()
-        if trust.masked:
-            about = (run.plan.hash, self.schema.hash, ask.slot, ask.attempt, request)
-            context = Context(*about, run.summed(ask))
-            mask = self._keys.mask(self.name, context, len(total) + 1)
-            total, check = total + mask[:-1], int(mask[-1])
-        # Row counts are public under `nobody` and never leave under the other trusts.
-        n_rows = self._scores.n_rows if trust.local else 0
-        return Answer(self.name, source, total, check, n_rows)

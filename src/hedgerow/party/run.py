@@ -17,7 +17,7 @@ from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.protocol.handshake import Opening
 from hedgerow.protocol.identity import Roster
-from hedgerow.protocol.joined import SumSet
+from hedgerow.protocol.joined import Joined, SumSet
 from hedgerow.protocol.messages import Ask, Refusal
 from hedgerow.queries import size_of
 from hedgerow.queries.calibration import made_for, price_of
@@ -82,6 +82,12 @@ class OpenedRun:
     @property
     def is_joined(self) -> bool:
         return self.opening.joined is not None
+
+    def opened_with(self) -> tuple[Joined, Roster]:
+        """The announcements that it was joined with, and the roster; refused before that."""
+        if self.opening.joined is None:
+            raise Refusal("unknown-run")
+        return self.opening.joined, self.roster
 
     def has_revoked(self, ask: Ask, pinned: Roster) -> bool:
         """Whether a party of this sum has another key by now than when the run was opened."""

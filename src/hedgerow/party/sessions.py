@@ -18,11 +18,13 @@ from hedgerow.data.tables import Rows
 from hedgerow.errors import HedgerowError
 from hedgerow.party.limits import Limits
 from hedgerow.party.run import Newest
+from hedgerow.party.witnesses import PartyWitnesses
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.spending import label_spending
 from hedgerow.protocol import messages
 from hedgerow.protocol.handshake import JOINED, Opening, PartyHandshake
 from hedgerow.protocol.identity import Announcement, Roster
+from hedgerow.protocol.joined import Joined
 from hedgerow.protocol.masks import MaskKeys
 from hedgerow.protocol.messages import Message, Refusal
 from hedgerow.protocol.roles import Agreement, Role, RoleFactory, Store, check_recipients
@@ -80,10 +82,11 @@ class PartySessions:
         roles: Mapping[str, RoleFactory],
         limits: Limits,
         store: Store,
+        witnesses: PartyWitnesses,
     ) -> None:
         self._name, self._schema, self._handshake = name, schema, handshake
         self._ledger, self._keys, self._roles = ledger, keys, dict(roles)
-        self._limits, self._store = limits, store
+        self._limits, self._store, self._witnesses = limits, store, witnesses
         self._known = Newest[_Session]()
 
     def agree(self, values: Mapping[str, Any], roster: Roster) -> Message:
@@ -132,20 +135,38 @@ class PartySessions:
         session = self._session(message.values.get("run"))
         agreement, opening, known = session.agreement, session.opening, session.opening.joined
         session.check_keys(roster)
-        fresh = self._handshake.read(message, agreement.hash, opening, session.roster)
+        older = self._witnesses.take_part  # what `accept` refuses comes after what is shown
+        about = (message, agreement.hash, opening, session.roster)
+        fresh = self._handshake.read(*about, older=older)
         if set(fresh.announcements) != set(agreement.parties):
             raise Refusal("bad-announcement")
+        shows = message.values.get("shows")
+        shown_by = self._witnesses.check(shows, fresh, session.roster, agreed=True)
         same = known is not None and known.hash == fresh.hash
         if session.begun and (session.role is None or not same):
             raise Refusal("old-attempt")  # a failed run, or other keys half-way
-        self._handshake.accept(fresh, agreement.parties)
+        self._handshake.accept(fresh, agreement.parties, self._witnesses.take_part)
         if not session.begun:
             self._enter(agreement)
             session.begun, session.opening = True, replace(opening, joined=fresh)
             self._known.keep(agreement.run, session)
             make = self._roles[agreement.role]
             session.role = make(self._name, rows, self._schema, agreement, self._store)
-        return agreement, messages.plain(JOINED, {"run": agreement.run})
+        head = self._witnesses.leave(agreement.run, fresh, shown_by)
+        return agreement, messages.plain(JOINED, {"run": agreement.run, **head})
+
+    def read(self, message: Message) -> Joined:
+        """The announcements of a session that was opened, before it is joined."""
+        session = self._session(message.values.get("run"))
+        about = (session.agreement.hash, session.opening, session.roster)
+        return self._handshake.read(message, *about, older=True)
+
+    def joined(self, run: Any) -> tuple[Joined, Roster]:
+        """What a session was joined with, and its roster; refused before that."""
+        session = self._session(run)
+        if session.opening.joined is None:
+            raise Refusal("unknown-run")
+        return session.opening.joined, session.roster
 
     def _enter(self, agreement: Agreement) -> None:
         """Put an agreement on record, unless another took its place or its budget since."""

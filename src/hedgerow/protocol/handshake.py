@@ -48,10 +48,19 @@ def announced_in(replies: Mapping[str, ReceivedReply]) -> dict[str, Announcement
     return {name: one for name, one in announced.items() if one.name == name}
 
 
-def joining_message(type_: str, run: str, announced: Mapping[str, Announcement]) -> Message:
-    """The second round: everybody's announcement, for everybody."""
+def joining_message(
+    type_: str,
+    run: str,
+    announced: Mapping[str, Announcement],
+    shows: Sequence[Mapping[str, Any]] = (),
+) -> Message:
+    """The second round: everybody's announcement, for everybody.
+
+    Between sites also what the others show one party of its own ledger's heads.
+    """
     entries = [announced[name].to_dict() for name in sorted(announced)]
-    body = pack({"run": run, "announcements": entries})
+    shown = {"shows": [dict(one) for one in shows]} if shows else {}
+    body = pack({"run": run, "announcements": entries, **shown})
     return Message(type_, body, written=Announcements(entries))
 
 
@@ -169,14 +178,18 @@ class PartyHandshake:
         opening: Opening,
         roster: Roster,
         alone: bool = False,
+        older: bool = False,
     ) -> Joined:
         """The announcements of all, this party's own among them; refused if one may not be used.
 
-        With `alone` those of the others are of no use, and passed over.
+        With `alone` those of the others are of no use, and passed over. With `older` no key of
+        theirs is used, and one that is older than known is read too.
         """
         mine, carried = self._announcement(subject, opening, roster), Announcements.of(message)
         joined = carried.alone(self._name, roster) if alone else carried.joined(roster)
-        if joined is None or joined.about != mine.about or joined.after(self._newest()) is None:
+        if joined is None or joined.about != mine.about:
+            raise Refusal("bad-announcement")
+        if not older and joined.after(self._newest()) is None:
             raise Refusal("bad-announcement")
         own = joined.announcements.get(self._name)
         # The own one must be the newest: an old set of announcements cannot be brought back.
@@ -184,11 +197,12 @@ class PartyHandshake:
             raise Refusal("bad-announcement")
         return joined
 
-    def accept(self, joined: Joined, peers: Iterable[str] = ()) -> None:
+    def accept(self, joined: Joined, peers: Iterable[str] = (), signed: bool = False) -> None:
         """Remember keys that were read, those of `peers` first made sure to be keys.
 
         One that is none is refused before any is remembered. A party agrees with those that it
         shares masks or messages with, and with nobody else: that takes the longest of a joining.
+        What is `signed` is kept whole, to be shown to its own party.
         """
         for name in peers:
             if name != self._name:
@@ -200,7 +214,9 @@ class PartyHandshake:
             known = self._newest()
             for name, (boot, key) in self._after(joined).newest.items():
                 if boot > known.newest.get(name, (0, ""))[0]:
-                    values = {"boot": boot, "key": key}
+                    values: dict[str, Any] = {"boot": boot, "key": key}
+                    if signed:
+                        values["announcement"] = joined.announcements[name].to_dict()
                     self._ledger.append(self._name, "peer", name, values=values)
 
     def _after(self, joined: Joined) -> KnownKeys:

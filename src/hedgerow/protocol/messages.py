@@ -26,7 +26,7 @@ from hedgerow.protocol.identity import Identity, Roster, signed_by
 from hedgerow.queries import SumQuery, query_bytes, query_from_bytes
 from hedgerow.queries.calibration import Noise, noise_for
 
-VERSION = 6
+VERSION = 7
 SIGNED = 128  # characters of a signature
 # Everything a party may say instead of answering. None of it depends on a row.
 REFUSALS = {
@@ -48,10 +48,21 @@ REFUSALS = {
     "not-allowed": "the party's own limits do not allow this coordinator or one of the parties",
     "some-columns": "the party holds some of the columns alone, and sums need all of them",
     "not-approved": "a person at the party has to approve the plan first",
+    "rejected": "a person at the party rejected the plan",
+    "rejected-purpose": "a person at the party rejected the plan for its purpose",
+    "rejected-cost": "a person at the party rejected the plan for what it costs",
+    "rejected-method": "a person at the party rejected the plan for its method",
+    "rejected-parties": "a person at the party rejected the plan for who takes part",
+    "withdrawn": "a person at the party withdrew the approval of the plan",
+    "expired": "the plan's last day is over",
+    "rolled-back": "the party's ledger lacks lines that others know of; a person has to settle it",
+    "unwitnessed": "too few others showed the party what they know of its ledger",
+    "bad-witness": "what a party knows of another's ledger is not signed, or not for this run",
     "cannot-write": "the party cannot write its ledger, most likely because its disk is full; it "
     "answers again when it can",
     "failed": "the party failed inside; its own log says why",
 }
+REJECTIONS = tuple(word for word in REFUSALS if word.startswith("rejected"))
 
 
 class OtherVersion(FormatError):

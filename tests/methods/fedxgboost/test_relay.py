@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.coordinator.federation import RefusedBy
+from hedgerow.coordinator.refused import RefusedBy
 from hedgerow.coordinator.sessions import Session
 from hedgerow.deployment.roles import role_factories
 from hedgerow.engines.local import local_federation

@@ -242,9 +242,8 @@ class Server:
             if shown.strip() != members.certificates.get(hello.name, "").strip():
                 raise Stranger(f"it shows another certificate than that of {hello.name}")
         why = why or self._check_start(hello)  # last: it puts the start on record
-        words = why or hellos.remarks(
-            clock.timestamp(), hello.time, members.roster.hash, hello.roster
-        )
+        remarks = hellos.remarks(clock.timestamp(), hello.time, members.roster.hash, hello.roster)
+        words = why or "; ".join(filter(None, (self._older_start(hello), remarks)))
         verdict = Verdict(not why, words, members.roster.hash)
         return hello, verdict.signed(self._identity, hello, binding)
 
@@ -257,15 +256,18 @@ class Server:
             log.warning("refused %s at %s: %s", name, host, words)
 
     def _check_start(self, hello: PartyHello) -> str:
-        """Refuse a process of a party that is older than one we know, or a copy of it."""
+        """Refuse a process of a party that is older than the one that is connected, or its copy.
+
+        Where no other one is connected, an older start is let in: its ledger was restored, and the
+        others have to show it what it has lost.
+        """
         with self._lock:
             newest = self._boots.get(hello.key, 0)
             stream = self._deliveries.streams().get(hello.name)
-            if hello.boot < newest:
+            if hello.boot < newest and stream is not None:
                 return (
-                    f"start {newest} of {hello.name} was seen before, and this is start "
-                    f"{hello.boot}: an older copy of its site folder runs. Stop it; never restore "
-                    "an old ledger"
+                    f"start {newest} of {hello.name} was seen before and is connected, and this is "
+                    f"start {hello.boot}: an older copy of its site folder runs. Stop it"
                 )
             if (
                 hello.boot == newest
@@ -281,6 +283,15 @@ class Server:
                 self._starts.setdefault(hello.name, []).append(clock.monotonic())
                 self._note_boot(hello.key, hello.boot)
         return ""
+
+    def _older_start(self, hello: PartyHello) -> str:
+        newest = self._boots.get(hello.key, 0)
+        if hello.boot >= newest:
+            return ""
+        return (
+            f"start {newest} of {hello.name} was seen before, and this is start {hello.boot}: its "
+            "ledger was restored, and the next run says what it has lost"
+        )
 
     def _admit(
         self, hello: PartyHello, verdict: Verdict, frames: Iterator[bytes], context: Any

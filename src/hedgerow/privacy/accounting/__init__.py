@@ -1,6 +1,7 @@
 """What a run costs: accountants, and the plan that is fixed before the first query.
 
 plan.py             what a run will ask, and the budget that it may cost
+request.py          who asks for a run, what for and until when
 plan_reading.py     plans from plain tables, such as TOML
 budget.py           what slots may cost together: the interface of every kind of budget
 accountant.py       what a run has charged so far, and what may still be charged

@@ -21,6 +21,8 @@ from hedgerow.packing import canonical_json, digest
 from hedgerow.privacy.accounting.budget import DeclaredQuery, PlanBudget, Slot
 from hedgerow.privacy.accounting.gaussian_budget import AdaptiveQueries
 from hedgerow.privacy.accounting.path_budget import PathQueries
+from hedgerow.privacy.accounting.request import KEYS as REQUEST_KEYS
+from hedgerow.privacy.accounting.request import NO_REQUEST, Request
 from hedgerow.privacy.settings import Privacy, Settings, settings_table
 
 FORMAT = 1
@@ -28,7 +30,7 @@ _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 EVALUATION = "evaluation"  # the method of a plan that measures a model and grows none
 TOP = (
     "format", "run", "schema", "unit", "method", "seed", "privacy", "settings", "slot", "rest",
-    "branches", "max_weight",
+    "branches", "max_weight", *REQUEST_KEYS,
 )  # fmt: skip
 
 
@@ -44,6 +46,7 @@ class Plan(Shown):
     budget: PlanBudget
     unit: str = "row"  # what is protected, as `Unit.text` of the schema says it
     max_weight: float = 1.0  # how often one row can count, as the schema says it
+    request: Request = NO_REQUEST  # who asks, what for and until when
 
     def __post_init__(self) -> None:
         if not _RUN.fullmatch(self.run):
@@ -111,6 +114,7 @@ class Plan(Shown):
             ("a row counts at most", "" if self.max_weight == 1 else f"{self.max_weight:g} times"),
             ("trust", privacy.trust),
             ("slots", self.n_slots),
+            *self.request.to_dict().items(),
             ("run", self.run),
         )
         rows = tuple((slot.name, slot.coordinates, slot.mu) for slot in self.slots)
@@ -133,6 +137,7 @@ class Plan(Shown):
             **({"max_weight": self.max_weight} if self.max_weight != 1 else {}),
             "method": self.method,
             "seed": self.seed,
+            **self.request.to_dict(),
             "privacy": self.privacy.to_dict(),
             "settings": settings_table(self.settings),
             **self.budget.to_dict(),
@@ -177,8 +182,9 @@ def make_plan(
     unit: str = "row",
     adaptive: AdaptiveQueries | PathQueries | None = None,
     max_weight: float = 1.0,
+    request: Request = NO_REQUEST,
 ) -> Plan:
     """A plan whose slots and spares cost exactly what is promised."""
     budget = (adaptive or AdaptiveQueries()).budget(declared, privacy)
     run = run or secrets.token_hex(8)
-    return Plan(run, schema_hash, method, settings, seed, budget, unit, max_weight)
+    return Plan(run, schema_hash, method, settings, seed, budget, unit, max_weight, request)

@@ -17,6 +17,7 @@ from hedgerow.privacy.accounting.budget import (
 from hedgerow.privacy.accounting.gaussian_budget import GaussianBudget
 from hedgerow.privacy.accounting.path_budget import PathBudget
 from hedgerow.privacy.accounting.plan import FORMAT, TOP, Plan
+from hedgerow.privacy.accounting.request import Request
 from hedgerow.privacy.accounting.rounds import Branches
 from hedgerow.privacy.settings import Privacy, privacy_from, settings_from
 
@@ -87,4 +88,5 @@ def plan_from(document: Mapping[str, Any]) -> Plan:
         budget=_budget_from(document, privacy_from(document["privacy"])),
         unit=str(document["unit"]),
         max_weight=_cap_from(document),
+        request=Request.from_dict(document),
     )

@@ -20,6 +20,8 @@ from hedgerow.privacy.ledger.line import Line
 from hedgerow.privacy.ledger.store import COORDINATOR, LineStore
 
 MONTH = timedelta(days=31)
+# Of a settled gap: more than any delta has room for, so that the Renyi bound counts instead.
+UNKNOWN_COORDINATES = 2**120
 
 
 @dataclass(frozen=True)
@@ -120,8 +122,15 @@ class Ceiling:
 
 
 def spending(ledger: LineStore, owner: str = COORDINATOR) -> Spending:
-    """Everything an owner has reserved: ceilings, not refunds."""
-    return _added(ledger.lines(owner, "reserve"))
+    """Everything an owner has reserved: ceilings, not refunds; and what settled gaps booked."""
+    return _added(ledger.lines(owner, "reserve"), ledger.lines(owner, "settle"))
+
+
+def spending_before(ledger: LineStore, owner: str, line: int) -> Spending:
+    """The same up to a line of the ledger."""
+    kinds = (ledger.lines(owner, kind) for kind in ("reserve", "settle"))
+    reserved, settled = ([one for one in lines if one.seq <= line] for lines in kinds)
+    return _added(reserved, settled)
 
 
 def spending_until(ledger: LineStore, run: str, owner: str = COORDINATOR) -> Spending:
@@ -133,7 +142,7 @@ def spending_until(ledger: LineStore, run: str, owner: str = COORDINATOR) -> Spe
 
 def history_of(ledger: LineStore, delta: float, owner: str = COORDINATOR) -> list[LedgerRun]:
     """Every run that an owner reserved, in order, with the total after it."""
-    reserved = ledger.lines(owner, "reserve")
+    reserved, settled = ledger.lines(owner, "reserve"), ledger.lines(owner, "settle")
     return [
         LedgerRun(
             line.run,
@@ -141,15 +150,16 @@ def history_of(ledger: LineStore, delta: float, owner: str = COORDINATOR) -> lis
             str(line.values["plan"]["method"]),
             float(line.values["epsilon"]),
             float(line.values["delta"]),
-            _added(reserved[:place]).epsilon(delta),
+            _added(reserved[:place], [s for s in settled if s.seq < line.seq]).epsilon(delta),
         )
         for place, line in enumerate(reserved, start=1)
     ]
 
 
 def month_spending(ledger: LineStore, owner: str = COORDINATOR) -> Spending:
-    """What an owner reserved in the last 31 days."""
-    return _added(_of_month(ledger, owner, "reserve"))
+    """What an owner reserved in the last 31 days, and what gaps settled in them booked."""
+    settled = _of_month(ledger, owner, "settle")
+    return _added(_of_month(ledger, owner, "reserve"), settled, monthly=True)
 
 
 def label_spending(ledger: LineStore, owner: str, monthly: bool = False) -> float:
@@ -159,14 +169,28 @@ def label_spending(ledger: LineStore, owner: str, monthly: bool = False) -> floa
     them. The coordinator has no labels: for it those of all parties are added up, because one
     label may have been in several parties' hands.
     """
-    counted = _of_month(ledger, owner, "disclose") if monthly else ledger.lines(owner, "disclose")
-    agreed = (line.values["agreement"].get("spends", {}) for line in counted)
-    return math.fsum(
-        float(epsilon)
-        for spends in agreed
-        for party, epsilon in spends.items()
-        if owner in (party, COORDINATOR)
+    agreed, settled = (
+        _of_month(ledger, owner, kind) if monthly else ledger.lines(owner, kind)
+        for kind in ("disclose", "settle")
     )
+    return _labels(agreed, settled, owner)
+
+
+def label_spending_until(ledger: LineStore, owner: str, line: int) -> float:
+    """The same up to a line of the ledger."""
+    kinds = (ledger.lines(owner, kind) for kind in ("disclose", "settle"))
+    agreed, settled = ([one for one in lines if one.seq <= line] for lines in kinds)
+    return _labels(agreed, settled, owner)
+
+
+def _labels(agreed: Sequence[Line], settled: Sequence[Line], owner: str) -> float:
+    paid = [
+        float(epsilon)
+        for line in agreed
+        for party, epsilon in line.values["agreement"].get("spends", {}).items()
+        if owner in (party, COORDINATOR)
+    ]
+    return math.fsum([*paid, *(float(line.values["labels"]) for line in settled)])
 
 
 def set_budget(ledger: LineStore, budget: Budget, owner: str = COORDINATOR) -> None:
@@ -208,18 +232,22 @@ def check_unit(ledger: LineStore, plan: Plan, owner: str) -> None:
             )
 
 
-def _added(lines: Sequence[Line]) -> Spending:
+def _added(lines: Sequence[Line], settled: Sequence[Line] = (), monthly: bool = False) -> Spending:
+    """Reservations added up, and beside them what settled gaps booked, as Gaussian runs."""
     reserved = [line.values for line in lines]
-    mu = math.sqrt(math.fsum(float(v["mu"]) ** 2 for v in reserved))
+    booked = [float(line.values["month_mu" if monthly else "mu"]) for line in settled]
     pure = [_pure_of(v) for v in reserved]
     gaussian = [float(v["mu"]) for v, one in zip(reserved, pure, strict=True) if one == math.inf]
-    others = math.sqrt(math.fsum(mu**2 for mu in gaussian))
+    mu = math.sqrt(math.fsum(mu**2 for mu in (*(float(v["mu"]) for v in reserved), *booked)))
+    others = math.sqrt(math.fsum(mu**2 for mu in (*gaussian, *booked)))
     numbers = sum(int(v["coordinates"]) for v in reserved)
+    numbers += UNKNOWN_COORDINATES * bool(booked)
     added = math.fsum(one for one in pure if one < math.inf)
     alone = None
-    if len(reserved) == 1:
+    if len(reserved) == 1 and not booked:
         alone = (float(reserved[0]["delta"]), float(reserved[0]["epsilon"]))
-    return Spending(mu, numbers, len(reserved), added, others, alone)
+    # A gap counts as a run: whatever comes after it is not alone.
+    return Spending(mu, numbers, len(reserved) + len(booked), added, others, alone)
 
 
 def _pure_of(reserved: Mapping[str, Any]) -> float:

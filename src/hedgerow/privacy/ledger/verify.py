@@ -11,6 +11,7 @@ from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.line import Line
 from hedgerow.privacy.ledger.spending import Budget, Spending, budget_of, spending
+from hedgerow.privacy.ledger.witnesses import has_head
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Verified:
     releases: int
     answers: int
     budget: Budget | None
+    witnessed: bool = False  # whether it left heads with others, or keeps some of theirs
 
 
 def verify(ledger: Ledger) -> list[Verified]:
@@ -39,6 +41,7 @@ def _verify_owner(ledger: Ledger, owner: str, lines: list[Line]) -> Verified:
     charged: dict[tuple[str, int, int], str] = {}
     accountants: dict[str, Accountant] = {}
     approved: dict[str, set[str]] = {}
+    ended: set[str] = set()  # plans that people rejected, or whose approval they withdrew
     counts = {"charge": 0, "release": 0, "answer": 0}
     for line in lines:
         if line.kind in counts:
@@ -49,6 +52,8 @@ def _verify_owner(ledger: Ledger, owner: str, lines: list[Line]) -> Verified:
             accountants[line.run] = plan.budget.accountant()
             if plan.hash not in approved.get(line.run, {plan.hash}):
                 _wrong(line, "reserves another plan than the one that a person approved")
+            if plan.hash in ended:
+                _wrong(line, "reserves a plan that a person rejected, or withdrew the approval of")
         elif line.kind == "charge":
             _check_charge(line, accountants.get(line.run))
             charged[key] = line.values["request"]
@@ -56,6 +61,10 @@ def _verify_owner(ledger: Ledger, owner: str, lines: list[Line]) -> Verified:
             _wrong(line, "lets something out that was not charged before")
         elif line.kind == "approve":
             approved.setdefault(line.run, set()).add(str(line.values.get("hash")))
+        elif line.kind in ("reject", "withdraw"):
+            ended.add(str(line.values.get("hash")))
+        elif line.kind == "head" and not has_head(ledger, owner, line.run):
+            _wrong(line, "commits to another line than it says")
         elif line.kind == "refuse" and not line.values.get("word"):
             _wrong(line, "does not say what was refused")
     return Verified(
@@ -65,6 +74,7 @@ def _verify_owner(ledger: Ledger, owner: str, lines: list[Line]) -> Verified:
         counts["release"],
         counts["answer"],
         budget_of(ledger, owner),
+        any(line.kind in ("head", "witness", "gap") for line in lines),
     )
 
 
