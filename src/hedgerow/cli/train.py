@@ -176,7 +176,6 @@ def plan_file(beside: Path, plan: Plan, ledger: Ledger, result: Path) -> Iterato
     from hedgerow.cli.data_sets import check_not_forgotten
     from hedgerow.cli.files import held, write_text
     from hedgerow.cli.plan import plan_text
-    from hedgerow.coordinator.federation import RefusedBy
 
     fresh = not beside.exists()
     if fresh:
