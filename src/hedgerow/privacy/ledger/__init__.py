@@ -3,6 +3,7 @@
 ledger.py       what people open: a ledger file, its budget and what was spent
 in_force.py     which ledger pays for a fit that names none
 store.py        lines in one SQLite file, for several threads and processes
+paging.py       a few of very many lines, page by page
 line.py         one line, and the hash chain
 migrations.py   the file's format; older ones are brought up to date
 disk.py         who opens the file; a simulated disk takes its place in tests

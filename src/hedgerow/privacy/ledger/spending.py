@@ -6,10 +6,9 @@ Ceilings are counted from reservations, not from charges: there are no refunds.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from hedgerow import clock
 from hedgerow.errors import BudgetExceeded, LedgerError, PlanError
@@ -142,18 +141,17 @@ def spending_until(ledger: LineStore, run: str, owner: str = COORDINATOR) -> Spe
 
 def history_of(ledger: LineStore, delta: float, owner: str = COORDINATOR) -> list[LedgerRun]:
     """Every run that an owner reserved, in order, with the total after it."""
-    reserved, settled = ledger.lines(owner, "reserve"), ledger.lines(owner, "settle")
+    lines, settled = ledger.lines(owner, "reserve"), ledger.lines(owner, "settle")
+    runs = [Reserved.of(line) for line in lines]
+    methods = [str(line.values["plan"]["method"]) for line in lines]
+    gaps = [(line.seq, float(line.values["mu"])) for line in settled]
     return [
         LedgerRun(
-            line.run,
-            line.time,
-            str(line.values["plan"]["method"]),
-            float(line.values["epsilon"]),
-            float(line.values["delta"]),
-            _added(reserved[:place], [s for s in settled if s.seq < line.seq]).epsilon(delta),
+            run.run, run.time, method, run.epsilon, run.delta,
+            added(runs[:place], [mu for seq, mu in gaps if seq < run.seq]).epsilon(delta),
         )
-        for place, line in enumerate(reserved, start=1)
-    ]
+        for place, (run, method) in enumerate(zip(runs, methods, strict=True), start=1)
+    ]  # fmt: skip
 
 
 def month_spending(ledger: LineStore, owner: str = COORDINATOR) -> Spending:
@@ -233,26 +231,44 @@ def check_unit(ledger: LineStore, plan: Plan, owner: str) -> None:
 
 
 def _added(lines: Sequence[Line], settled: Sequence[Line] = (), monthly: bool = False) -> Spending:
-    """Reservations added up, and beside them what settled gaps booked, as Gaussian runs."""
-    reserved = [line.values for line in lines]
+    """Reservations added up, and beside them what settled gaps booked."""
     booked = [float(line.values["month_mu" if monthly else "mu"]) for line in settled]
-    pure = [_pure_of(v) for v in reserved]
-    gaussian = [float(v["mu"]) for v, one in zip(reserved, pure, strict=True) if one == math.inf]
-    mu = math.sqrt(math.fsum(mu**2 for mu in (*(float(v["mu"]) for v in reserved), *booked)))
-    others = math.sqrt(math.fsum(mu**2 for mu in (*gaussian, *booked)))
-    numbers = sum(int(v["coordinates"]) for v in reserved)
-    numbers += UNKNOWN_COORDINATES * bool(booked)
-    added = math.fsum(one for one in pure if one < math.inf)
-    alone = None
-    if len(reserved) == 1 and not booked:
-        alone = (float(reserved[0]["delta"]), float(reserved[0]["epsilon"]))
+    return added((Reserved.of(line) for line in lines), booked)
+
+
+@dataclass(frozen=True)
+class Reserved:
+    """What one run reserved, without its plan: many of them are kept in memory."""
+
+    seq: int
+    time: str  # UTC
+    run: str
+    epsilon: float
+    delta: float
+    mu: float
+    coordinates: int
+    pure: float  # what it costs without any delta; infinite where its noise is Gaussian
+
+    @classmethod
+    def of(cls, line: Line) -> Reserved:
+        values = line.values
+        return cls(
+            line.seq, line.time, line.run, float(values["epsilon"]), float(values["delta"]),
+            float(values["mu"]), int(values["coordinates"]), float(values.get("pure", math.inf)),
+        )  # fmt: skip
+
+
+def added(reserved: Iterable[Reserved], booked: Sequence[float] = ()) -> Spending:
+    """Any runs of one owner, composed; the mu of settled gaps count as Gaussian runs."""
+    runs = list(reserved)
+    mu = math.sqrt(math.fsum(mu**2 for mu in (*(run.mu for run in runs), *booked)))
+    noisy = (run.mu for run in runs if run.pure == math.inf)
+    gaussian = math.sqrt(math.fsum(mu**2 for mu in (*noisy, *booked)))
+    pure = math.fsum(run.pure for run in runs if run.pure < math.inf)
+    alone = (runs[0].delta, runs[0].epsilon) if len(runs) == 1 and not booked else None
+    numbers = sum(run.coordinates for run in runs) + UNKNOWN_COORDINATES * bool(booked)
     # A gap counts as a run: whatever comes after it is not alone.
-    return Spending(mu, numbers, len(reserved) + len(booked), added, others, alone)
-
-
-def _pure_of(reserved: Mapping[str, Any]) -> float:
-    """What a run costs without any delta; infinite where its noise is Gaussian."""
-    return float(reserved.get("pure", math.inf))
+    return Spending(mu, numbers, len(runs) + len(booked), pure, gaussian, alone)
 
 
 def _of_month(ledger: LineStore, owner: str, kind: str) -> list[Line]:

@@ -40,8 +40,9 @@ COORDINATOR = "coordinator"
 # Transactions take milliseconds, and a fit that gives up loses what it has reserved: patience is
 # cheap. Beyond it a process that was stopped half-way holds the file.
 WAIT_SECONDS = 60.0
-_COLUMNS = "seq, time, owner, kind, run, slot, attempt, body, previous, hash"
-_INSERT = f"INSERT INTO line ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+COLUMNS = "seq, time, owner, kind, run, slot, attempt, body, previous, hash"
+_AT_ONCE = 500  # lines in memory while all of them are walked
+_INSERT = f"INSERT INTO line ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class _Inside:
@@ -282,7 +283,7 @@ class LineStore:
         where = " AND ".join([*(f"{name} = ?" for name in given), "+seq > ?"])
         with self._lock:
             rows = self._read(
-                f"SELECT {_COLUMNS} FROM line WHERE {where} ORDER BY seq", (*given.values(), after)
+                f"SELECT {COLUMNS} FROM line WHERE {where} ORDER BY seq", (*given.values(), after)
             )
         return [Line(*row) for row in rows]
 
@@ -352,10 +353,35 @@ class LineStore:
             )
         return int(row[0]), int(row[1])
 
+    def select(self, what: str, where: str, values: tuple[Any, ...]) -> list[Any]:
+        """Rows of a reading query over the lines; `paging` asks so for a few of very many."""
+        with self._lock:
+            return self._read(f"SELECT {what} FROM line WHERE {where}", values)
+
+    def walk(self) -> Iterator[Line]:
+        """All lines in order, a few in memory at a time, while others may go on writing."""
+        after = 0
+        found = f"SELECT {COLUMNS} FROM line WHERE seq > ? ORDER BY seq LIMIT {_AT_ONCE}"
+        while True:
+            with self._lock:
+                rows = self._read(found, (after,))
+            for row in rows:
+                yield Line(*row)
+            if len(rows) < _AT_ONCE:
+                return
+            after = rows[-1][0]
+
     def verify(self) -> int:
         """Walk the hash chain: the number of lines, or LedgerError at the first break."""
-        lines = self.lines()
-        count = check_chain(lines)
+        last = (0, GENESIS)
+
+        def noting() -> Iterator[Line]:
+            nonlocal last
+            for line in self.walk():
+                last = (line.seq, line.hash)
+                yield line
+
+        count = check_chain(noting())
         if not self._is_inside and count > self._seen[0]:
-            self._seen = (count, lines[-1].hash)
+            self._seen = last
         return count

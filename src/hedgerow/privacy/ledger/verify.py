@@ -30,52 +30,57 @@ class Verified:
 def verify(ledger: Ledger) -> list[Verified]:
     """Walk the hash chain, then re-add the lines of every owner; raise at the first defect."""
     ledger.verify()
-    lines = ledger.lines()
+    sums: dict[str, _Sums] = {}
+    for line in ledger.walk():  # few lines in memory, however long the ledger is
+        sums.setdefault(line.owner, _Sums(ledger)).add(line)
     return [
-        _verify_owner(ledger, owner, [line for line in lines if line.owner == owner])
-        for owner in sorted({line.owner for line in lines})
+        Verified(
+            owner,
+            spending(ledger, owner),
+            added.counts["charge"],
+            added.counts["release"],
+            added.counts["answer"],
+            budget_of(ledger, owner),
+        )
+        for owner, added in sorted(sums.items())
     ]
 
 
-def _verify_owner(ledger: Ledger, owner: str, lines: list[Line]) -> Verified:
-    charged: dict[tuple[str, int, int], str] = {}
-    accountants: dict[str, Accountant] = {}
-    approved: dict[str, set[str]] = {}
-    ended: set[str] = set()  # plans that people rejected, or whose approval they withdrew
-    counts = {"charge": 0, "release": 0, "answer": 0}
-    for line in lines:
-        if line.kind in counts:
-            counts[line.kind] += 1
+class _Sums:
+    """What the lines of one owner add up to so far."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self.counts = {"charge": 0, "release": 0, "answer": 0}
+        self._charged: set[tuple[str, int, int]] = set()
+        self._accountants: dict[str, Accountant] = {}
+        self._approved: dict[str, set[str]] = {}
+        self._ended: set[str] = set()  # plans that people rejected, or whose approval they withdrew
+
+    def add(self, line: Line) -> None:
+        if line.kind in self.counts:
+            self.counts[line.kind] += 1
         key = (line.run, line.slot, line.attempt)
         if line.kind == "reserve":
             plan = _reserved(line)
-            accountants[line.run] = plan.budget.accountant()
-            if plan.hash not in approved.get(line.run, {plan.hash}):
+            self._accountants[line.run] = plan.budget.accountant()
+            if plan.hash not in self._approved.get(line.run, {plan.hash}):
                 _wrong(line, "reserves another plan than the one that a person approved")
-            if plan.hash in ended:
+            if plan.hash in self._ended:
                 _wrong(line, "reserves a plan that a person rejected, or withdrew the approval of")
         elif line.kind == "charge":
-            _check_charge(line, accountants.get(line.run))
-            charged[key] = line.values["request"]
-        elif line.kind in ("release", "answer") and key not in charged:
+            _check_charge(line, self._accountants.get(line.run))
+            self._charged.add(key)
+        elif line.kind in ("release", "answer") and key not in self._charged:
             _wrong(line, "lets something out that was not charged before")
         elif line.kind == "approve":
-            approved.setdefault(line.run, set()).add(str(line.values.get("hash")))
+            self._approved.setdefault(line.run, set()).add(str(line.values.get("hash")))
         elif line.kind in ("reject", "withdraw"):
-            ended.add(str(line.values.get("hash")))
-        elif line.kind == "head" and not has_head(ledger, owner, line.run):
+            self._ended.add(str(line.values.get("hash")))
+        elif line.kind == "head" and not has_head(self._ledger, line.owner, line.run):
             _wrong(line, "commits to another line than it says")
         elif line.kind == "refuse" and not line.values.get("word"):
             _wrong(line, "does not say what was refused")
-    return Verified(
-        owner,
-        spending(ledger, owner),
-        counts["charge"],
-        counts["release"],
-        counts["answer"],
-        budget_of(ledger, owner),
-        any(line.kind in ("head", "witness", "gap") for line in lines),
-    )
 
 
 def _check_charge(line: Line, accountant: Accountant | None) -> None:
