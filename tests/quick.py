@@ -19,6 +19,8 @@ LONG = (
     "tests/contracts/test_extras.py",
     "tests/crashes",
     "tests/data/test_memory.py",
+    "tests/deployment/console/test_in_a_browser.py",
+    "tests/deployment/console/test_story.py",
     "tests/deployment/test_processes.py",
     "tests/e2e",
     "tests/engines/dask",

@@ -15,8 +15,8 @@ from hedgerow import Schema
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "tests" / "golden" / "stored" / "models" / "auto.binary.hedge"
 PACKAGES = (
-    "dask", "distributed", "gmpy2", "grpc", "matplotlib", "onnx", "phe",
-    "private_set_intersection", "treelite",
+    "dask", "distributed", "fpdf", "gmpy2", "grpc", "matplotlib", "onnx", "phe",
+    "private_set_intersection", "starlette", "treelite", "uvicorn",
 )  # fmt: skip
 # Users bring frames of pandas and polars themselves, the demo goes on without its picture, relays
 # run inside of NVFlare and Flower, and the rest is for the project's own work.
@@ -28,6 +28,7 @@ COMMANDS = {
              "1e-6", "--engine", "dask", "--out", "model.hedge"],
     "grpc": ["federation", "try", "--schema", "schema.toml", "--data", "rows.csv", "--data",
              "rows.csv", "--data", "rows.csv", "--epsilon", "1", "--delta", "1e-6"],
+    "console": ["console", "--socket", "console.sock", "--state", "state"],
     "export": ["export", str(MODEL), "--to", "onnx", "--out", "model.onnx"],
     "export, treelite": ["export", str(MODEL), "--to", "treelite", "--out", "model.treelite"],
     "vertical": ["vertical", "train", "--schema", "schema.toml", "--data", "a=x.csv", "--data",

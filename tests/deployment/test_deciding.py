@@ -19,10 +19,10 @@ from hedgerow.deployment.approvals import (
     plan_in_words,
     plan_named,
 )
-from hedgerow.deployment.console import PartyConsole
 from hedgerow.deployment.hold import holding
 from hedgerow.deployment.service import PartyService, ask_party
 from hedgerow.deployment.status import StatusService, log_of
+from hedgerow.deployment.terminal import PartyTerminal
 from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Listener
 from hedgerow.errors import HedgerowError, LedgerError, SettingsError
@@ -161,7 +161,7 @@ def test_names_from_outside_cannot_steer_the_terminal(site: Site) -> None:
     bad = replace(a_plan(), method="r\x1b[2J\nApproved.")
     assert all(text.isprintable() for text in plan_in_words(bad))
     console = Console(record=True, width=200)
-    party_console = PartyConsole(console, "a", Limits())
+    party_console = PartyTerminal(console, "a", Limits())
     party_console.event(Event("refused", "x\x1b[31m\ny", word="over-limits"))
     text = console.export_text()
     assert "\x1b" not in text
@@ -295,7 +295,7 @@ def test_a_reservation_of_another_plan_than_the_approved_one_is_found() -> None:
 
 def test_the_board_says_what_was_asked_and_what_is_left(site: Site) -> None:
     console = Console(record=True, width=300)
-    party_console = PartyConsole(console, "a", ASKING)
+    party_console = PartyTerminal(console, "a", ASKING)
     rig = asking_rig(site)
     approved(rig)
     with party_console.follow(rig.ledgers["a"]):
@@ -314,7 +314,7 @@ def test_the_board_says_what_was_asked_and_what_is_left(site: Site) -> None:
 
 def test_on_a_terminal_a_table_stays_in_view(site: Site) -> None:
     console = Console(force_terminal=True, width=120, record=True)
-    party_console = PartyConsole(console, "a", ASKING)
+    party_console = PartyTerminal(console, "a", ASKING)
     rig = asking_rig(site)
     approved(rig)
     with party_console.follow(rig.ledgers["a"]):

@@ -13,11 +13,11 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from hedgerow.cli.party import party_app
-from hedgerow.deployment.console import PartyConsole
 from hedgerow.deployment.ledger_head import LedgerHead
 from hedgerow.deployment.limits_file import default_limits_text
 from hedgerow.deployment.process import PartyProcess
 from hedgerow.deployment.start import Start
+from hedgerow.deployment.terminal import PartyTerminal
 from hedgerow.errors import FormatError, HedgerowError, LedgerError, SettingsError
 from hedgerow.party.limits import Event, Limits
 from hedgerow.privacy.ledger.ledger import Ledger
@@ -52,7 +52,7 @@ class StartedParty:
         ended: list[PartyProcess] = []
         meanwhile = self.meanwhile
 
-        class Brief(PartyConsole):
+        class Brief(PartyTerminal):
             def say(self, text: str, style: str | None = None) -> None:
                 super().say(text, style)
                 if text.startswith("answering for"):
@@ -60,11 +60,11 @@ class StartedParty:
                     meanwhile(self._ledger)
                     ended[0].stop()
 
-        def console_for(allowed: Limits) -> PartyConsole:
+        def terminal_for(allowed: Limits) -> PartyTerminal:
             return Brief(console, "north", allowed)
 
         with console.file:
-            process = PartyProcess(self.site, start, console_for, None, False, new_ledger)
+            process = PartyProcess(self.site, start, terminal_for, None, False, new_ledger)
             ended.append(process)
             process.run()
             return console.export_text()
@@ -271,7 +271,7 @@ def test_a_reservation_is_noted_at_once(
     process = PartyProcess(
         party.site,
         Start.remembered(party.site),
-        lambda allowed: PartyConsole(Console(), "n", allowed),
+        lambda allowed: PartyTerminal(Console(), "n", allowed),
         None,
     )
     told: list[Event] = []
@@ -287,7 +287,7 @@ def test_a_reservation_is_noted_at_once(
 
 def test_the_board_tells_a_lost_ledger_from_a_full_disk(tmp_path: Path) -> None:
     console = Console(record=True, width=300)
-    party_console = PartyConsole(console, "a", Limits())
+    party_console = PartyTerminal(console, "a", Limits())
     with Ledger.open(tmp_path / "l") as ledger, party_console.follow(ledger):
         (tmp_path / "l").unlink()
         party_console.event(Event("unwritten", "run"))

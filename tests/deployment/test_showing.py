@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from hedgerow.cli.party import party_app
 from hedgerow.cli.runs import runs
 from hedgerow.deployment.approvals import PlanFolder, plan_in_words
-from hedgerow.deployment.console import PartyConsole
 from hedgerow.deployment.runs import recorded
+from hedgerow.deployment.terminal import PartyTerminal
 from hedgerow.engines.site import Site
 from hedgerow.errors import HedgerowError
 from hedgerow.model.tradeoff import epsilon_of
@@ -66,7 +66,7 @@ def test_log_status_and_plans_show_a_name_as_it_is(site: Site, run: str, shown: 
 def test_the_board_shows_a_name_as_it_is(run: str, shown: str, terminal: bool) -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=terminal, color_system=None, width=200, record=True)
-    party_console, ledger = PartyConsole(console, "a", Limits()), Ledger.in_memory()
+    party_console, ledger = PartyTerminal(console, "a", Limits()), Ledger.in_memory()
     plan = replace(a_plan(), method=run)
     Reservation(ledger, plan, "a").charge(0, "request")
     # Plans have names without such characters; the console does not rely on it.

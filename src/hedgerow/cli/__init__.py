@@ -18,6 +18,7 @@ private_evaluation.py  the private part of `evaluate`
 sessions.py            what commands share whose parties send each other messages in a session
 vertical_parties.py    who takes part in `vertical`, and who holds which column
 advise.py              how much epsilon is needed
+console.py             pages for the operator and the privacy officer of a site
 coordinator.py         the site that drives runs, and its port
 deciding.py            people decide on plans at a party, and who may
 demo.py                three made-up hospitals train one model

@@ -14,6 +14,7 @@ import typer
 from hedgerow import __version__
 from hedgerow.cli import (
     advise,
+    console,
     coordinator,
     demo,
     draft,
@@ -98,6 +99,7 @@ for group, name, command, example in (
     (app, "statement", statement.statement, "hedgerow statement model.hedge"),
     (app, "methods", methods.methods, "hedgerow methods --json"),
     (app, "runs", runs.runs, "hedgerow runs trial/coordinator"),
+    (app, "console", console.console, "hedgerow console hospital-a --account 'Anna Meyer'"),
     (app, "warm", warm.warm, "hedgerow warm --method auto"),
     (
         schema_app,

@@ -66,10 +66,20 @@ def pin(
     pinning.pin(Site.open(path, "coordinator"), roster, yes, json)
 
 
-def start(path: SiteArgument, verbose: options.Verbose = False) -> None:
+def start(
+    path: SiteArgument,
+    console_socket: Annotated[
+        Path | None, typer.Option("--console-socket", help="Where the web console asks.")
+    ] = None,
+    console_group: Annotated[
+        str, typer.Option("--console-group", help="The group whose accounts may open that socket.")
+    ] = "",
+    verbose: options.Verbose = False,
+) -> None:
     """Let parties connect. Runs in the foreground until Ctrl-C; `hedgerow train` uses it."""
     import logging
 
+    from hedgerow.cli.party import shared_socket
     from hedgerow.deployment.coordinator import CoordinatorProcess
     from hedgerow.deployment.process import stopped_by_signals
     from hedgerow.engines.site import Site
@@ -79,7 +89,8 @@ def start(path: SiteArgument, verbose: options.Verbose = False) -> None:
     logging.getLogger("hedgerow.engines.grpc").setLevel(logging.INFO)  # who comes and goes
     tell(f"Coordinator of {site.federation or 'a federation'}. Its card: {site.card_file}")
     tell(f"Fingerprint of its signing key: {fingerprint(site.identity().public)}")
-    process = CoordinatorProcess(site, tell)
+    socket = shared_socket("console", console_socket, console_group)
+    process = CoordinatorProcess(site, tell, socket)
     with stopped_by_signals(process):
         process.run()
     tell("Stopped.")
@@ -118,6 +129,27 @@ def _show_status(found: dict[str, Any], path: Path) -> None:
         show(f"Strangers turned away since the start: {found['strangers']}.")
 
 
+def account(
+    path: SiteArgument,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The person's name.")] = "",
+    role: Annotated[
+        str, typer.Option("--role", help="Add it, as operator, privacy-officer or reader.")
+    ] = "",
+    remove: Annotated[bool, typer.Option("--remove", help="Remove it.")] = False,
+) -> None:
+    """List the accounts of this site's console; add, change or remove one."""
+    from hedgerow.deployment.accounts import Accounts
+    from hedgerow.engines.site import Site
+
+    accounts = Accounts(Site.open(path, "coordinator"))
+    if remove:
+        accounts.remove(name)
+    elif role:
+        accounts.put(name, role)
+    for one in accounts.everyone():
+        show(f"{one.name}: {one.role}")
+
+
 coordinator_app = typer.Typer(
     no_args_is_help=True,
     help="Run the site that drives training runs.",
@@ -129,5 +161,6 @@ for _name, _command, _example in (
     ("pin", pin, "pin coordinator roster.toml"),
     ("start", start, "start coordinator"),
     ("status", status, "status coordinator"),
+    ("account", account, "account coordinator 'Jo Lead' --role operator"),
 ):
     coordinator_app.command(_name, epilog=f"Example: hedgerow coordinator {_example}")(_command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from hedgerow.cli.options import EngineOptions
     from hedgerow.coordinator.federation import Federation
     from hedgerow.data.schema import Schema
+    from hedgerow.deployment.runs import Command
     from hedgerow.engines.relay import RelayEngine
     from hedgerow.privacy.accounting.plan import Plan
     from hedgerow.privacy.ledger.ledger import Ledger
@@ -242,7 +244,7 @@ class OtherSites(_NothingStarted):
 
         with (
             self.for_session(schema, ledger, {}) as federation,
-            recorded(self._site, plan) as tell_absent,
+            recorded(self._site, plan, _typed()) as tell_absent,
         ):
             federation.tell_absent = tell_absent
             yield federation
@@ -285,6 +287,17 @@ def pinned_values(roster: Roster) -> dict[str, Any]:
         "colluding": roster.colluding,
         "minimum_parties": roster.minimum,
     }
+
+
+def _typed() -> Command:
+    """The command of this process, which goes on with its run when it is given again."""
+    from hedgerow.deployment.runs import Command
+
+    if Path(sys.argv[0]).name not in ("hedgerow", "__main__.py"):
+        return Command()  # called as a function
+    words = tuple(sys.argv[1:])
+    out = next((words[i + 1] for i, word in enumerate(words[:-1]) if word == "--out"), "")
+    return Command(words, str(Path.cwd()), str(Path(out).resolve()) if out else "")
 
 
 def parties_of(chosen: EngineOptions, data: Sequence[str] | None, part: Part = WHOLE) -> Parties:

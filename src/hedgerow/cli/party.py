@@ -122,8 +122,8 @@ def start(
 
     if roster is not None and not is_confined():  # else it was pinned before it was
         pinning.pin(Site.open(path, "party"), roster, yes)
-    relay = _shared_socket("relay", relay_socket, relay_group)
-    console = _shared_socket("console", console_socket, console_group)
+    relay = shared_socket("relay", relay_socket, relay_group)
+    console = shared_socket("console", console_socket, console_group)
     why = "it was started with --unconfined"
     if not unconfined:
         sockets = [socket for socket in (relay_socket, console_socket) if socket is not None]
@@ -138,7 +138,7 @@ def start(
         process.run()
 
 
-def _shared_socket(what: str, path: Path | None, group: str) -> tuple[Path, str] | None:
+def shared_socket(what: str, path: Path | None, group: str) -> tuple[Path, str] | None:
     if group and path is None:
         raise SettingsError(f"--{what}-group belongs to --{what}-socket; name the socket too")
     return None if path is None else (path.resolve(), group)
@@ -159,19 +159,19 @@ def process_for(
     console_socket: tuple[Path, str] | None = None,
 ) -> PartyProcess:
     """The process behind `party start`, ready to run."""
-    from hedgerow.deployment.console import PartyConsole
     from hedgerow.deployment.process import PartyProcess
     from hedgerow.deployment.start import Start
+    from hedgerow.deployment.terminal import PartyTerminal
     from hedgerow.engines.site import Site
 
     site = Site.open(path, "party")
     begin = Start.remembered(site).updated(data, schema, limits, id_column, some_columns)
 
-    def console_for(allowed: Limits) -> PartyConsole:
-        return PartyConsole(messages(), site.name, allowed)
+    def terminal_for(allowed: Limits) -> PartyTerminal:
+        return PartyTerminal(messages(), site.name, allowed)
 
     return PartyProcess(
-        site, begin, console_for, dials, wait, new_ledger, relay, unconfined, console_socket
+        site, begin, terminal_for, dials, wait, new_ledger, relay, unconfined, console_socket
     )
 
 

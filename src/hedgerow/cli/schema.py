@@ -13,7 +13,7 @@ from hedgerow.cli.screen import show as say
 
 if TYPE_CHECKING:
     from hedgerow.data.checking import TableCheck
-    from hedgerow.data.schema import Column, Schema
+    from hedgerow.data.schema import Schema
 
 SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="Schema file (TOML).")]
 
@@ -72,6 +72,7 @@ def _say_checked(schema: Path, public: Schema, checked: list[TableCheck]) -> Non
 def show(schema: SchemaArgument, json: options.Json = False) -> None:
     """Show columns, bounds, categories, label and unit of privacy."""
     from hedgerow.data.schema import Schema
+    from hedgerow.data.schema_words import values_in_words
     from hedgerow.data.values import text_of
 
     public = Schema.read(schema)
@@ -81,7 +82,7 @@ def show(schema: SchemaArgument, json: options.Json = False) -> None:
     shown = table(f"Schema {public.name!r}", "column", "kind", "values", "missing")
     for column in public.columns:
         allowed = "allowed" if column.missing else "no"
-        shown.add_row(column.name, column.kind, _values(column), allowed)
+        shown.add_row(column.name, column.kind, values_in_words(column), allowed)
     results().print(shown)
     label, unit = public.label, public.unit
     classes = ", ".join(text_of(value) for value in label.classes)
@@ -95,15 +96,3 @@ def show(schema: SchemaArgument, json: options.Json = False) -> None:
     say(f"Unit of privacy: {row}. Hash: {public.hash}")
     if public.drafted:
         say(f"Note: {public.origin}.", style="yellow")
-
-
-def _values(column: Column) -> str:
-    from hedgerow.data.schema import Numeric
-    from hedgerow.data.values import text_of
-
-    if isinstance(column, Numeric):
-        return f"{column.lower:g} to {column.upper:g}" + (", whole" if column.integer else "")
-    listed = [text_of(value) for value in column.categories]
-    more = f" and {len(listed) - 12} more" if len(listed) > 12 else ""
-    other = "; others are a category" if column.other == "category" else ""
-    return ", ".join(listed[:12]) + more + other

@@ -8,6 +8,7 @@ schema.py          columns, bounds, categories, label and unit, agreed before an
 weights.py         how often rows count: private weights under a public cap, on a grid
 schema_checks.py   what its parts must be, and what a mistake in them is told
 schema_toml.py     the same as TOML
+schema_words.py    what may stand in a column, in words
 csv_format.py      how CSV files are written: separator, signs of numbers, encoding, missing values
 readers.py         any kind of table seen as columns; Parquet and CSV files
 tables.py          tables to rows checked against a schema

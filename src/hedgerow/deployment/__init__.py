@@ -7,9 +7,12 @@ watching.py      files that a person changes while a process runs
 hold.py          one process at a time works for a site
 start.py         what a party was started with, remembered in its site folder
 status.py        what a party was asked, what it cost, what is left, what waits
-console.py       what the process shows on its terminal
+console/         pages for the operator and the privacy officer, and for monitoring
+terminal.py      what the process shows on its terminal
+logs.py          dated, rotated logs of a site's processes
 approvals.py     plans that wait for a person, and plans in words
 accounts.py      people of a site, their roles, and how they sign in
+site_service.py  questions at a site's console socket: sessions and roles
 service.py       what the party's process answers at its sockets; checks who may decide
 limits_file.py   limits.toml, read, checked and written
 roster.py        from cards to the roster that every site pins

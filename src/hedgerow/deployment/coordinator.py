@@ -9,10 +9,14 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Any
 
+from hedgerow.deployment.console.coordinator_questions import CoordinatorQuestions
 from hedgerow.deployment.hold import PORT_FILE, holding
+from hedgerow.deployment.logs import SiteLog, log_file
 from hedgerow.deployment.runs import list_runs
+from hedgerow.deployment.site_service import SiteService
 from hedgerow.deployment.watching import Watched
 from hedgerow.engines.cards import PinnedRoster
 from hedgerow.engines.grpc import check_installed
@@ -32,7 +36,12 @@ _MMAP_THRESHOLD, _LARGE = -3, 2**20  # of mallopt(3), and what it is set to
 class CoordinatorProcess:
     """Lets parties connect, in the foreground until it is stopped."""
 
-    def __init__(self, site: Site, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        site: Site,
+        tell: Callable[[str], None],
+        console_socket: tuple[Path, str] | None = None,
+    ) -> None:
         check_installed()
         if not site.address:
             raise SettingsError(
@@ -40,18 +49,26 @@ class CoordinatorProcess:
                 "relay. Nothing was started. Make a coordinator's site with `hedgerow coordinator "
                 "init SITE --listen HOST:PORT`."
             )
-        self.site, self._tell = site, tell
+        self.site, self._show = site, tell
+        self._console_socket = console_socket or (site.console_socket, "")
+        self._log = SiteLog(log_file(site, "coordinator"))
         self._over = threading.Event()
 
     def stop(self, *_: object) -> None:
         """End cleanly, soon; also the handler of Ctrl-C and SIGTERM."""
         self._over.set()
 
+    def _tell(self, text: str) -> None:
+        """On the screen and in the log."""
+        self._log.say(text)
+        self._show(text)
+
     def run(self) -> None:
         """Serve until stopped."""
         site = self.site
         _give_large_memory_back()
         with ExitStack() as stack:
+            stack.enter_context(self._log.following())
             command = f"hedgerow coordinator start {site.path}"
             stack.enter_context(holding(site, command, PORT_FILE))
             if (agreed := self._await_roster()) is None:
@@ -60,6 +77,11 @@ class CoordinatorProcess:
             service = StatusService(site, server)
             stack.enter_context(Listener(site.carrier_socket, RelayService(server).handle))
             stack.enter_context(Listener(site.status_socket, service.handle))
+            questions = CoordinatorQuestions(site, service.status, self._log)
+            stack.callback(questions.close)
+            console = SiteService(site, questions.questions(), questions.health)
+            path, group = self._console_socket
+            stack.enter_context(Listener(path, console.handle_console, group))
             self._tell(f"Parties dial {site.address}. Ctrl-C ends it; runs can be resumed later.")
             pinned = Watched(site.roster_file)
             while not self._over.wait(POLL_SECONDS):
@@ -160,18 +182,19 @@ class StatusService:
         self._site, self._server = site, server
 
     def handle(self, message: bytes) -> bytes:
+        return json.dumps(self.status()).encode()
+
+    def status(self) -> dict[str, Any]:
         agreed = self._site.pinned()
-        return json.dumps(
-            {
-                "running": True,
-                "federation": agreed.federation,
-                "address": self._site.address,
-                "roster": agreed.roster.hash,
-                "phrase": agreed.phrase,
-                "strangers": self._server.turned_away,
-                "parties": _with_problems(self._server.status(), _absent_in_runs(self._site)),
-            }
-        ).encode()
+        return {
+            "running": True,
+            "federation": agreed.federation,
+            "address": self._site.address,
+            "roster": agreed.roster.hash,
+            "phrase": agreed.phrase,
+            "strangers": self._server.turned_away,
+            "parties": _with_problems(self._server.status(), _absent_in_runs(self._site)),
+        }
 
 
 def _with_problems(

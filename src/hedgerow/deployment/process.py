@@ -15,18 +15,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hedgerow import clock
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.deployment.approvals import PlanFolder
-from hedgerow.deployment.console import PartyConsole
+from hedgerow.deployment.console.party_questions import PartyQuestions
 from hedgerow.deployment.hold import holding
 from hedgerow.deployment.ledger_head import note_ledger_head, open_ledger
+from hedgerow.deployment.logs import SiteLog, log_file
 from hedgerow.deployment.roles import role_factories
 from hedgerow.deployment.sandbox import bring_compiled, is_confined
 from hedgerow.deployment.service import PartyService
 from hedgerow.deployment.start import Start, check_limits, record_limits
 from hedgerow.deployment.status import StatusService
 from hedgerow.deployment.store import FolderStore
+from hedgerow.deployment.terminal import PartyTerminal
 from hedgerow.deployment.warming import PARTY_METHODS, task_of, warm
 from hedgerow.deployment.watching import Watched
 from hedgerow.engines.cards import PinnedRoster
@@ -56,7 +59,7 @@ class PartyProcess:
     ----------
     site : the party's site folder
     start : where its table, schema and limits are
-    make_console : gives the console on which everything is shown
+    make_terminal : gives the terminal on which everything is shown
     dials : whether it dials the coordinator; otherwise it listens at its sockets only
     wait : whether to wait for a roster that is not pinned yet
     new_ledger : whether to go on although the ledger, and so what was spent, was lost
@@ -69,7 +72,7 @@ class PartyProcess:
         self,
         site: Site,
         start: Start,
-        make_console: Callable[[Limits], PartyConsole],
+        make_terminal: Callable[[Limits], PartyTerminal],
         dials: bool,
         wait: bool = True,
         new_ledger: bool = False,
@@ -81,10 +84,12 @@ class PartyProcess:
         self.site, self._start, self._wait, self._new_ledger = site, start, wait, new_ledger
         self._in_force = start.in_force(site)
         self._limits = self._in_force.limits
-        self._console = make_console(self._limits)
+        self._terminal = make_terminal(self._limits)
         if dials:
             check_installed()
         self._dials, self._relay = dials, relay
+        self._log = SiteLog(log_file(site, "party"))
+        self._last_heard: float | None = None
         self._console_socket = console_socket or (site.console_socket, "")
         self._link: Link | None = None
         self._state = "starting"
@@ -97,15 +102,19 @@ class PartyProcess:
 
     def run(self) -> None:
         """Serve until stopped. Raises before anything else happens if the table does not fit."""
+        with self._log.following():
+            self._terminal.log = self._log.say
+            self._run()
+
+    def _run(self) -> None:
         if is_confined():
-            self._console.say("the kernel lets this process write to its site folder alone.")
+            self._terminal.say("the kernel lets this process write to its site folder alone.")
         elif self._unconfined:
-            self._console.say(f"this process is not confined: {self._unconfined}.", "yellow")
+            self._terminal.say(f"this process is not confined: {self._unconfined}.", "yellow")
         schema, rows = self._read_table()
-        held = f", {len(rows.columns)} of its columns" if rows.columns is not None else ""
-        counted = f": {rows.n_rows:,} rows" if self._console.is_terminal else ""
-        self._console.say(f"{self._start.data} fits the schema{counted}{held}.")
-        self._say_checked(schema)
+        held = f", with {len(rows.columns)} of its columns" if rows.columns is not None else ""
+        self._terminal.say(f"{self._start.data} fits the schema{held}.")
+        self._say_checked(schema, rows.n_rows)
         self._warm(schema)
         with ExitStack() as stack:
             stack.enter_context(holding(self.site, f"hedgerow party start {self.site.path}"))
@@ -115,9 +124,7 @@ class PartyProcess:
             stack.callback(self._note, ledger)
             self._start.remember(self.site, self._in_force)
             identity = self._identify()
-            service = PartyService(
-                StatusService(self.site, ledger, self._limits, lambda: self._state, self._facts)
-            )
+            service = self._service(ledger, schema, rows.n_rows)
             stack.enter_context(Listener(self.site.status_socket, service.handle))
             path, group = self._console_socket
             stack.enter_context(Listener(path, service.handle_console, group))
@@ -134,20 +141,20 @@ class PartyProcess:
             note_ledger_head(self.site, ledger)  # before anybody hears of this start
             party.pin(agreed.roster)
             stack.callback(party.close)
-            stack.enter_context(self._console.follow(ledger))
+            stack.enter_context(self._terminal.follow(ledger))
             stack.enter_context(Listener(self.site.party_socket, party.handle))
             if self._relay is not None:
                 path, group = self._relay
                 stack.enter_context(Listener(path, party.handle, group))
-                self._console.say(f"relays may carry messages through {path} (group {group}).")
+                self._terminal.say(f"relays may carry messages through {path} (group {group}).")
             self._serve(party, agreed, stack)
-        self._console.say("stopped.")
+        self._terminal.say("stopped.")
 
     def _read_table(self) -> tuple[Schema, Rows]:
         try:
             return self._start.read_table()
         except TableError as error:
-            if self._console.is_terminal:
+            if self._terminal.is_terminal:
                 raise
             data, schema = self._start.data, self._start.schema
             text = error.for_a_log(str(data), str(schema)).rstrip(".")
@@ -155,30 +162,39 @@ class PartyProcess:
                 f"{text}. {_SPENT} `hedgerow schema check {schema} --data {data}` shows more."
             ) from None
 
-    def _say_checked(self, schema: Schema) -> None:
+    def _service(self, ledger: Ledger, schema: Schema, n_rows: int) -> PartyService:
+        status = StatusService(self.site, ledger, self._limits, lambda: self._state, self._facts)
+        pages = PartyQuestions(
+            self.site, self._start, self._in_force, ledger, schema, n_rows, status,
+            lambda: self._last_heard,
+        )  # fmt: skip
+        return PartyService(status, pages.questions(), pages.health)
+
+    def _say_checked(self, schema: Schema, n_rows: int) -> None:
         """What the schema does to the rows, on the operator's own screen.
 
         Exact counts do not go into a file or a service's journal, which others may read.
         """
-        if not self._console.is_terminal:
-            self._console.say(
+        if not self._terminal.is_terminal:
+            self._terminal.say(
                 "look once at what the schema does to the rows, with `hedgerow schema check "
                 f"{self._start.schema} --data {self._start.data}`."
             )
             return
+        self._terminal.show(f"{n_rows:,} rows.")
         for finding in self._start.check_table(schema).findings:
-            self._console.say(finding.text, "yellow")
+            self._terminal.show(finding.text, "yellow")
 
     def _warm(self, schema: Schema) -> None:
         """Compile before the party is ready: a round must not wait for it past its time-out."""
         if is_confined():
             bring_compiled()
-        say_when_compiling(self._console.say)
+        say_when_compiling(self._terminal.say)
         warm(PARTY_METHODS, (task_of(schema.label),))
 
     def _serve(self, party: Party, agreed: PinnedRoster, stack: ExitStack) -> None:
         self._agreed = agreed
-        self._console.say(
+        self._terminal.say(
             f"answering for {agreed.federation}; Ctrl-C ends it. Limits were read now; start again "
             "after changing them."
         )
@@ -191,7 +207,7 @@ class PartyProcess:
             if roster.changed():
                 self._pin_again(party)
             if limits is not None and limits.changed():
-                self._console.say(
+                self._terminal.say(
                     "the limits file changed; this process still uses what it read at its start. "
                     "Start it again to use the new one.",
                     "yellow",
@@ -201,12 +217,18 @@ class PartyProcess:
         if not self._dials:
             return
         if not self._agreed.address:
-            self._console.say("the roster has no address of a coordinator: relays alone can carry.")
+            self._terminal.say("the roster has no coordinator's address: relays alone can carry.")
             return
         from hedgerow.engines.grpc.client import Link
 
-        say = self._console.say
-        link = Link(party.name, party.identity, party.boot, party.handle, self._target, say)
+        def heard(message: bytes) -> bytes:
+            self._last_heard = clock.timestamp()
+            return party.handle(message)
+
+        def say(text: str) -> None:
+            self._terminal.say(text, about="connection")
+
+        link = Link(party.name, party.identity, party.boot, heard, self._target, say)
         link.start()
         stack.callback(link.stop)
         self._link = link
@@ -225,7 +247,7 @@ class PartyProcess:
             self._check_roster(agreed.roster)
             party.pin(agreed.roster)
         except HedgerowError as error:
-            self._console.say(
+            self._terminal.say(
                 f"the roster file changed and cannot be used; the one before holds: {error}",
                 "bold red",
             )
@@ -233,7 +255,7 @@ class PartyProcess:
         if agreed.hash == self._agreed.hash:
             return
         for text in agreed.differences(self._agreed):
-            self._console.say(f"a new roster holds: {text}", "yellow")
+            self._terminal.say(f"a new roster holds: {text}", "yellow")
         self._agreed = agreed
         if self._link is not None:
             self._link.redial()
@@ -260,11 +282,11 @@ class PartyProcess:
             self._problem = "the ledger cannot be written, so nothing is answered: free disk space"
         elif event.what in ("answered", "reserved"):
             self._problem = ""
-        self._console.event(event)
+        self._terminal.event(event)
 
     def _say_lost(self, ledger: Ledger) -> None:
         for gap in open_gaps(ledger, self.site.name):
-            self._console.say(
+            self._terminal.say(
                 f"this ledger has lost lines: {gap.shown_by} keeps a head of it of {gap.time[:19]} "
                 "UTC that is not here. Nothing is answered. Put the newest ledger back, or see "
                 f"`hedgerow party settle {self.site.path}`.",
@@ -273,19 +295,19 @@ class PartyProcess:
 
     def _record_limits(self, ledger: Ledger) -> None:
         if record_limits(self.site, ledger, self._in_force):
-            self._console.say(
+            self._terminal.say(
                 "the limits are not those of the last start; the ledger says when they changed.",
                 "yellow",
             )
 
     def _identify(self) -> Identity:
         identity = self.site.identity()
-        self._console.say(
+        self._terminal.say(
             f"party {self.site.name}, fingerprint {fingerprint(identity.public)} (its card: "
             f"{self.site.card_file})"
         )
         if self._start.limits_file(self.site) is None:
-            self._console.say(
+            self._terminal.say(
                 "no limits file: the default limits hold. `hedgerow party limits "
                 f"{self.site.path} --write` writes them to a file that you can change."
             )
@@ -297,7 +319,7 @@ class PartyProcess:
             if not self._wait:
                 self.site.pinned()  # raises, and says what to do
             self._state = "waiting for a roster"
-            self._console.say(
+            self._terminal.say(
                 f"no roster is pinned yet. Send {self.site.card_file} to the coordinator, compare "
                 f"phrases by telephone, then run `hedgerow party pin {self.site.path} ROSTER`. "
                 "Waiting for it; Ctrl-C ends."

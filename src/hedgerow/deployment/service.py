@@ -13,9 +13,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hedgerow.deployment.accounts import OWNER, Accounts, Action, Caller, NotAllowed, Sessions
+from hedgerow.deployment.accounts import OWNER, Caller, NotAllowed
 from hedgerow.deployment.approvals import PlanFolder, plan_named
 from hedgerow.deployment.hold import is_held
+from hedgerow.deployment.site_service import Given, Question, SiteService, answered
 from hedgerow.deployment.status import TIMEOUT_SECONDS, StatusService
 from hedgerow.engines.site import Site
 from hedgerow.engines.sockets import Unreachable, call
@@ -27,24 +28,26 @@ from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.gaps import Ceilings, settle, settlement_for
 from hedgerow.privacy.ledger.ledger import Ledger
 
-LONGEST_REQUEST = 100_000  # bytes of JSON
-Given = Mapping[str, Any]
 
-
-class PartyService:
+class PartyService(SiteService):
     """Answers one request as JSON with JSON: {"question": ..., ...}, and {"error": ...} if not.
 
     Parameters
     ----------
     status : answers what only looks
+    further : questions of the console's pages, by name
+    health : what monitoring may know without a session
     """
 
-    def __init__(self, status: StatusService) -> None:
+    def __init__(
+        self,
+        status: StatusService,
+        further: Mapping[str, Question] | None = None,
+        health: Callable[[], Any] | None = None,
+    ) -> None:
         self._status = status
         self._site, self._ledger = status.site, status.ledger
-        self.accounts = Accounts(status.site)
-        self.sessions = Sessions(self.accounts)
-        self._questions: dict[str, tuple[Action, Callable[[Given, Caller], Any]]] = {
+        own: dict[str, Question] = {
             **dict.fromkeys(StatusService.QUESTIONS, ("look", self._looked)),
             "decisions": ("look", self._decisions),
             "approve": ("decide", self._decide),
@@ -53,23 +56,11 @@ class PartyService:
             "gap": ("look", self._gap),
             "settle": ("decide", self._settle),
         }
+        super().__init__(status.site, {**own, **(further or {})}, health)
 
     def handle(self, message: bytes) -> bytes:
         """A request of the site's own account, which may speak for any account (`as`)."""
-        return _answered(message, self._of_owner)
-
-    def handle_console(self, message: bytes) -> bytes:
-        """A request of somebody who must have a session."""
-        return _answered(message, self._of_session)
-
-    def answer(self, given: Given, caller: Caller) -> Any:
-        """The answer to a question of somebody whose role is known."""
-        question = given.get("question")
-        if question not in self._questions:
-            raise HedgerowError(f"the party's process answers: {', '.join(self._questions)}")
-        action, answer = self._questions[str(question)]
-        caller.check(action)
-        return answer(given, caller)
+        return answered(message, self._of_owner)
 
     def _of_owner(self, given: Given) -> Any:
         if given.get("question") == "account":
@@ -85,19 +76,6 @@ class PartyService:
                 "Nothing was decided."
             )
         return self.answer(given, Caller("", OWNER))
-
-    def _of_session(self, given: Given) -> Any:
-        session = str(given.get("session", ""))
-        if given.get("question") == "sign-in":
-            token, caller = self.sessions.sign_in(str(given.get("code", "")))
-            return {"session": token, **asdict(caller)}
-        caller = self.sessions.caller(session)
-        if given.get("question") == "sign-out":
-            self.sessions.sign_out(session)
-            return {}
-        if given.get("question") == "who":
-            return asdict(caller)
-        return self.answer(given, caller)
 
     def _looked(self, given: Given, caller: Caller) -> Any:
         return self._status.answer(str(given["question"]))
@@ -189,19 +167,6 @@ def ask_console(socket: Path, question: str, session: str = "", **values: Any) -
 
 def _service(site: Site, ledger: Ledger, limits: Limits, state: str) -> PartyService:
     return PartyService(StatusService(site, ledger, limits, lambda: state))
-
-
-def _answered(message: bytes, answer: Callable[[Given], Any]) -> bytes:
-    try:
-        given = json.loads(message) if len(message) <= LONGEST_REQUEST else None
-        if not isinstance(given, dict):
-            raise ValueError("no table")
-        return json.dumps(answer(given)).encode()
-    except HedgerowError as error:
-        told = {"error": str(error), "denied": isinstance(error, NotAllowed)}
-        return json.dumps(told).encode()
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return json.dumps({"error": "the request is not readable", "denied": False}).encode()
 
 
 def _read(reply: bytes) -> Any:

@@ -68,12 +68,10 @@ class StatusService:
             return witnesses_of(self.ledger, self.site.name)
         raise ValueError(question)
 
-    def status(self) -> dict[str, Any]:
+    def status(self, most_runs: int | None = None) -> dict[str, Any]:
+        """Everything at a glance; of the runs the newest alone, if a number is given."""
         name, ledger, state = self.site.name, self.ledger, self.state()
-        refused = Counter(str(line.values["word"]) for line in ledger.lines(name, "refuse"))
-        for line in ledger.lines(name, "unlisted"):  # at 1, 10, 100, ...: the last one counts all
-            count = int(line.values["count"])
-            refused[str(line.values["word"])] += count - count // 10
+        reserved = ledger.lines(name, "reserve")
         return {
             "name": name,
             "federation": self.site.federation,
@@ -82,12 +80,23 @@ class StatusService:
             **_with_gaps(self.facts(), ledger, name),
             "recent_starts": _recent_starts(ledger, name),
             **_identities(self.site),
-            "runs": [_run(line, ledger) for line in ledger.lines(name, "reserve")],
+            "runs": [_run(line, ledger) for line in reserved[-most_runs if most_runs else 0 :]],
+            "n_runs": len(reserved),
             "limits": limits_used(ledger, name, self.limits),
-            "refused": dict(sorted(refused.items())),
+            "refused": refusal_counts(ledger, name),
             "gaps": [asdict(gap) for gap in open_gaps(ledger, name)],
             "pending": [plan.run for plan in waiting_plans(self.site, self.ledger)],
         }
+
+
+def refusal_counts(ledger: Ledger, name: str) -> dict[str, int]:
+    """How often each word was refused, what has no line of its own included."""
+    lines = ledger.lines(name, "refuse")
+    refused = Counter(str(line.values.get("word", "by parties")) for line in lines)
+    for line in ledger.lines(name, "unlisted"):  # at 1, 10, 100, ...: the last one counts all
+        count = int(line.values["count"])
+        refused[str(line.values["word"])] += count - count // 10
+    return dict(sorted(refused.items()))
 
 
 def limits_used(ledger: Ledger, name: str, limits: Limits) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ On a terminal a small table stays below the lines; elsewhere there are plain lin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
@@ -26,7 +27,7 @@ from hedgerow.protocol.messages import REFUSALS
 LONGEST_LINE = 2000  # characters; names and reasons of others stand in some
 
 
-class PartyConsole:
+class PartyTerminal:
     """Turns the events of a party into lines, and keeps what is left in view."""
 
     def __init__(self, console: Console, name: str, limits: Limits) -> None:
@@ -36,16 +37,22 @@ class PartyConsole:
         self._live: Live | None = None
         self._last: Plan | None = None
         self._unwritten = False
+        self.log: Callable[[str, str], None] = lambda text, about: None
 
     @property
     def is_terminal(self) -> bool:
         """Whether somebody looks at it, rather than a file that keeps it."""
         return self._console.is_terminal
 
-    def say(self, text: str, style: str | None = None) -> None:
-        """One line, with the time in UTC."""
-        now = clock.utc_now().strftime("%H:%M:%S")
+    def say(self, text: str, style: str | None = None, about: str = "") -> None:
+        """One line, with the time in UTC, here and in the log; never anything about rows."""
+        self.log(text, about)
+        self.show(text, style)
+
+    def show(self, text: str, style: str | None = None) -> None:
+        """The same here alone; a log is read by others than a screen."""
         terminal = self._console.is_terminal
+        now = clock.utc_now().strftime("%H:%M:%S" if terminal else "%Y-%m-%dT%H:%M:%SZ")
         with suppress(OSError):  # nobody looks any more, or the disk behind the screen is full
             line = Text(f"{now} {printable(text, LONGEST_LINE)}", style=style or "")
             self._console.print(line, soft_wrap=not terminal)
