@@ -7,9 +7,11 @@ them goes through the same rules as every other reply.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from hedgerow.errors import FormatError
 from hedgerow.packing import pack
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.protocol import messages
@@ -86,8 +88,11 @@ class Liar:
     def _sent(self, party: str, kind: str = "") -> Message | None:
         for name, data in reversed(self._network.heard):
             message = read(data)
-            if message is not None and name == party and message.type == (kind or message.type):
-                return message
+            if message is None or name != party or message.type != (kind or message.type):
+                continue
+            with suppress(FormatError):  # a lie of its own may have been unreadable
+                if message.type != "ask" or message.ask:
+                    return message
         return None
 
     def _asked(self, party: str, **changes: Any) -> list[Message | bytes]:
