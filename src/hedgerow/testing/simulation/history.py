@@ -10,7 +10,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from hedgerow.clock import clock_from
-from hedgerow.coordinator.federation import Federation, RefusedBy, Total
+from hedgerow.coordinator.federation import Federation, Total
+from hedgerow.coordinator.refused import RefusedBy
 from hedgerow.errors import BudgetExceeded, HedgerowError, PlanError, SlotSpent
 from hedgerow.failpoints import fail_points_told
 from hedgerow.privacy.ledger.disk import disk_from
@@ -62,7 +63,8 @@ def simulate(
     with _simulated(world, scenario):
         history = History(world, scenario, rolled_back_is_noticed)
         try:
-            history.run()
+            with history.rules.watching_answers():
+                history.run()
         except Exception as error:  # a bug of the simulator or of what it runs: both are findings
             for line in traceback.format_exc().splitlines():
                 world.note("error", line)
@@ -216,15 +218,16 @@ class History(Setting):
 
     def _try_again(self, command: Attempted) -> None:
         error = command.error
-        if isinstance(error, RefusedBy) and error.party in self.parties:
-            self._settle(self.parties[error.party], error.word)
+        if isinstance(error, RefusedBy):  # which may name several that wait for their people
+            for name in error.party.split(", "):
+                if name in self.parties:
+                    self._settle(self.parties[name], error.word)
         self._begin(command)
 
     def _settle(self, machine: PartyMachine, word: str) -> None:
         """Two operators on the telephone."""
         if word == "not-approved":
-            for plan in machine.approvals.pending.values():
-                machine.approvals.approved.add(plan.hash)
+            machine.approve()
             self.world.note(machine.name, "its operator approves")
             self.world.count("approved")
         if word in ("other-roster", "bad-signature", "unknown-party"):

@@ -7,6 +7,8 @@ looked for on the disk, answers on the wire, masks where they are made.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,9 @@ import numpy as np
 
 from hedgerow.coordinator.federation import Federation, Total
 from hedgerow.errors import HedgerowError, LedgerWriteFailed
+from hedgerow.party import party as answering
+from hedgerow.party.answering import answer_of
+from hedgerow.party.approvals import standing_of
 from hedgerow.party.limits import Event
 from hedgerow.party.party import Party
 from hedgerow.party.run import MOST_JOINED, MOST_OPENED
@@ -22,7 +27,7 @@ from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.spending import MONTH, Spending, spending
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.noise import mechanisms
-from hedgerow.protocol.masks import Context
+from hedgerow.protocol.masks import Context, MaskKeys
 from hedgerow.protocol.messages import REFUSALS, Ask
 from hedgerow.protocol.roles import Agreement
 from hedgerow.queries import SumQuery
@@ -55,6 +60,7 @@ class Invariants:
         self.opened: dict[str, set[str]] = defaultdict(set)  # by run: parties that accepted it
         self.on_record: set[str] = set()  # runs that the coordinator reserved
         self.foreign: set[bytes] = set()  # messages that the coordinator did not sign
+        self._ledgers: dict[str, Ledger] = {}  # of each party's newest process
         self.roles: set[tuple[str, str]] = set()  # parties and runs whose labels have paid
 
     # Where parties answer
@@ -63,17 +69,8 @@ class Invariants:
         """Look at a process of a party from inside; called when it starts."""
         if machine.starts > 1:
             self.check_ledger(machine.name, ledger)
-        answer, mask = party._answer, party._keys.mask
-
-        def answered(ask: Ask, run: Any, request: str, exact: Any) -> Any:
-            key = (ask.run, ask.slot, ask.attempt)
-            lines = ledger.lines(party.name, "charge", ask.run, ask.slot)
-            charged = any(
-                line.attempt == ask.attempt and line.values["request"] == request for line in lines
-            )
-            self._require(charged, "a party computes after its charge", f"{party.name} {key}")
-            self.exact[party.name, key] = exact.copy()
-            return answer(ask, run, request, exact)
+        self._ledgers[party.name] = ledger
+        mask = party._keys.mask
 
         def masked(me: str, context: Context, size: int) -> Any:
             key = (party._keys.public, context.salt, context.info)
@@ -81,8 +78,30 @@ class Invariants:
             self.masks.add(key)
             return mask(me, context, size)
 
-        party._answer = answered  # type: ignore[method-assign]
         party._keys.mask = masked  # type: ignore[method-assign]
+
+    @contextmanager
+    def watching_answers(self) -> Iterator[None]:
+        """Look at exact sums where parties add their noise and masks, inside the block."""
+        answer = answer_of
+
+        def answered(
+            name: str, ask: Ask, run: Any, request: str, exact: Any, keys: MaskKeys, rows: int
+        ) -> Any:
+            key = (ask.run, ask.slot, ask.attempt)
+            lines = self._ledgers[name].lines(name, "charge", ask.run, ask.slot)
+            charged = any(
+                line.attempt == ask.attempt and line.values["request"] == request for line in lines
+            )
+            self._require(charged, "a party computes after its charge", f"{name} {key}")
+            self.exact[name, key] = exact.copy()
+            return answer(name, ask, run, request, exact, keys, rows)
+
+        setattr(answering, "answer_of", answered)  # noqa: B010 - it is imported there
+        try:
+            yield
+        finally:
+            setattr(answering, "answer_of", answer)  # noqa: B010
 
     def replied(self, name: str, machine: PartyMachine, asked: bytes, reply: bytes) -> None:
         """A reply leaves a party."""
@@ -126,7 +145,8 @@ class Invariants:
         synced = not self.world.disk.unsynced(machine.file)
         self._require(synced, "no answer before its charge is on disk", f"{name} {key}")
         if machine.limits.approve:
-            approved = opened.plan.hash in machine.approvals.approved
+            word = standing_of(ledger, name, opened.plan)
+            approved = word is not None and word.what == "approve"
             self._require(approved, "no answer to a plan that nobody approved", f"{name} {key}")
         if roster.trusted.masked:
             enough = len(roster.parties) - len(ask.absent) >= max(3, len(roster.parties) // 2 + 1)

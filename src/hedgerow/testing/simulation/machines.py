@@ -8,9 +8,10 @@ from pathlib import Path
 from hedgerow.clock import clock_from
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
-from hedgerow.errors import HedgerowError
+from hedgerow.errors import HedgerowError, LedgerWriteFailed
 from hedgerow.methods.fedxgboost.run import vertical_role
 from hedgerow.methods.simfl.run import similarity_role
+from hedgerow.party.approvals import decide, standing_of
 from hedgerow.party.limits import Event, Limits
 from hedgerow.party.party import Party
 from hedgerow.privacy.accounting.plan import Plan
@@ -29,15 +30,11 @@ ROLES: dict[str, RoleFactory] = {
 }
 
 
-class Approved:
-    """A person's word on plans, kept over restarts."""
+class Waiting:
+    """Plans that wait for a person, kept over restarts."""
 
     def __init__(self) -> None:
-        self.approved: set[str] = set()
         self.pending: dict[str, Plan] = {}
-
-    def is_approved(self, plan: Plan) -> bool:
-        return plan.hash in self.approved
 
     def keep(self, plan: Plan) -> None:
         self.pending[plan.hash] = plan
@@ -51,7 +48,7 @@ class PartyMachine(Machine):
         self.identity = Identity()
         self.roster: Roster | None = None
         self.rows, self.schema, self.limits = rows, schema, limits
-        self.approvals, self.store = Approved(), MemoryStore()
+        self.waiting, self.store = Waiting(), MemoryStore()
         self.file = f"{name}/party.ledger"
         self.party: Party | None = None
         self.ledger: Ledger | None = None
@@ -89,7 +86,7 @@ class PartyMachine(Machine):
         ledger = Ledger.open(Path(self.file))
         party = Party(
             self.name, self.rows, self.schema, ledger, self.identity, self.limits,
-            self.approvals, lambda event: self.on_event(self, event),
+            self.waiting, lambda event: self.on_event(self, event),
             roles={name: self._watched(make) for name, make in ROLES.items()}, store=self.store,
         )  # fmt: skip
         if self.roster is not None:
@@ -116,6 +113,25 @@ class PartyMachine(Machine):
             self.gone()
             return None
         return reply[0] if self.party is not None else None
+
+    def approve(self) -> None:
+        """A person approves what waits; the party's process puts it on the ledger, if it runs."""
+        ledger = self.ledger
+        if ledger is None:
+            return
+
+        def decided() -> None:
+            for plan in self.waiting.pending.values():
+                if standing_of(ledger, self.name, plan) is None:
+                    decide(ledger, self.name, plan, "approve", "operator", "looked at")
+
+        try:
+            with clock_from(self.clock):
+                self.world.run_as(self.process, decided)
+        except Crashed:
+            self.gone()
+        except LedgerWriteFailed as error:
+            self.world.note(self.name, f"the approval was not written: {error}")
 
     def pin(self, roster: Roster) -> None:
         self.roster = roster
