@@ -275,7 +275,7 @@ def test_a_reservation_is_noted_at_once(
         None,
     )
     told: list[Event] = []
-    monkeypatch.setattr(process._console, "event", told.append)
+    monkeypatch.setattr(process._terminal, "event", told.append)
     with party.ledger() as ledger:
         Reservation(ledger, a_plan(1.0, "one"), "north")
         process._told(ledger, Event("reserved", "one", plan=a_plan()))

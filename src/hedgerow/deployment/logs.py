@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,16 @@ class SiteLog(RotatingFileHandler):
 
     def __init__(self, file: Path) -> None:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        super().__init__(file, maxBytes=MOST_BYTES, backupCount=OLDER_FILES, encoding="utf-8")
+        super().__init__(
+            file, maxBytes=MOST_BYTES, backupCount=OLDER_FILES, encoding="utf-8", delay=True
+        )
+
+    def _open(self) -> TextIOWrapper:
+        """The file, made for its owner alone when the first line is written."""
+        opened = super()._open()
         with suppress(OSError):
-            file.chmod(0o600)
+            Path(self.baseFilename).chmod(0o600)
+        return opened
 
     @contextmanager
     def following(self, *further: str) -> Iterator[None]:
