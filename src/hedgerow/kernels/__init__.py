@@ -4,6 +4,7 @@ Arrays that travel together are NamedTuples; the comment of a field has its shap
 
 arrays.py      groups of arrays that loops of several files take
 compiling.py   the decorator of compiled loops
+pipeline.py    the passes of Numba that plain loops need
 statistics.py  what every row adds to a sum, on an integer grid
 loops.py       leaves of rows, integer sums, scores
 sweeps.py      sums over all rows of a table, stretch by stretch

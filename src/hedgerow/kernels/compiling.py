@@ -6,78 +6,19 @@ at every call. Through this one a compiled function keeps the types that it was 
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, cast
 
 from numba import njit
-from numba.core import event, typed_passes, untyped_passes
-from numba.core.compiler import CompilerBase, Flags
-from numba.core.compiler_machinery import PassManager
+from numba.core import event
+
+from hedgerow.kernels import pipeline
 
 _logger = logging.getLogger(__name__)
 COMPILING = "compiling loops, once on this machine: that takes about ten seconds"
 
 F = TypeVar("F", bound=Callable[..., object])
-
-# What takes plain loops over arrays to machine code. Left out of Numba's own pipeline is what such
-# loops have none of: closures, `with`, literal types, functions inlined by name, expressions of
-# whole arrays. Each of these passes would look for them in every statement.
-_PASSES: tuple[Any, ...] = (
-    untyped_passes.TranslateByteCode, untyped_passes.FixupArgs, untyped_passes.IRProcessing,
-    untyped_passes.GenericRewrites, untyped_passes.ReconstructSSA,
-    typed_passes.NopythonTypeInference, typed_passes.PreLowerStripPhis,
-    typed_passes.IRLegalization, typed_passes.AnnotateTypes, typed_passes.NativeLowering,
-    typed_passes.NoPythonBackend,
-)  # fmt: skip
-
-
-class _QuickFlags(cast(Any, Flags)):  # type: ignore[misc]
-    """Numba's flags, compared by what was set.
-
-    They are a part of the key under which Numba remembers how an operator is typed, and are
-    compared some thousand times a loop; its own comparison asks for every option by name.
-    """
-
-    _hash = hash(cast(Any, Flags)())  # Numba's is the same for all flags
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, _QuickFlags):
-            return bool(self._values == other._values)
-        return bool(super().__eq__(other))
-
-
-class _Pipeline(cast(Any, CompilerBase)):  # type: ignore[misc]
-    """Compiles a loop by fewer passes than Numba's default, to the same machine code."""
-
-    def __init__(
-        self, typing: Any, target: Any, library: Any, arguments: Any, returned: Any, flags: Any,
-        variables: Any,
-    ) -> None:  # fmt: skip
-        quick = _QuickFlags(flags)
-        super().__init__(typing, target, library, arguments, returned, quick, variables)
-
-    def define_pipelines(self) -> list[Any]:
-        passes = cast(Any, PassManager)("loops")
-        for each in _PASSES:
-            passes.add_pass(each, each.__name__)
-        passes.finalize()
-        return [passes]
-
-    def _compile_core(self) -> Any:
-        # Compiling makes a great many small objects, nearly all of which live until it is done:
-        # looking in between for those that can be freed takes time and frees next to nothing.
-        collects = gc.isenabled()
-        gc.disable()
-        try:
-            return super()._compile_core()
-        finally:
-            if collects:
-                gc.enable()
 
 
 def compiled(
@@ -99,7 +40,7 @@ def compiled(
     # nogil: `threads` hands ranges of rows to all cores, and each leaves Python's lock.
     compile_it: Any = cast(Any, njit)(  # its types do not know of wrappers
         cache=not helper, nogil=True, error_model=error_model, fastmath=fastmath,
-        no_cpython_wrapper=helper, no_cfunc_wrapper=True, pipeline_class=_Pipeline, _nrt=allocates,
+        no_cpython_wrapper=helper, no_cfunc_wrapper=True, **pipeline.options(allocates),
     )  # fmt: skip
 
     def decorate(function: F) -> F:
