@@ -30,6 +30,7 @@ from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.protocol.identity import Roster
 from tests.deployment.console.rig import Rig, asked_plan, console_before
+from tests.deployment.console.test_hostile import ATTACKS, FORMS, OFFICER, OPEN, routes
 
 LEAD, READER = "Jo Lead", "Rita Reader"
 PAGES = ("/", "/runs", "/runs/run-0001", "/budget", "/ledger", "/standing", "/refusals")
@@ -52,6 +53,7 @@ def make_coordinator(folder: Path) -> Site:
     site.pin(PinnedRoster("Heart Study", roster, site.address, site.certificate()[1]))
     Accounts(site).put(LEAD, "operator")
     Accounts(site).put(READER, "reader")
+    Accounts(site).put(OFFICER, "privacy-officer")
     plan = asked_plan("run-0001", 0.5, purpose="Readmission", asker="Prof. Weber")
     with Ledger.open(site.ledger_path) as ledger:
         reservation = Reservation(ledger, plan)
@@ -165,3 +167,18 @@ def test_monitoring_names_parties_that_are_away(rig: Rig) -> None:
     health = rig.request("GET", "/healthz", headers=headers)
     assert health.status == 503
     assert "hospital-b" in health.text
+
+
+def test_hostile_requests_get_nothing_from_any_route(rig: Rig) -> None:
+    secrets = ("Heart Study", "hospital-a", "Readmission", "Prof. Weber", "rejected-cost")
+    for kind, attack in {**ATTACKS, **FORMS}.items():
+        for method, path in routes(rig):
+            if kind in FORMS and (method != "POST" or path == "/enter"):
+                continue
+            reply = attack(rig, method, path)
+            if path in OPEN and reply.status in (200, 401):
+                continue
+            about = (kind, method, path, reply.status)
+            assert reply.status >= 400 or reply.headers.get("location") == "/enter", about
+            assert not any(secret in reply.text for secret in secrets), about
+    assert [run.state for run in list_runs(rig.site)] == ["refused"]  # nothing was resumed

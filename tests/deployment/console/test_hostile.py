@@ -26,7 +26,7 @@ def routes(rig: Rig) -> list[tuple[str, str]]:
     found = []
     for route in app.routes:
         assert isinstance(route, Route)
-        path = route.path.replace("{hash}", WAITING.hash)
+        path = route.path.replace("{hash}", WAITING.hash).replace("{run}", "run-0001")
         found += [(method, path) for method in sorted(route.methods or ()) if method != "HEAD"]
     return found
 
