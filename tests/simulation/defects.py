@@ -239,7 +239,7 @@ def attempt_asked_again(stack: ExitStack) -> None:
 
 
 def nobody_approves(stack: ExitStack) -> None:
-    _replace(stack, party_module, "check_approved", lambda *_: None)
+    _replace(stack, party_module, "check_standing", lambda *_: None)
 
 
 def refusal_tells_why(stack: ExitStack) -> None:
