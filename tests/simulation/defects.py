@@ -24,6 +24,7 @@ from hedgerow.errors import LedgerWriteFailed
 from hedgerow.party import party as party_module
 from hedgerow.party.party import Party
 from hedgerow.party.run import Newest, OpenedRun
+from hedgerow.party.witnesses import PartyWitnesses
 from hedgerow.privacy.ledger import spending, store
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
@@ -267,8 +268,9 @@ def budget_per_process(stack: ExitStack) -> None:
     _replace(stack, Ledger, "lines", recent)
 
 
-def old_ledger_put_back(stack: ExitStack) -> None:
-    """No defect of the code: operators put older ledgers back, and that must be noticed."""
+def witnesses_not_heard(stack: ExitStack) -> None:
+    """Operators put older ledgers back, and parties pass over what others show them."""
+    _replace(stack, PartyWitnesses, "_lost", lambda self, show, joined: [])
 
 
 DEFECTS: dict[str, Plant] = {
@@ -298,7 +300,7 @@ DEFECTS: dict[str, Plant] = {
     "refusal tells why": refusal_tells_why,
     "attendance not told": attendance_not_told,
     "budget of this process alone": budget_per_process,
-    "roll-back accepted": old_ledger_put_back,
+    "roll-back accepted": witnesses_not_heard,
 }
 
 
@@ -315,7 +317,7 @@ def find(name: str, most: int = MOST) -> tuple[int, str]:
     old = name == "roll-back accepted"
     with planted(name):
         for seed in range(most):
-            found = simulate(seed, backups=old, rolled_back_is_noticed=old)
+            found = simulate(seed, backups=old)
             if found.violations:
                 return seed + 1, found.violations[0].partition(":")[0]
     return 0, ""

@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="result file; the same command goes on with it")
     parser.add_argument(
         "--old-backups", action="store_true",
-        help="operators also put older copies of ledgers back, which parties do not notice today",
+        help="operators also put older copies of ledgers back",
     )  # fmt: skip
     given = parser.parse_args(arguments)
     if given.seed is not None:

@@ -52,7 +52,6 @@ def simulate(
     seed: int,
     faults: Sequence[Fault] | None = None,
     backups: bool = False,
-    rolled_back_is_noticed: bool = False,
 ) -> Outcome:
     """Run the history of a seed; with other faults than its own where some are given."""
     scenario = draw_scenario(Dice(seed, "scenario"))
@@ -61,7 +60,7 @@ def simulate(
     _prepare(scenario)
     world = World(seed, list(faults))
     with _simulated(world, scenario):
-        history = History(world, scenario, rolled_back_is_noticed)
+        history = History(world, scenario)
         try:
             with history.rules.watching_answers():
                 history.run()
@@ -111,8 +110,8 @@ def _simulated(world: World, scenario: Scenario) -> Iterator[None]:
 class History(Setting):
     """The commands of a history, and the operator who enters them, repairs and tries again."""
 
-    def __init__(self, world: World, scenario: Scenario, rolled_back_is_noticed: bool) -> None:
-        super().__init__(world, scenario, rolled_back_is_noticed)
+    def __init__(self, world: World, scenario: Scenario) -> None:
+        super().__init__(world, scenario)
         world.on_fault = Accidents(self).happen
         self.commands = [Attempted(work) for work in scenario.works]
         self.given_up: set[str] = set()
@@ -228,8 +227,8 @@ class History(Setting):
         """Two operators on the telephone."""
         if word == "not-approved":
             machine.approve()
-            self.world.note(machine.name, "its operator approves")
-            self.world.count("approved")
+        if word == "rolled-back":
+            machine.settle()
         if word in ("other-roster", "bad-signature", "unknown-party"):
             machine.pin(self.roster)
             self.world.note(machine.name, "its operator pins the roster again")
@@ -295,7 +294,7 @@ _PERSONS = ("over-limits", "not-allowed", "some-columns", "not-approved")
 def _is_final(error: BaseException | None) -> bool:
     """Whether the message says that the same command will not do it."""
     if isinstance(error, RefusedBy):
-        return error.word in ("over-limits", "not-allowed", "some-columns")
+        return error.is_final or error.word in ("over-limits", "not-allowed", "some-columns")
     return isinstance(error, BudgetExceeded | SlotSpent | PlanError)
 
 

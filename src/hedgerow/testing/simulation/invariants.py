@@ -26,10 +26,13 @@ from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.spending import MONTH, Spending, spending
 from hedgerow.privacy.ledger.verify import verify
+from hedgerow.privacy.ledger.witnesses import KeptHead, has_head, settlements
 from hedgerow.privacy.noise import mechanisms
+from hedgerow.protocol.handshake import JOINED
 from hedgerow.protocol.masks import Context, MaskKeys
 from hedgerow.protocol.messages import REFUSALS, Ask
 from hedgerow.protocol.roles import Agreement
+from hedgerow.protocol.witnesses import LEFT, head_from
 from hedgerow.queries import SumQuery
 from hedgerow.queries.calibration import Noise
 from hedgerow.testing.simulation.faults import COORDINATOR
@@ -44,9 +47,8 @@ WIDE = 9.0  # deviations that no noise of a history is away from zero
 class Invariants:
     """What was seen of one history, and what must hold of it."""
 
-    def __init__(self, world: World, rolled_back_is_noticed: bool = False) -> None:
+    def __init__(self, world: World) -> None:
         self.world = world
-        self.rolled_back_is_noticed = rolled_back_is_noticed
         self.restored: set[str] = set()  # machines whose operator put an older ledger back
         self.clocks_ahead: set[str] = set()
         self.sent: dict[tuple[str, Context3], tuple[str, str]] = {}  # request, digest of the bytes
@@ -62,6 +64,7 @@ class Invariants:
         self.foreign: set[bytes] = set()  # messages that the coordinator did not sign
         self._ledgers: dict[str, Ledger] = {}  # of each party's newest process
         self.roles: set[tuple[str, str]] = set()  # parties and runs whose labels have paid
+        self.kept: dict[tuple[str, str], KeptHead] = {}  # by witness and party: the last one
 
     # Where parties answer
 
@@ -126,8 +129,31 @@ class Invariants:
             self._require(small, "a party remembers a bounded number of runs", name)
         if message.type == "opened" and question is not None and question.type == "open":
             self.opened[question.plan.run].add(name)
+        if message.type == LEFT and question is not None:
+            self._heads_kept(name, question.values["heads"])
+        if message.type == JOINED and question is not None:
+            self._check_whole(machine, question.values["announcements"])
         if message.type == "answer" and question is not None:
             self._answer_left(name, machine, question.ask, question.hash, message.body)
+
+    def _heads_kept(self, witness: str, heads: list[Any]) -> None:
+        for head in map(head_from, heads):
+            known = self.kept.get((witness, head.party))
+            if known is None or known.key != head.key or known.count < head.count:
+                self.kept[witness, head.party] = head
+
+    def _check_whole(self, machine: PartyMachine, announced: list[Any]) -> None:
+        """Nobody takes part whose ledger lacks what the others keep of it, unless it is settled."""
+        ledger, me = machine.ledger, machine.name
+        if ledger is None:
+            return
+        for witness in {entry["name"] for entry in announced} - self.restored:
+            head = self.kept.get((witness, me))
+            if head is None or head.key != machine.identity.public:
+                continue
+            known = has_head(ledger, me, head.commitment)
+            known = known or any(one.covers(head.time) for one in settlements(ledger, me))
+            self._require(known, "lost lines are settled before a party goes on", f"{me} {witness}")
 
     def _answer_left(
         self, name: str, machine: PartyMachine, ask: Ask, request: str, body: bytes
@@ -152,7 +178,7 @@ class Invariants:
             enough = len(roster.parties) - len(ask.absent) >= max(3, len(roster.parties) // 2 + 1)
             self._require(enough, "no sum over fewer parties than allowed", f"{name} {key}")
         before = self.sent.setdefault((name, key), (request, body.hex()))
-        if machine.name not in self.restored or self.rolled_back_is_noticed:
+        if machine.name not in self.restored:
             self._require(before[0] == request, "one context, one question", f"{name} {key}")
             self._require(before[1] == body.hex(), "one context, one message", f"{name} {key}")
         self.world.count("answers")
@@ -168,7 +194,7 @@ class Invariants:
 
     def _check_limits(self, machine: PartyMachine, ledger: Ledger) -> None:
         limits, name = machine.limits, machine.name
-        if name in self.restored and not self.rolled_back_is_noticed:
+        if name in self.restored:
             return
         if limits.budget is not None:
             spent = spending(ledger, name).epsilon(limits.budget.delta)
@@ -274,7 +300,7 @@ class Invariants:
         except HedgerowError as error:
             self._require(False, "ledgers verify", f"{name}: {error}")
             return
-        if name in self.restored and not self.rolled_back_is_noticed:
+        if name in self.restored:
             return
         if name == COORDINATOR:
             charges = ledger.lines(COORDINATOR, "charge")

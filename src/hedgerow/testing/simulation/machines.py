@@ -8,20 +8,25 @@ from pathlib import Path
 from hedgerow.clock import clock_from
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
-from hedgerow.errors import HedgerowError, LedgerWriteFailed
+from hedgerow.deployment.service import ceilings_of
+from hedgerow.errors import HedgerowError, LedgerError
 from hedgerow.methods.fedxgboost.run import vertical_role
 from hedgerow.methods.simfl.run import similarity_role
 from hedgerow.party.approvals import decide, standing_of
 from hedgerow.party.limits import Event, Limits
 from hedgerow.party.party import Party
 from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.gaps import settle
 from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.witnesses import open_gaps
 from hedgerow.protocol.identity import Identity, Roster
+from hedgerow.protocol.messages import REJECTIONS
 from hedgerow.protocol.roles import Agreement, MemoryStore, Role, RoleFactory, Store
 from hedgerow.testing.simulation.disk import Crashed
 from hedgerow.testing.simulation.faults import COORDINATOR
 from hedgerow.testing.simulation.world import Machine, World
 
+REJECTED, WITHDRAWN = 0.08, 0.12  # how often people want none of a plan, or no longer
 RETRY_SECONDS = 10.0  # after which a supervisor starts a process again that did not come up
 ROLES: dict[str, RoleFactory] = {
     "simfl": similarity_role,
@@ -88,6 +93,7 @@ class PartyMachine(Machine):
             self.name, self.rows, self.schema, ledger, self.identity, self.limits,
             self.waiting, lambda event: self.on_event(self, event),
             roles={name: self._watched(make) for name, make in ROLES.items()}, store=self.store,
+            witnesses=True,
         )  # fmt: skip
         if self.roster is not None:
             party.pin(self.roster)
@@ -115,23 +121,59 @@ class PartyMachine(Machine):
         return reply[0] if self.party is not None else None
 
     def approve(self) -> None:
-        """A person approves what waits; the party's process puts it on the ledger, if it runs."""
+        """A person decides on what waits: most is approved, and some of that is withdrawn later."""
+        for plan in self.waiting.pending.values():
+            self._decided(lambda ledger, plan=plan: self._look_at(ledger, plan))  # type: ignore[misc]
+
+    def _look_at(self, ledger: Ledger, plan: Plan) -> None:
+        if standing_of(ledger, self.name, plan) is not None:
+            return
+        dice = self.world.dice
+        if dice.chance(REJECTED):
+            about = ("operator", "looked at", "", dice.choice(REJECTIONS))
+            decide(ledger, self.name, plan, "reject", *about)
+            self.world.note(self.name, f"its operator rejects {plan.run}")
+            self.world.count("rejected")
+            return
+        decide(ledger, self.name, plan, "approve", "operator", "looked at")
+        self.world.note(self.name, f"its operator approves {plan.run}")
+        self.world.count("approved")
+        if dice.chance(WITHDRAWN):
+            self.world.scheduler.after(dice.between(0.1, 20.0), lambda: self._withdraw(plan))
+
+    def _withdraw(self, plan: Plan) -> None:
+        def withdrawn(ledger: Ledger) -> None:
+            last = standing_of(ledger, self.name, plan)
+            if last is not None and last.what == "approve":
+                decide(ledger, self.name, plan, "withdraw", "operator", "thought again")
+                self.world.note(self.name, f"its operator withdraws the approval of {plan.run}")
+                self.world.count("withdrawn")
+
+        self._decided(withdrawn)
+
+    def settle(self) -> None:
+        """A person says that lines are lost; what they may have cost is booked."""
+
+        def settled(ledger: Ledger) -> None:
+            if open_gaps(ledger, self.name):
+                settle(ledger, self.name, ceilings_of(self.limits), "operator", "an old copy")
+                self.world.note(self.name, "its operator settles what its ledger has lost")
+                self.world.count("settled")
+
+        self._decided(settled)
+
+    def _decided(self, action: Callable[[Ledger], None]) -> None:
+        """Let the party's process put a person's word on its ledger, if it runs."""
         ledger = self.ledger
         if ledger is None:
             return
-
-        def decided() -> None:
-            for plan in self.waiting.pending.values():
-                if standing_of(ledger, self.name, plan) is None:
-                    decide(ledger, self.name, plan, "approve", "operator", "looked at")
-
         try:
             with clock_from(self.clock):
-                self.world.run_as(self.process, decided)
+                self.world.run_as(self.process, lambda: action(ledger))
         except Crashed:
             self.gone()
-        except LedgerWriteFailed as error:
-            self.world.note(self.name, f"the approval was not written: {error}")
+        except LedgerError as error:  # a full disk; or no limit bounds what was lost
+            self.world.note(self.name, f"its operator's word was not written: {error}")
 
     def pin(self, roster: Roster) -> None:
         self.roster = roster

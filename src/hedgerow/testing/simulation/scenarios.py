@@ -221,8 +221,8 @@ def _limits(dice: Dice, apart: bool) -> Limits:
     roles = frozenset({"simfl", "fedxgboost-none-merged", "fedxgboost-ldp-merged"})
     if apart and dice.chance(0.5):
         return Limits(roles=roles, per_month=Budget(1.2, 1e-6))
-    if dice.chance(0.6):
-        return Limits(roles=roles)
+    if dice.chance(0.6):  # a ceiling of a run bounds what a ledger that is put back has lost
+        return Limits(roles=roles, per_run=Budget(3.0, 1e-6) if dice.chance(0.5) else None)
     choices = [
         Limits(roles=roles, budget=Budget(1.2, 1e-6)),
         Limits(roles=roles, per_month=Budget(1.2, 1e-6)),

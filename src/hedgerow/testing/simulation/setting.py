@@ -14,9 +14,9 @@ from hedgerow.testing.simulation.world import World
 class Setting:
     """Who is there, and what is watched."""
 
-    def __init__(self, world: World, scenario: Scenario, rolled_back_is_noticed: bool) -> None:
+    def __init__(self, world: World, scenario: Scenario) -> None:
         self.world, self.scenario = world, scenario
-        self.rules = Invariants(world, rolled_back_is_noticed)
+        self.rules = Invariants(world)
         self.rules.secret_words = row_words(scenario)
         self.coordinator = CoordinatorMachine(world)
         tables, schema = scenario.tables, scenario.schema

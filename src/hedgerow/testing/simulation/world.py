@@ -40,7 +40,10 @@ class Machine:
 
     def back_up(self) -> None:
         """Copy the ledger, where some operator will put an old copy back."""
-        if self.world.keeps_backups and self.file in self.world.disk.files:
+        files = self.world.disk.files
+        journal = files.get(f"{self.file}-journal")
+        half_done = journal is not None and bool(journal.data)  # a copy of that would be damaged
+        if self.world.keeps_backups and self.file in files and not half_done:
             self.backups.append(self.world.disk.copy(self.file))
 
     def crash(self, power: bool) -> None:
