@@ -41,6 +41,7 @@ def verify(ledger: Ledger) -> list[Verified]:
             added.counts["release"],
             added.counts["answer"],
             budget_of(ledger, owner),
+            added.witnessed,
         )
         for owner, added in sorted(sums.items())
     ]
@@ -52,6 +53,7 @@ class _Sums:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self.counts = {"charge": 0, "release": 0, "answer": 0}
+        self.witnessed = False
         self._charged: set[tuple[str, int, int]] = set()
         self._accountants: dict[str, Accountant] = {}
         self._approved: dict[str, set[str]] = {}
@@ -60,6 +62,7 @@ class _Sums:
     def add(self, line: Line) -> None:
         if line.kind in self.counts:
             self.counts[line.kind] += 1
+        self.witnessed |= line.kind in ("head", "witness", "gap")
         key = (line.run, line.slot, line.attempt)
         if line.kind == "reserve":
             plan = _reserved(line)
