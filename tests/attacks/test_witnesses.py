@@ -302,6 +302,7 @@ def test_a_start_that_others_joined_with_is_missed_although_no_head_was_left(
     assert (gap.boot, gap.commitment) == (4, "")
     settle(rig.ledgers["a"], "a", Ceilings(total=TOTAL), "Ada Koch", "backup of Monday")
     rig.limits = Limits()
+    assert rig.parties["a"].boot == 2  # others know a later one, until it is started again
     rig.restart("a")
     assert rig.parties["a"].boot == 5  # above every start that others know
     assert rig.run() == ALL

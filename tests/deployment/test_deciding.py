@@ -32,6 +32,7 @@ from hedgerow.party.party import Party
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.spending import Budget
 from hedgerow.privacy.ledger.verify import verify
+from hedgerow.privacy.ledger.witnesses import Gap, note_gap, now_text
 from hedgerow.protocol import messages
 from hedgerow.protocol.messages import Message
 from tests.attacks.rig import SCHEMA, Rig, some_rows, word
@@ -324,3 +325,16 @@ def test_on_a_terminal_a_table_stays_in_view(site: Site) -> None:
     text = console.export_text()
     assert "Party a" in text
     assert "1 queries" in text
+
+
+@pytest.mark.parametrize("boot", [0, 3])
+def test_whoever_settles_a_lost_start_is_told_to_start_the_party_again(
+    site: Site, boot: int
+) -> None:
+    limits, now = Limits(budget=Budget(5.0, 1e-6)), now_text()
+    with Ledger.open(site.ledger_path) as ledger:
+        note_gap(ledger, "a", Gap("" if boot else "00", 1 - bool(boot), now, "b", now, boot=boot))
+    settled = ask_party(site, limits, "settle", reason="an old copy", **{"as": "Kim"})
+    assert settled["start_again"] is bool(boot)
+    with Ledger.open(site.ledger_path) as ledger:
+        assert len(ledger.lines("a", "boot")) == boot  # so the next start is above it

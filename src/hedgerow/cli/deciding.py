@@ -196,7 +196,10 @@ def settle(
     settled = ask_party(site, allowed, "settle", **asked)
     if json:
         print_json(settled)
-    tell("The gap is settled, and on the ledger. The party takes part again.")
+    after = "The party takes part again."
+    if settled["start_again"]:
+        after = "Others know a later start of this party: start it again, then it takes part again."
+    tell(f"The gap is settled, and on the ledger. {after}")
 
 
 AccountName = Annotated[str, typer.Argument(metavar="NAME", help="The person's name.")]

@@ -27,6 +27,7 @@ from hedgerow.party.limits import Limits
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.gaps import Ceilings, settle, settlement_for
 from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.witnesses import open_gaps
 
 
 class PartyService(SiteService):
@@ -106,7 +107,10 @@ class PartyService(SiteService):
         role = "" if caller.role == OWNER else caller.role
         name, reason = caller.name, str(given.get("reason", ""))
         about = (checked_text("name", name), checked_text("reason", reason), role)
-        return asdict(settle(self._ledger, self._site.name, ceilings, *about, runs))
+        # Others refuse this start's number where they know a later one; the next start is above it.
+        again = any(gap.boot for gap in open_gaps(self._ledger, self._site.name))
+        booked = settle(self._ledger, self._site.name, ceilings, *about, runs)
+        return {**asdict(booked), "start_again": again}
 
     def _administer(self, given: Given) -> Any:
         """Accounts: listed, added, removed, given a one-time link; changes are on the ledger."""
