@@ -104,17 +104,18 @@ def median(histogram: Counter[int]) -> int:
 
 
 def shrink(seed: int, outcome: Outcome, **how: Any) -> tuple[list[Fault], Outcome]:
-    """The fewest faults of a failing history that still break a rule, one left out at a time."""
+    """Faults of a failing history that still break its rule, and none of them can be left out."""
     rule = outcome.violations[0].partition(":")[0]
     faults, found = list(outcome.happened), outcome
-    place = 0
-    while place < len(faults):
+    place = needed = 0  # `needed` of those before `place` were tried since the last one left
+    while needed < len(faults):
+        place %= len(faults)
         fewer = faults[:place] + faults[place + 1 :]
         tried = simulate(seed, fewer, **how)
         if any(one.startswith(rule) for one in tried.violations):
-            faults, found = fewer, tried
+            faults, found, needed = fewer, tried, 0
         else:
-            place += 1
+            place, needed = place + 1, needed + 1
     return faults, found
 
 
