@@ -29,7 +29,8 @@ def test_a_coordinator_waits_for_missing_parties_by_the_clock() -> None:
     federation, engine, plan = make(3)
     engine.gone = {"party-0", "party-1"}
     federation.wait_seconds = 180.0
-    with manual_clock(START) as moved, pytest.raises(SumFailed, match="missing: party-0, party-1"):
+    missing = r"missing: party-0 \(timed out\), party-1 \(timed out\)"
+    with manual_clock(START) as moved, pytest.raises(SumFailed, match=missing):
         federation.open(plan)
     waited = moved.now - START
     assert timedelta(minutes=3) <= waited <= timedelta(minutes=7)

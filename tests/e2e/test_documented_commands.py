@@ -16,7 +16,7 @@ from pyarrow import table as arrow_table
 from hedgerow.deployment.warming import PARTY_METHODS, warm
 from hedgerow.engines.switchboard import CoordinatorEnd, Switchboard, listen
 from hedgerow.model.ensemble import Ensemble
-from tests.e2e import test_ten_commands
+from tests.e2e import test_people, test_ten_commands
 from tests.e2e.documented import Machines, commands_of, documented, same
 from tests.e2e.test_sites import SCHEMA, table
 from tests.engines.relays.stock_flower import LINES as FLOWER
@@ -41,7 +41,7 @@ RELAYED = {INIT, START, TRAIN}
 
 
 def test_no_page_has_a_command_that_no_test_runs() -> None:
-    run = {*test_ten_commands.COMMANDS, *RELAYED, *TRIALS, *FLOWER}
+    run = {*test_ten_commands.COMMANDS, *test_people.LINES, *RELAYED, *TRIALS, *FLOWER}
     assert documented() - run == set(), "documented, and run by no test"
     assert run - documented() == set(), "run as documented, and on no page"
 

@@ -4,9 +4,11 @@ approved and runs; a ledger that was rolled back with its notes is noticed, name
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,15 @@ from hedgerow.privacy.ledger.ledger import Ledger
 SCHEMA = Schema.from_bounds({"age": (0, 100), "dose": (0, 1)}, classes=[0, 1])
 NAMES = ("hospital-a", "hospital-b", "hospital-c")
 SECRET = "the board has not met yet"
+# Lines of the documents whose words stand for values; the test types each with values.
+LINES = (
+    "hedgerow ledger verify SITE/ledger.sqlite",
+    "hedgerow party account add SITE NAME --role ROLE",
+    "hedgerow party account link SITE NAME",
+    'hedgerow party reject PARTY RUN --word rejected-purpose --reason "..."',
+    'hedgerow party settle PARTY --name NAME --reason "..."',
+    'hedgerow party withdraw PARTY RUN --reason "..."',
+)
 ASKING = default_limits_text().replace('approve = "none"', 'approve = "each plan"')
 
 
@@ -53,9 +64,19 @@ class People:
 
     def __init__(self, sites: Sites, folder: Path) -> None:
         self._sites, self._folder = sites, folder
+        self.typed: list[tuple[str, ...]] = []
+
+    def has_typed(self, line: str) -> bool:
+        """Whether a command with the same verbs and at least these options was typed."""
+        words = shlex.split(line)[1:]
+        verbs = tuple(takewhile(str.islower, words))
+        verbs = verbs[:-1] if verbs[-1].startswith("--") else verbs
+        options = {word for word in words if word.startswith("--")}
+        return any(t[: len(verbs)] == verbs and options <= {*t} for t in self.typed)
 
     def type(self, *words: str, apart: bool = False) -> tuple[int, str, str]:
         """A command, here or as a process of its own: its code, its result, and what it said."""
+        self.typed.append(words)
         if apart:
             done = subprocess.run(hedgerow(words), capture_output=True, text=True, timeout=200)
             return done.returncode, done.stdout, done.stderr
@@ -135,7 +156,11 @@ def test_a_plan_is_rejected_changed_approved_and_runs(sites: Sites, tmp_path: Pa
         (approved,) = ledger.lines("hospital-a", "approve")
     assert reserved.values["hash"] == approved.values["hash"] == waiting["hash"]
     assert (approved.values["name"], approved.values["reason"]) == ("Ada Koch", "study 12")
+    over = ("withdraw", waiting["run"], "--yes", "--name", "Ada Koch", "--reason", "it is over")
+    assert people.party("hospital-a", *over)[0] == 0
+    people.account("hospital-a", "link", "Ada Koch")
     check_rolled_back(people, sites, tmp_path)
+    assert [line for line in LINES if not people.has_typed(line)] == []
 
 
 def check_rolled_back(people: People, sites: Sites, folder: Path) -> None:

@@ -36,7 +36,8 @@ CHECK = "hedgerow schema check schema.toml --data rows.parquet"
 RUNS, STATUS = "hedgerow runs COORDINATOR", "hedgerow coordinator status COORDINATOR"
 EVALUATE = "hedgerow evaluate model.hedge --site COORDINATOR --epsilon 0.2"
 LIMITS, RESTART = "hedgerow party limits PARTY --write", "hedgerow party start PARTY"
-APPROVE, PIN = "hedgerow party approve PARTY RUN", "hedgerow party pin PARTY roster.toml"
+APPROVE = 'hedgerow party approve PARTY RUN --name "Dr. Ada Koch" --reason "study 12"'
+PIN = "hedgerow party pin PARTY roster.toml"
 VERIFY = "hedgerow ledger verify PARTY/ledger.sqlite"
 COMMANDS = {
     INIT_COORDINATOR, INIT_PARTY, ROSTER, START_COORDINATOR, START_PARTY, TRAIN, *LOOK, CHECK, RUNS,

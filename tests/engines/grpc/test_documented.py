@@ -9,13 +9,14 @@ from typing import Any
 ROOT = Path(__file__).parents[3]
 
 
-def result(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((ROOT / "benchmarks" / "results" / name).read_text("utf-8"))
+def result(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return found
 
 
-FOUND, REPEATED = result("network.json"), result("network_repeated.json")
-FEDERATION = result("federation.json")
+FOUND = result(ROOT / "benchmarks" / "results" / "network.json")
+REPEATED = result(ROOT / "benchmarks" / "results" / "network_repeated.json")
+FEDERATION = result(ROOT / "benchmarks" / "results" / "federation.json")
 
 
 def row(*cells: object) -> str:

@@ -170,7 +170,8 @@ def test_connections_that_open_no_stream_are_closed(rig: Rig) -> None:
 class Recorded:
     """A stream as deliveries see it."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.sent: list[int] = []
 
     def send(self, number: int, message: bytes) -> None:
@@ -181,9 +182,9 @@ class Recorded:
 
 
 def test_a_party_cannot_reply_for_another() -> None:
-    deliveries, streams = Deliveries(), {name: Recorded() for name in ("p0", "p1")}
-    for name, stream in streams.items():
-        deliveries.connected(name, stream)
+    deliveries, streams = Deliveries(), {name: Recorded(name) for name in ("p0", "p1")}
+    for stream in streams.values():
+        deliveries.connected(stream)  # type: ignore[arg-type]
     replies: dict[str, Reply] = {}
     asking = threading.Thread(
         target=lambda: replies.update(deliveries.ask_each({"p0": b"x", "p1": b"y"}, 60.0))
