@@ -22,6 +22,8 @@ _RETRIES = {
     "party did not start": "a party that did not come up and was started again",
     "disk freed": "a full disk with room again",
     "approved": "a plan approved by a person",
+    "rejected": "a plan rejected by a person",
+    "withdrawn": "an approval withdrawn",
     "pinned again": "a roster pinned again",
     "took turns inside of the ledger": "turns of two processes inside of one ledger",
     "equal to an undisturbed run": "a model compared with that of an undisturbed run, and equal",

@@ -45,6 +45,20 @@ FULL = [
 ]
 
 
+# ash is started twice, and an operator puts back what it had before the second.
+PUT_BACK = [
+    Fault("kill party", "ash", "message from", 4, 2.9, 0.5),
+    Fault("old backup at party", "ash", "message from", 10, 6.2, 0.5),
+]
+
+
+def test_a_party_whose_lost_start_is_settled_takes_part_again() -> None:
+    outcome = simulate(278, PUT_BACK)
+    assert outcome.violations == []
+    assert (outcome.counts["settled"], outcome.counts["finished"]) == (1, 3)
+    assert not any(name.startswith("person needed") for name in outcome.counts)
+
+
 def test_a_full_disk_while_a_killed_process_is_undone_is_told_in_words() -> None:
     assert simulate(27, FULL).violations == []
     with ExitStack() as stack:

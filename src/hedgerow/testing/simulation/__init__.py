@@ -12,6 +12,7 @@ endings.py     what must hold once all commands have ended
 faults.py      what goes wrong, drawn from the seed
 history.py     one history, with the operator who looks after it
 invariants.py  the rules that every history keeps
+kept_heads.py  what parties keep of each other's ledgers
 lies.py        a coordinator that lies
 machines.py    the machines of parties and coordinator, and their processes
 network.py     the network, and the engine that real code sends through

@@ -26,16 +26,16 @@ from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.spending import MONTH, Spending, spending
 from hedgerow.privacy.ledger.verify import verify
-from hedgerow.privacy.ledger.witnesses import KeptHead, has_head, settlements
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.protocol.handshake import JOINED
 from hedgerow.protocol.masks import Context, MaskKeys
 from hedgerow.protocol.messages import REFUSALS, Ask
 from hedgerow.protocol.roles import Agreement
-from hedgerow.protocol.witnesses import LEFT, head_from
+from hedgerow.protocol.witnesses import LEFT
 from hedgerow.queries import SumQuery
 from hedgerow.queries.calibration import Noise
 from hedgerow.testing.simulation.faults import COORDINATOR
+from hedgerow.testing.simulation.kept_heads import KeptHeads
 from hedgerow.testing.simulation.machines import CoordinatorMachine, PartyMachine
 from hedgerow.testing.simulation.network import read
 from hedgerow.testing.simulation.world import World
@@ -64,7 +64,7 @@ class Invariants:
         self.foreign: set[bytes] = set()  # messages that the coordinator did not sign
         self._ledgers: dict[str, Ledger] = {}  # of each party's newest process
         self.roles: set[tuple[str, str]] = set()  # parties and runs whose labels have paid
-        self.kept: dict[tuple[str, str], KeptHead] = {}  # by witness and party: the last one
+        self.kept = KeptHeads()
 
     # Where parties answer
 
@@ -130,30 +130,15 @@ class Invariants:
         if message.type == "opened" and question is not None and question.type == "open":
             self.opened[question.plan.run].add(name)
         if message.type == LEFT and question is not None:
-            self._heads_kept(name, question.values["heads"])
-        if message.type == JOINED and question is not None:
-            self._check_whole(machine, question.values["announcements"])
+            self.kept.keep(name, question.values["heads"])
+        if message.type == JOINED and question is not None and machine.ledger is not None:
+            others = {entry["name"] for entry in question.values["announcements"]} - self.restored
+            for by in self.kept.missed(name, machine.identity.public, machine.ledger, others):
+                self._require(
+                    False, "lost lines are settled before a party goes on", f"{name} {by}"
+                )
         if message.type == "answer" and question is not None:
             self._answer_left(name, machine, question.ask, question.hash, message.body)
-
-    def _heads_kept(self, witness: str, heads: list[Any]) -> None:
-        for head in map(head_from, heads):
-            known = self.kept.get((witness, head.party))
-            if known is None or known.key != head.key or known.count < head.count:
-                self.kept[witness, head.party] = head
-
-    def _check_whole(self, machine: PartyMachine, announced: list[Any]) -> None:
-        """Nobody takes part whose ledger lacks what the others keep of it, unless it is settled."""
-        ledger, me = machine.ledger, machine.name
-        if ledger is None:
-            return
-        for witness in {entry["name"] for entry in announced} - self.restored:
-            head = self.kept.get((witness, me))
-            if head is None or head.key != machine.identity.public:
-                continue
-            known = has_head(ledger, me, head.commitment)
-            known = known or any(one.covers(head.time) for one in settlements(ledger, me))
-            self._require(known, "lost lines are settled before a party goes on", f"{me} {witness}")
 
     def _answer_left(
         self, name: str, machine: PartyMachine, ask: Ask, request: str, body: bytes

@@ -155,10 +155,12 @@ class PartyMachine(Machine):
         """A person says that lines are lost; what they may have cost is booked."""
 
         def settled(ledger: Ledger) -> None:
-            if open_gaps(ledger, self.name):
+            if gaps := open_gaps(ledger, self.name):
                 settle(ledger, self.name, ceilings_of(self.limits), "operator", "an old copy")
                 self.world.note(self.name, "its operator settles what its ledger has lost")
                 self.world.count("settled")
+                if any(gap.boot for gap in gaps):  # others know a later start than this one
+                    self.world.scheduler.after(0.0, lambda: self.crash(power=False))
 
         self._decided(settled)
 
