@@ -12,10 +12,12 @@ from hedgerow.engines.relay import RelayEngine
 from hedgerow.engines.site import COORDINATOR, Site
 
 NAMES = ("p0", "p1", "p2")
-MOST_MB = 300.0
+# It takes 250 MB, and 333 were seen once on a busy machine, where more pieces wait at once. It took
+# 627 when memory of large messages was kept for later; that is what this would notice.
+MOST_MB = 450.0
 
 
-def test_ten_megabytes_to_and_from_three_parties_take_less_than_300_mb(tmp_path: Path) -> None:
+def test_memory_of_large_messages_is_given_back(tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     site = Site.create(tmp_path / COORDINATOR, COORDINATOR, address)
     sites = {COORDINATOR: site, **{name: Site.create(tmp_path / name, name) for name in NAMES}}
