@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ class Record:
     violations: list[str] = field(default_factory=list)
 
 
-class Machine:
+class Machine(ABC):
     """A computer: its disk has a folder of its name, its clock may be wrong."""
 
     def __init__(self, world: World, name: str) -> None:
@@ -46,9 +47,9 @@ class Machine:
         if self.world.keeps_backups and self.file in files and not half_done:
             self.backups.append(self.world.disk.copy(self.file))
 
+    @abstractmethod
     def crash(self, power: bool) -> None:
         """All processes of this machine are gone, and without power what was not synced, too."""
-        raise NotImplementedError
 
 
 class World:
