@@ -16,7 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hedgerow.deployment.approvals import plan_in_words
-from hedgerow.deployment.limits_file import default_limits_text, limits_from_text, read_limits
+from hedgerow.deployment.limits_file import (
+    default_limits_text,
+    limits_from_text,
+    limits_in_words,
+    read_limits,
+)
 from hedgerow.errors import BudgetExceeded, FormatError, SettingsError
 from hedgerow.evaluation import evaluation_plan
 from hedgerow.methods.registry import METHODS, plan_for
@@ -91,6 +96,19 @@ def test_the_default_text_is_complete_and_also_without_its_comment_marks() -> No
 
 
 ALL_PARTIES = Roster((("a", "1"), ("b", "2"), ("c", "3")), "4", 1, 3, "parties")
+
+
+def test_a_share_for_pure_runs_belongs_to_its_ceiling() -> None:
+    text = "format = 2\ndelta = 1e-6\n[epsilon]\ntotal = 4\ntotal_pure = 1\nper_month = 2\n"
+    limits = limits_from_text(text, "a")
+    assert limits.budget == Budget(4.0, 1e-6, 1.0)
+    assert limits.per_month == Budget(2.0, 1e-6)
+    assert any("in total" in words and "1 of it for pure runs" in words
+               for words in limits_in_words(limits))  # fmt: skip
+    with pytest.raises(SettingsError, match="per_month_pure is 3, more than per_month, 2"):
+        limits_from_text(text + "per_month_pure = 3\n", "a")
+    with pytest.raises(SettingsError, match="total_pure is a share of total, which is missing"):
+        limits_from_text(text.replace("total = 4\n", ""), "a")
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))

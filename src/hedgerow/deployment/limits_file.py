@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -35,6 +36,8 @@ class _Ceilings:
     per_run: _Epsilon | None = None
     per_month: _Epsilon | None = None
     total: _Epsilon | None = None
+    per_month_pure: _Epsilon | None = None  # the share of runs of pure epsilon
+    total_pure: _Epsilon | None = None
 
 
 @dataclass(frozen=True)
@@ -72,9 +75,15 @@ def in_force(text: str, name: str, place: str, source: str) -> InForce:
     return InForce(limits_from_text(text, name, place), source, digest("hedgerow limits 1", text))
 
 
-def read_limits(path: Path, name: str) -> Limits:
-    """The limits of the party called `name`, from a file."""
-    return limits_from_text(read_text(path), name, str(path))
+def read_limits(path: str | PathLike[str], name: str = "") -> Limits:
+    """The limits in a `limits.toml`, as `hedgerow party start` reads them.
+
+    Parameters
+    ----------
+    path : the file; `hedgerow party limits SITE --write` writes one with every line explained
+    name : of the party, which its own list of parties always allows
+    """
+    return limits_from_text(read_text(Path(path)), name, str(path))
 
 
 def read_text(path: Path) -> str:
@@ -103,15 +112,18 @@ def _of_this_format(document: Mapping[str, Any]) -> Mapping[str, Any]:
         raise _LIMITS.wrong(
             f"programs is called roles since format 2: rename the key, and write format = {FORMAT}"
         )
+    inside = document.get("epsilon")
+    for key in sorted(set(inside) & set(_File.__annotations__)) if isinstance(inside, dict) else ():
+        raise _LIMITS.wrong(
+            f"{key} stands below [epsilon], which has only {', '.join(_Ceilings.__annotations__)}: "
+            f"move the line {key} = ... above [epsilon]"
+        )
     older = document.get("format") == 1 and document["format"] is not True
     return {**document, "format": FORMAT} if older else document
 
 
 def _limits(told: _File, name: str) -> Limits:
-    ceilings = {
-        key: None if epsilon is None else Budget(float(epsilon), told.delta)
-        for key, epsilon in vars(told.epsilon).items()
-    }
+    ceilings = {key: _ceiling(told, key) for key in ("per_run", "per_month", "total")}
     for key in ("methods", "kinds", "roles"):
         if getattr(told, key) == ():
             raise _LIMITS.wrong(f"{key} must be a list of at least one; leave it out to allow all")
@@ -132,6 +144,16 @@ def _limits(told: _File, name: str) -> Limits:
     )
 
 
+def _ceiling(told: _File, key: str) -> Budget | None:
+    epsilon = getattr(told.epsilon, key)
+    share = getattr(told.epsilon, f"{key}_pure", None)
+    if epsilon is None and share is not None:
+        raise _LIMITS.wrong(f"[epsilon] {key}_pure is a share of {key}, which is missing")
+    if epsilon is not None and share is not None and share > epsilon:
+        raise _LIMITS.wrong(f"[epsilon] {key}_pure is {share:g}, more than {key}, {epsilon:g}")
+    return None if epsilon is None else Budget(float(epsilon), told.delta, share)
+
+
 def _parties(entries: Sequence[_Party], name: str) -> tuple[tuple[str, str], ...]:
     """Who may be in the roster; this party itself always may."""
     listed: dict[str, str] = {}
@@ -139,7 +161,8 @@ def _parties(entries: Sequence[_Party], name: str) -> tuple[tuple[str, str], ...
         if party.name in listed:
             raise _LIMITS.wrong(f"[[party]] {party.name} is listed twice; keep one of the two")
         listed[party.name] = _compared(party.fingerprint)
-    listed.setdefault(name, "")
+    if name:
+        listed.setdefault(name, "")
     return tuple(sorted(listed.items()))
 
 
@@ -184,6 +207,10 @@ approve = "none"
 per_run = 2.0
 per_month = 4.0  # runs reserved in the last 31 days
 total = 10.0
+# Runs of pure epsilon (private-tree) beside Gaussian ones count as Gaussians, which is dear, unless
+# they have a share of their own; the rest is then for the Gaussian ones.
+# per_month_pure = 1.0
+# total_pure = 2.0
 
 # [[party]]
 # name = "hospital-b"
@@ -195,7 +222,8 @@ def limits_in_words(allowed: Limits) -> list[str]:
     """What a party allows, one sentence a line."""
     ceilings = ((allowed.per_run, "a run"), (allowed.per_month, "in 31 days"))
     words = [
-        f"Epsilon at most {budget.epsilon:g} {what}, counted at delta = {budget.delta:g}."
+        f"Epsilon at most {budget.epsilon:g} {what}, counted at delta = {budget.delta:g}"
+        + (f"; {budget.pure:g} of it for pure runs." if budget.pure is not None else ".")
         for budget, what in (*ceilings, (allowed.budget, "in total"))
         if budget is not None
     ]

@@ -210,7 +210,7 @@ def reserve(ledger: Ledger, plan: Plan, **more: Any) -> Reservation:
     return Reservation(ledger, plan, **more)
 
 
-def test_pure_runs_add_up_and_mixed_ones_count_as_gaussians() -> None:
+def test_pure_runs_add_up_and_count_as_gaussians_in_a_budget_that_is_one_filter() -> None:
     ledger = Ledger.in_memory()
     for _ in range(3):
         reserve(ledger, pure_plan(0.4))
@@ -221,8 +221,11 @@ def test_pure_runs_add_up_and_mixed_ones_count_as_gaussians() -> None:
     mixed = spending(ledger)
     assert mixed.epsilon(0.0) == math.inf
     # Added on top of what the Gaussian run costs, they would not bound a choice made after it.
-    assert mixed.epsilon(1e-6) == epsilon_of(mixed.mu, 1e-6, mixed.coordinates)
-    assert mixed.epsilon(1e-6) > 2.2
+    counted = mixed.epsilon(1e-6, as_gaussians=True)
+    assert counted == epsilon_of(mixed.mu, 1e-6, mixed.coordinates)
+    assert Budget(9.0, 1e-6).counts(mixed) == counted
+    assert mixed.epsilon(1e-6) < 1.2 + 1.0  # each kind by itself, see test_mixed.py
+    assert counted > 2.2
     assert mixed.mu == pytest.approx(
         math.sqrt(3 * pure_mu(0.4) ** 2 + gaussian_plan(1.0).mu ** 2), rel=1e-9
     )

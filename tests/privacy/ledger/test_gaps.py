@@ -12,11 +12,11 @@ import pytest
 from hedgerow.errors import BudgetExceeded, LedgerError
 from hedgerow.privacy.accounting.pure import pure_mu
 from hedgerow.privacy.ledger.gaps import Ceilings, settle
+from hedgerow.privacy.ledger.labels import label_spending
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.spending import (
     Budget,
-    label_spending,
     month_spending,
     spending,
 )

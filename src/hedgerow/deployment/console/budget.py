@@ -28,6 +28,7 @@ from hedgerow.privacy.ledger.spending import (
     Reserved,
     Spending,
     added,
+    counts_as_gaussians,
     spending,
 )
 
@@ -89,15 +90,16 @@ def budget_facts(runs: Sequence[Run], ledger: Ledger, owner: str, limits: Limits
     """Limits, curves, groups and runs, at the party's own delta."""
     delta = own_delta(limits) or USUAL_DELTA
     used = limits_used(ledger, owner, limits)
+    by_mu = counts_as_gaussians(limits.budget)
     return {
         "delta": delta,
         "limits": used,
-        "total": spending(ledger, owner).epsilon(delta) if runs else 0.0,
+        "total": _epsilon(spending(ledger, owner), delta, by_mu) if runs else 0.0,
         "returns": _returns(runs, limits),
-        "curve": _curve(runs, delta),
-        "month_curve": _month_curve(runs, delta),
-        "by_asker": _groups(runs, delta, lambda run: run.asker),
-        "by_purpose": _groups(runs, delta, lambda run: run.purpose),
+        "curve": _curve(runs, delta, by_mu),
+        "month_curve": _month_curve(runs, delta, counts_as_gaussians(limits.per_month)),
+        "by_asker": _groups(runs, delta, by_mu, lambda run: run.asker),
+        "by_purpose": _groups(runs, delta, by_mu, lambda run: run.purpose),
         "runs": [_shown(run) for run in reversed(runs[-MOST_SHOWN:])],
         "n_runs": len(runs),
     }
@@ -135,9 +137,11 @@ def calculated(
     return {
         "known": True,
         "like": like,
-        "cost": added([last]).epsilon(own),
+        "cost": last.spending.epsilon(own),
         "delta": own,
-        "after": _with(added(run.reserved for run in runs), last).epsilon(own),
+        "after": added(run.reserved for run in runs)
+        .together(last.spending)
+        .epsilon(own, as_gaussians=counts_as_gaussians(limits.budget)),
         "limits": rows,
         "fits": all(row["fits"] for row in rows),
     }
@@ -158,14 +162,14 @@ def _ceilings(
 def _verdict(label: str, budget: Budget, spent: Spending | None, run: Reserved) -> dict[str, Any]:
     """Whether one more run fits under a ceiling, and how many of them would."""
     now = spent or Spending(0.0, 0, 0)
-    after = _with(now, run)
-    fits = after.epsilon(budget.delta) <= budget.epsilon * (1 + 1e-9)
+    after = now.together(run.spending)
+    fits = not budget.objection(now, after)
     many = None if spent is None else _how_many(now, run, budget) if fits else 0
     return {
         "limit": label,
         "epsilon": budget.epsilon,
         "delta": budget.delta,
-        "after": after.epsilon(budget.delta),
+        "after": budget.counts(after),
         "fits": fits,
         "runs": many,
     }
@@ -176,50 +180,28 @@ def _how_many(spent: Spending, run: Reserved, budget: Budget) -> int:
     low, high = 1, MOST_FITTING
     while low < high:
         middle = (low + high + 1) // 2
-        others = 0.0 if run.pure < math.inf else middle * run.mu**2
-        then = Spending(
-            math.sqrt(spent.mu**2 + middle * run.mu**2),
-            spent.coordinates + middle * run.coordinates,
-            spent.runs + middle,
-            spent.pure + (middle * run.pure if run.pure < math.inf else 0.0),
-            math.sqrt((spent.mu if spent.gaussian is None else spent.gaussian) ** 2 + others),
-        )
-        if then.epsilon(budget.delta) <= budget.epsilon * (1 + 1e-9):
-            low = middle
-        else:
+        if budget.objection(spent, spent.together(added([run] * middle))):
             high = middle - 1
+        else:
+            low = middle
     return low
 
 
 @lru_cache(maxsize=8192)  # what was spent before stays as it was, page after page
-def _epsilon(spent: Spending, delta: float) -> float:
-    return spent.epsilon(delta) if spent.runs else 0.0
+def _epsilon(spent: Spending, delta: float, by_mu: bool) -> float:
+    return spent.epsilon(delta, as_gaussians=by_mu) if spent.runs else 0.0
 
 
-def _with(spent: Spending, run: Reserved) -> Spending:
-    """One run more, as the ledger will add it up."""
-    others = spent.mu if spent.gaussian is None else spent.gaussian
-    is_pure = run.pure < math.inf
-    return Spending(
-        math.hypot(spent.mu, run.mu),
-        spent.coordinates + run.coordinates,
-        spent.runs + 1,
-        spent.pure + (run.pure if is_pure else 0.0),
-        others if is_pure else math.hypot(others, run.mu),
-        None if spent.runs else (run.delta, run.epsilon),
-    )
-
-
-def _curve(runs: Sequence[Run], delta: float) -> list[tuple[str, float]]:
+def _curve(runs: Sequence[Run], delta: float, by_mu: bool) -> list[tuple[str, float]]:
     """Epsilon of all runs so far, after each of them."""
     spent, steps = Spending(0.0, 0, 0, 0.0, 0.0), list[tuple[str, Spending]]()
     for run in runs:
-        spent = _with(spent, run.reserved)
+        spent = spent.together(run.reserved.spending)
         steps.append((run.reserved.time, spent))
-    return [(time, _epsilon(spent, delta)) for time, spent in thinned(steps)]
+    return [(time, _epsilon(spent, delta, by_mu)) for time, spent in thinned(steps)]
 
 
-def _month_curve(runs: Sequence[Run], delta: float) -> list[tuple[str, float]]:
+def _month_curve(runs: Sequence[Run], delta: float, by_mu: bool) -> list[tuple[str, float]]:
     """Epsilon of the 31 days before, wherever it rises or falls until now."""
     now = clock.utc_now()
     times = _counted_times(runs, now)
@@ -231,7 +213,7 @@ def _month_curve(runs: Sequence[Run], delta: float) -> list[tuple[str, float]]:
         while first < last and times[first] <= moment - MONTH:
             first += 1
         spent = added(run.in_month for run in runs[first:last])
-        points.append((moment.isoformat(timespec="milliseconds"), _epsilon(spent, delta)))
+        points.append((moment.isoformat(timespec="milliseconds"), _epsilon(spent, delta, by_mu)))
     return points
 
 
@@ -265,17 +247,18 @@ def _returns(runs: Sequence[Run], limits: Limits) -> list[dict[str, Any]]:
     for i in inside[:10]:
         rest = added(run.in_month for run in runs[i + 1 :])
         then = (times[i] + MONTH + timedelta(seconds=1)).isoformat(timespec="seconds")
-        found.append({"time": then, "used": _epsilon(rest, budget.delta)})
+        used = _epsilon(rest, budget.delta, counts_as_gaussians(budget))
+        found.append({"time": then, "used": used})
     return found
 
 
-def _groups(runs: Sequence[Run], delta: float, key: Any) -> list[dict[str, Any]]:
+def _groups(runs: Sequence[Run], delta: float, by_mu: bool, key: Any) -> list[dict[str, Any]]:
     """Runs that have something in common, each group composed by itself; the dearest first."""
     groups: dict[str, list[Reserved]] = {}
     for run in runs:
         groups.setdefault(key(run) or UNSAID, []).append(run.reserved)
     rows = [
-        {"name": name, "runs": len(group), "epsilon": _epsilon(added(group), delta)}
+        {"name": name, "runs": len(group), "epsilon": _epsilon(added(group), delta, by_mu)}
         for name, group in groups.items()
     ]
     return sorted(rows, key=lambda row: -float(str(row["epsilon"])))[:50]

@@ -9,6 +9,7 @@ gaussian_budget.py  slots with a mu, listed or priced during the run, and their 
 path_budget.py      slots priced on the paths of trees, and their filter
 gaussian.py         calibration: the largest mu for an epsilon and a delta
 pure.py             pure epsilon: what it books as, sampling, composition
+mixed.py            Gaussian and pure runs of one ledger together
 rounds.py           rounds of pure queries, each about one tree
 paths.py            pure epsilon on the paths of a tree: what nodes pay, the filter's proof
 """

@@ -10,6 +10,7 @@ disk.py         who opens the file; a simulated disk takes its place in tests
 file.py         is the file in place, and is it ours?
 reservation.py  reserves a plan's budget and charges each release against it
 spending.py     what is reserved over all runs, and ceilings
+labels.py       what labels have paid, beside all runs
 refusals.py     refusals on record
 witnesses.py    heads that parties leave with each other, and lost lines that they show
 gaps.py         what lost lines may have cost, with the proof

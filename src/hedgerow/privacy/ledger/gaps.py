@@ -13,7 +13,9 @@ limits were not raised in the meantime:
 M(E, d) is the largest mu of a spending that costs at most E at d. More released coordinates only
 lower it, so none are assumed. For Gaussian runs it is `mu_of`. Runs of pure epsilon may also add up
 to E, and the sum of squares of what they book as is then at most that of one run of E (pure_mu^2
-grows faster than its argument); that can be so only where no Gaussian run is kept. In a window of
+grows faster than its argument); that can be so only where no Gaussian run is kept. Where pure runs
+have a share, either filter had at most what its limit leaves above the kept runs, and both are
+booked. In a window of
 its own a pure run is counted by its composed epsilon, which bounds no mu: where pure methods are
 allowed, the 31 days are not used, and with nothing kept before a single lost run of that kind is
 not covered. The lost lines' coordinates are unknown; `spending` counts a settled gap by the Renyi
@@ -32,13 +34,14 @@ from datetime import datetime, timedelta
 
 from hedgerow.errors import LedgerError
 from hedgerow.privacy.accounting.gaussian import mu_of
+from hedgerow.privacy.accounting.mixed import mixed_mu
 from hedgerow.privacy.accounting.pure import pure_mu
+from hedgerow.privacy.ledger.labels import label_spending_until
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.spending import (
     MONTH,
     Budget,
     Spending,
-    label_spending_until,
     spending_before,
 )
 from hedgerow.privacy.ledger.witnesses import (
@@ -112,7 +115,7 @@ def settlement_for(
     bound = _least(ledger, owner, ceilings, since, until, kept_lines, max(lost, runs))
     mu = math.sqrt(bound.squared)
     month = mu
-    if ceilings.per_month is not None and ceilings.gaussian_only:
+    if ceilings.per_month is not None and ceilings.gaussian_only:  # then the share is unused
         month = min(mu, _most(ceilings.per_month, pure=False))
     return Settlement(name, reason, role, since, until, mu, month, bound.labels, bound.words)
 
@@ -152,8 +155,19 @@ def _least(
 def _of_total(total: Budget, ceilings: Ceilings, kept: Spending, labels: float) -> _Bound:
     pure = not (ceilings.gaussian_only or kept.gaussian)
     squared = max(0.0, _most(total, pure) ** 2 - kept.mu**2)
+    if total.pure is not None:
+        squared = _of_sides(total, kept)
     paid = max(0.0, total.epsilon - labels) if ceilings.labels else 0.0
     return _Bound(squared, paid, f"all of {total.epsilon:g} in total")
+
+
+def _of_sides(total: Budget, kept: Spending) -> float:
+    """Squared mu of lost runs where pure ones have a share: what either filter had left."""
+    assert total.pure is not None
+    gaussian, pure = kept.sides
+    ceiling = mixed_mu(total.epsilon * (1 + 1e-8), total.pure, total.delta, 0) * (1 + 1e-9)
+    left = max(0.0, total.pure * (1 + 1e-8) - pure)
+    return max(0.0, ceiling**2 - gaussian**2) + pure_mu(left) ** 2
 
 
 def _most(budget: Budget, pure: bool) -> float:

@@ -14,6 +14,7 @@ from hedgerow.privacy.ledger.spending import (
     Budget,
     LedgerRun,
     budget_of,
+    counts_as_gaussians,
     history_of,
     set_budget,
     spending,
@@ -49,10 +50,16 @@ class Ledger(Shown, LineStore):
     """
 
     @classmethod
-    def in_memory(cls, *, epsilon: float | None = None, delta: float | None = None) -> Self:
-        """A ledger of this process alone, gone with it; `epsilon` and `delta` set its budget."""
+    def in_memory(
+        cls,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        pure: float | None = None,
+    ) -> Self:
+        """A ledger of this process alone, gone with it; the others set its budget, as in `open`."""
         ledger = cls._in_memory()
-        ledger._limit(epsilon, delta)
+        ledger._limit(epsilon, delta, pure)
         return ledger
 
     @classmethod
@@ -62,6 +69,7 @@ class Ledger(Shown, LineStore):
         *,
         epsilon: float | None = None,
         delta: float | None = None,
+        pure: float | None = None,
         create: bool = True,
     ) -> Self:
         """Open a ledger file; create it if it does not exist.
@@ -73,6 +81,8 @@ class Ledger(Shown, LineStore):
         path : the file; the same one for everything that is asked about the same rows
         epsilon, delta : the budget over all runs. It is set once: a later opening may leave it out
             or say the same again. Without a delta it is 1e-6.
+        pure : the share of the budget for runs of pure epsilon, see `Budget`; without it they count
+            as Gaussians beside Gaussian runs, which is dear. It is set with the budget
         create : whether a missing file is made; otherwise it is an error
         """
         file = Path(path)
@@ -80,17 +90,18 @@ class Ledger(Shown, LineStore):
             raise LedgerError(f"no ledger at {file}; check the path")
         ledger = cls._opened(file)
         try:
-            ledger._limit(epsilon, delta)
+            ledger._limit(epsilon, delta, pure)
         except BaseException:
             ledger.close()
             raise
         return ledger
 
-    def _limit(self, epsilon: float | None, delta: float | None) -> None:
+    def _limit(self, epsilon: float | None, delta: float | None, pure: float | None) -> None:
         if epsilon is None:
-            if delta is not None:
+            if delta is not None or pure is not None:
+                what = "delta" if delta is not None else "share for pure runs"
                 raise SettingsError(
-                    "a budget's delta needs an epsilon; give both, or none. Nothing was spent."
+                    f"a budget's {what} needs an epsilon; give both, or none. Nothing was spent."
                 )
             return
         delta = USUAL_DELTA if delta is None else delta
@@ -99,7 +110,8 @@ class Ledger(Shown, LineStore):
                 f"a budget of epsilon = {epsilon:g} at delta = {delta:g} is none: epsilon is above "
                 "0, and delta at least 0 and below 1. Nothing was spent."
             )
-        set_budget(self, Budget(float(epsilon), float(delta)))
+        share = None if pure is None else float(pure)
+        set_budget(self, Budget(float(epsilon), float(delta), share))
 
     @property
     def budget(self) -> Budget | None:
@@ -121,7 +133,8 @@ class Ledger(Shown, LineStore):
 
         Runs compose by the squares of their noise, so it is less than the sum of their epsilons.
         """
-        return spending(self).epsilon(self.delta)
+        by_mu = counts_as_gaussians(self.budget)
+        return spending(self).epsilon(self.delta, as_gaussians=by_mu)
 
     @property
     def left(self) -> float | None:
@@ -179,7 +192,7 @@ class Ledger(Shown, LineStore):
             ("kept", kept),
             ("runs", len(reserved)),
             ("reserved", f"epsilon = {self.spent:.4g}{at}" if reserved else ""),
-            ("budget", f"epsilon = {budget.epsilon:g}{at}" if budget else ""),
+            ("budget", budget.words if budget else ""),
             ("dearest run that fits", f"epsilon = {self.next_run:.4g}" if budget else ""),
         )
         rows = tuple(

@@ -12,11 +12,16 @@ from hedgerow.errors import LedgerError
 from hedgerow.packing import digest, unpack
 
 GENESIS = digest("hedgerow ledger 1")  # what the first line follows
-_SHORT = 1024  # bytes of a body that is kept after it was read
+_SHORT, _PLANS = 1024, 32_768  # bytes of bodies that are kept after they were read
 
 
 @lru_cache(maxsize=8192)  # charges are read again with every later one
 def _values(body: bytes) -> dict[str, Any]:
+    return unpack(body)[0]
+
+
+@lru_cache(maxsize=64)  # so is a reserved plan, with every message about its run
+def _values_of_plan(body: bytes) -> dict[str, Any]:
     return unpack(body)[0]
 
 
@@ -37,7 +42,9 @@ class Line(NamedTuple):  # many of them are made
     @property
     def values(self) -> dict[str, Any]:
         """Not to be written to."""
-        return _values(self.body) if len(self.body) <= _SHORT else unpack(self.body)[0]
+        if len(self.body) <= _SHORT:
+            return _values(self.body)
+        return _values_of_plan(self.body) if len(self.body) <= _PLANS else unpack(self.body)[0]
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:

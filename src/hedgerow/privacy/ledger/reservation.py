@@ -75,6 +75,8 @@ class Reservation:
         self._budget, self._per_month = budget, per_month
         self._reserved_at = -1  # the ledger's `rolled_back` when this plan was seen reserved
         self._known = (-1, plan.budget.accountant())  # the same, and charges so far
+        # The same, the last release's line, and slots that are released.
+        self._released: tuple[int, int, frozenset[int]] = (-1, 0, frozenset())
         if at_once:
             self.reserve()
         else:
@@ -193,9 +195,9 @@ class Reservation:
 
     def released(self, slot: int, request: str) -> Release | None:
         """The stored release of a slot: a resumed run replays, it does not ask again."""
-        lines = self.ledger.lines(self.owner, "release", self.plan.run, slot)
-        if not lines:
+        if slot not in self._released_slots():
             return None
+        lines = self.ledger.lines(self.owner, "release", self.plan.run, slot)
         charges = self.ledger.lines(self.owner, "charge", self.plan.run, slot)
         asked = {line.attempt: line.values["request"] for line in charges}
         if asked.get(lines[0].attempt) != request:
@@ -212,6 +214,19 @@ class Reservation:
             float(values["unit"]),
             str(values["source"]),
         )
+
+    def _released_slots(self) -> frozenset[int]:
+        """Slots that have a stored release; what was read or stored before is not read again."""
+        at, newest = self.ledger.rolled_back, self.ledger.newest(*self._releases)
+        if self._released[:2] != (at, newest):
+            where = "owner = ? AND kind = ? AND run = ?"  # not their lines: these hold all sums
+            slots = frozenset(slot for (slot,) in self.ledger.select("slot", where, self._releases))
+            self._released = (at, newest, slots)
+        return self._released[2]
+
+    @property
+    def _releases(self) -> tuple[str, str, str]:
+        return self.owner, "release", self.plan.run
 
     def store(
         self,
@@ -230,5 +245,8 @@ class Reservation:
         }
         fail_point("store")
         arrays = {"total": release.total}
-        self.ledger.append(self.owner, "release", self.plan.run, slot, attempt, values, arrays)
+        with self.ledger.transaction():  # nobody else's release comes between
+            slots = self._released_slots()
+            line = self.ledger.append(*self._releases, slot, attempt, values, arrays)
+            self._released = (self._released[0], line.seq, slots | {slot})
         return release

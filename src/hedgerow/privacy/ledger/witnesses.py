@@ -131,7 +131,7 @@ def keep_head(ledger: Ledger, owner: str, head: KeptHead) -> None:
         known = kept_head(ledger, owner, head.party)
         if known is not None and known.key == head.key and known.count >= head.count:
             return  # runs overlap, and this one was joined before
-        values = {key: value for key, value in asdict(head).items() if key != "party"}
+        values = {key: value for key, value in vars(head).items() if key != "party"}
         ledger.append(owner, "witness", head.party, values=values)
 
 
@@ -160,9 +160,9 @@ def note_gap(ledger: Ledger, owner: str, gap: Gap) -> None:
 
 def gaps_of(ledger: Ledger, owner: str) -> list[Gap]:
     """Every gap that was found, and whether a person has settled it."""
-    settled = settlements(ledger, owner)
-    found = []
-    for line in ledger.lines(owner, "gap"):
+    lines, found = ledger.lines(owner, "gap"), []
+    settled = settlements(ledger, owner) if lines else []
+    for line in lines:
         told = line.values
         covered = any(one.covers(told["time"]) for one in settled)
         about = (int(told["count"]), str(told["time"]), str(told["shown_by"]))
