@@ -57,7 +57,13 @@ SCHEMAS = {
     "binary": MIXED,
     **{f"softmax-{k}": MIXED.with_label(Label("y", tuple(range(k)))) for k in (3, 4, 7)},
     "number": MIXED.with_label(Label("y", lower=-3.0, upper=12.0)),
+    "hazards": MIXED.with_label(Label("t", event="e", cuts=(1.0, 2.0, 5.0, 7.5))),
 }
+
+
+def updates_of(schema: Schema) -> list[str]:
+    """Times to an event have no Hessians that are bounded."""
+    return [update for update in UPDATES if update != "newton" or schema.label.task != "survival"]
 
 
 def leaf_sums_of(schema: Schema, update: str, n_trees: int) -> LeafSums:
@@ -73,6 +79,8 @@ def leaf_sums_of(schema: Schema, update: str, n_trees: int) -> LeafSums:
 def column_hessians(schema: Schema) -> list[ColumnHessians]:
     """Few cuts, none, and every edge of the grid."""
     loss, edges = loss_for(schema.label).name, [len(g.edges) for g in base_grid(schema)]
+    if "newton" not in updates_of(schema):
+        return []
     few = CANDIDATES["log"](schema, 8)
     return [
         ColumnHessians((0, 1, 2), (few[0], few[1], few[2]), loss, NO_TREES),
@@ -96,10 +104,11 @@ def node_histograms(schema: Schema) -> list[NodeHistograms]:
         return NodeHistograms(grown.structure(), columns, chosen, bins, loss, NO_TREES, update)
 
     everything = tuple(range(len(schema.columns)))
+    main = updates_of(schema)[0]
     return [
-        over(GrowingTree(), everything, "newton"),
+        over(GrowingTree(), everything, main),
         over(tree, (4, 1), "gradient"),
-        over(tree, (2,), "newton"),
+        over(tree, (2,), main),
     ]
 
 
@@ -131,11 +140,11 @@ def column_sums(schema: Schema) -> list[ColumnSums]:
                 )
         return replace(query, matrices=tuple(matrices), matrix_of=tuple(of))
 
-    everything = tuple(range(len(schema.columns)))
+    everything, main = tuple(range(len(schema.columns))), updates_of(schema)[0]
     return [
         *(over((2,), "slope", clip) for clip in CLIPS),
-        *(over((2,), "newton", clip) for clip in CLIPS[1:3]),
-        *(with_matrices(everything, update, 0.5) for update in ("slope", "newton")),
+        *(over((2,), main, clip) for clip in CLIPS[1:3]),
+        *(with_matrices(everything, update, 0.5) for update in ("slope", main)),
         *(with_matrices(everything[::-1], update, math.inf) for update in ("slope", "averaging")),
         over((0,), "slope", math.inf),
         over((1, 4), "gradient", 0.3),
@@ -153,7 +162,7 @@ def stepped(schema: Schema) -> list[LeafSums]:
             leaf_sums_of(schema, update, n_trees), ensemble=trees, clip=clip,
             step_trees=step_trees, step_scale=scale,
         )
-        for update in UPDATES
+        for update in updates_of(schema)
         if loss.bound(update).second == loss.n_outputs
         for n_trees, clip, step_trees, scale in (
             (1, math.inf, 1, 1.0), (3, 0.5, 3, 0.25), (1, 0.3, 2, 1e-3),
@@ -162,11 +171,11 @@ def stepped(schema: Schema) -> list[LeafSums]:
 
 
 def score_counts(schema: Schema) -> list[ScoreCounts]:
-    """Few edges, none and many; questions that only binary labels have."""
-    if len(schema.label.classes) != 2:
+    """Few edges, none and many; questions that binary labels and times to an event have."""
+    if schema.label.task not in ("binary", "survival"):
         return []
-    many = tuple(np.linspace(-9, 9, 300).tolist())
-    return [ScoreCounts(2, edges, NO_TREES) for edges in ((-1.0, 0.0, 2.5), (), many)]
+    many, n = tuple(np.linspace(-9, 9, 300).tolist()), schema.label.n_outcomes
+    return [ScoreCounts(n, edges, NO_TREES) for edges in ((-1.0, 0.0, 2.5), (), many)]
 
 
 def three_leaves(schema: Schema) -> GrowingTree:
@@ -212,7 +221,9 @@ def impurity_bounds(schema: Schema) -> list[ImpurityBounds]:
 
 
 def gradients_of(schema: Schema) -> list[Gradients]:
-    """Clamped or left out; a binary label as a regression too."""
+    """Clamped or left out; a binary label as a regression too. Times to an event have none."""
+    if schema.label.task == "survival":
+        return []
     own = loss_for(schema.label)
     found = [Gradients(own.name, NO_TREES, clip) for clip in (math.inf, 0.5)]
     if own.n_outputs == 1:
@@ -241,6 +252,8 @@ def choices_of(
 def split_choices(schema: Schema) -> list[SplitChoices]:
     """Both utilities of every kind of gradients: at the root, and in a tree with a wide column."""
     every = gradients_of(schema)
+    if not every:
+        return []
     found = [
         choices_of(schema, GrowingTree(), (0, 2, 3), gradients, utility=utility)
         for utility in UTILITIES
@@ -277,7 +290,7 @@ def class_outcomes(schema: Schema) -> list[ClassOutcomes]:
 
 def error_counts(schema: Schema) -> list[ErrorCounts]:
     """Few sizes and cells, and many; questions that numbers have."""
-    if schema.label.classes:
+    if schema.label.task != "regression":
         return []
     many = tuple(2.0**-j for j in range(40, 0, -1))
     return [
@@ -289,7 +302,7 @@ def error_counts(schema: Schema) -> list[ErrorCounts]:
 
 def error_sums(schema: Schema) -> list[ErrorSums]:
     """Tight clips and none, labels far from the centre, bins of uneven noise."""
-    if schema.label.classes:
+    if schema.label.task != "regression":
         return []
     even, uneven = (1.0,) * 4, (0.5, 2.0, 1.5, 3.0)
     return [
@@ -302,8 +315,8 @@ def error_sums(schema: Schema) -> list[ErrorSums]:
 # A kind of query and the questions it is attacked with.
 ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
     LabelSums.kind: lambda schema: [
-        LabelSums(len(schema.label.classes)),
-        *(LabelSums(0, n_cells) for n_cells in (1, 64) if not schema.label.classes),
+        LabelSums(schema.label.n_outcomes),
+        *(LabelSums(0, n_cells) for n_cells in (1, 64) if not schema.label.n_outcomes),
     ],
     ColumnCounts.kind: lambda schema: [
         ColumnCounts.of(schema),
@@ -318,10 +331,10 @@ ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
     LeafSums.kind: lambda schema: [
         *(
             leaf_sums_of(schema, update, n_trees)
-            for update in UPDATES
+            for update in updates_of(schema)
             for n_trees in ((1, 7) if update == "newton" else (2,))
         ),
-        *(replace(leaf_sums_of(schema, "newton", 1), clip=clip) for clip in CLIPS[1:]),
+        *(replace(leaf_sums_of(schema, updates_of(schema)[0], 1), clip=c) for c in CLIPS[1:]),
         *stepped(schema),
     ],
     ScoreCounts.kind: score_counts,
@@ -344,7 +357,7 @@ def with_steps(query: Any, scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def targets_of(schema: Schema) -> list[float]:
-    n_classes = len(schema.label.classes)
+    n_classes = schema.label.n_outcomes
     return [float(k) for k in range(n_classes)] if n_classes else [0.0, 1.0, 0.5, 2.0**-40]
 
 

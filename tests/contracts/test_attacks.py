@@ -57,12 +57,11 @@ def test_a_clipped_bound_that_forgets_the_hessian_is_found(
         attack_all([replace(clipped)], "binary")
 
 
-@pytest.mark.parametrize("task", SCHEMAS)
+@pytest.mark.parametrize("task", [task for task in SCHEMAS if stepped(SCHEMAS[task])])
 def test_a_step_that_is_not_clamped_to_one_is_found(
     task: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queries = stepped(SCHEMAS[task])
-    assert queries
     attack_all(queries, task)
     right = kernels.step_sums
 
@@ -76,7 +75,7 @@ def test_a_step_that_is_not_clamped_to_one_is_found(
             attack_all([query], task)
 
 
-@pytest.mark.parametrize("task", SCHEMAS)
+@pytest.mark.parametrize("task", [task for task in SCHEMAS if stepped(SCHEMAS[task])])
 def test_a_step_that_is_not_counted_is_found(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     right = LeafSums.sensitivity.fget  # type: ignore[attr-defined]
     forgetful = property(lambda self: right(replace(self, step_trees=0)))
@@ -172,8 +171,9 @@ DEFECTS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", DEFECTS)
-@pytest.mark.parametrize("task", SCHEMAS)
+@pytest.mark.parametrize(
+    ("kind", "task"), [(k, task) for k in DEFECTS for task in SCHEMAS if ATTACKS[k](SCHEMAS[task])]
+)
 def test_adding_too_much_is_found(kind: str, task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cls, schema = QUERIES[kind], SCHEMAS[task]
     right = cls.answer
@@ -190,12 +190,16 @@ def test_adding_too_much_is_found(kind: str, task: str, monkeypatch: pytest.Monk
         ("class-outcomes", "softmax-7"),
         ("error-counts", "number"),
         ("error-sums", "number"),
+        ("label-sums", "hazards"),
+        ("score-counts", "hazards"),
+        ("column-sums", "hazards"),
+        ("leaf-sums", "hazards"),
     ],
 )
 def test_a_bound_of_outcomes_that_is_a_little_too_small_is_found(
     kind: str, task: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The attacks reach the bounds of evaluations to one part in a thousand."""
+    """The attacks reach the bounds of evaluations, and of hazards, to one part in a thousand."""
     cls = QUERIES[kind]
     right = cls.sensitivity.fget
 

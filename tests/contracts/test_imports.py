@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
@@ -45,6 +46,43 @@ def test_layers_and_forbidden_imports() -> None:
 @pytest.mark.parametrize("statement", ["import hedgerow", "import hedgerow; dir(hedgerow)"])
 def test_importing_hedgerow_loads_nothing_heavy(statement: str) -> None:
     assert loaded_after(statement) & set(HEAVY) == set()
+
+
+def borrowed_privates(file: Path) -> list[str]:
+    """Names with a leading underscore, or below a package called private, that are not our own."""
+    found = []
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Attribute):
+            own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            names = [] if own else [node.attr]
+        elif isinstance(node, ast.ImportFrom) and node.module not in (None, "__future__"):
+            if not str(node.module).startswith("hedgerow"):
+                names = [*str(node.module).split("."), *(alias.name for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [part for alias in node.names for part in alias.name.split(".")]
+        private = [n for n in names if n == "private" or re.match(r"_[^_]", n)]
+        found += [f"{file.name}:{getattr(node, 'lineno', 0)} {name}" for name in private]
+    return found
+
+
+def test_engines_between_sites_use_no_private_name_of_another_library() -> None:
+    engines = ROOT / "src" / "hedgerow" / "engines"
+    files = [f for f in sorted(engines.rglob("*.py")) if f.parent.name != "dask"]
+    files.remove(engines / "local.py")  # calls its own base class by name
+    assert len(files) > 20
+    assert [name for file in files for name in borrowed_privates(file)] == []
+
+
+def test_a_borrowed_private_name_is_found(tmp_path: Path) -> None:
+    for line in (
+        "import grpc._channel",
+        "from nvflare.private.fed import client",
+        "from flwr.server import _grid",
+        "call._state.cancel()",
+    ):
+        (tmp_path / "a.py").write_text(line)
+        assert len(borrowed_privates(tmp_path / "a.py")) == 1
 
 
 def test_only_the_mechanisms_ask_for_noise() -> None:

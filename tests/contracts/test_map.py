@@ -7,6 +7,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -45,3 +46,12 @@ def test_every_folder_is_in_the_layers_but_testing() -> None:
     }
     shown = {name.rstrip("/").removesuffix(".py") for name in entries(SOURCE)}
     assert layers == shown - {"testing", "__main__"}
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    """Imports inside of functions count too: they are there to load late, not to hide a cycle."""
+    graph = grimp.build_graph("hedgerow", exclude_type_checking_imports=True)
+    left = {name: set(graph.find_modules_directly_imported_by(name)) for name in graph.modules}
+    while ends := {name for name, imported in left.items() if not imported & left.keys()}:
+        left = {name: imported for name, imported in left.items() if name not in ends}
+    assert not left, f"these import each other, or what does: {', '.join(sorted(left))}"

@@ -35,9 +35,11 @@ from hedgerow.testing import check_query
 from tests.contracts.attacks import (
     ATTACKS,
     SCHEMAS,
+    column_hessians,
     every_cell,
     leaf_sums_of,
     saturated,
+    updates_of,
     with_steps,
 )
 
@@ -47,8 +49,11 @@ ALL = [(kind, task) for kind in QUERIES for task in SCHEMAS]
 def test_every_registered_kind_has_an_attack() -> None:
     assert set(ATTACKS) == set(QUERIES)
     asked = {(q.loss, q.update) for task in SCHEMAS for q in ATTACKS[LeafSums.kind](SCHEMAS[task])}
-    names = {losses.loss_for(schema.label).name for schema in SCHEMAS.values()}
-    assert asked == {(name, update) for name in names for update in losses.UPDATES}
+    assert asked == {
+        (losses.loss_for(schema.label).name, update)
+        for schema in SCHEMAS.values()
+        for update in updates_of(schema)
+    }
 
 
 @pytest.mark.parametrize(("kind", "task"), ALL)
@@ -149,9 +154,26 @@ def test_values_of_another_kind_are_not_a_query(kind: str) -> None:
 def test_a_question_about_another_label_is_refused(kind: str) -> None:
     for task, schema in SCHEMAS.items():
         for other in SCHEMAS:
-            if other != task:
+            for query in ATTACKS[kind](SCHEMAS[other])[:1] if other != task else ():
                 with pytest.raises(FormatError):
-                    ATTACKS[kind](SCHEMAS[other])[0].check(schema)
+                    query.check(schema)
+
+
+@pytest.mark.parametrize("kind", [ColumnHessians.kind, ColumnSums.kind, LeafSums.kind])
+def test_what_is_not_proven_of_times_to_an_event_is_refused(kind: str) -> None:
+    schema, loss = SCHEMAS["hazards"], losses.loss_for(SCHEMAS["hazards"].label)
+    if kind == ColumnHessians.kind:
+        wrong = [replace(column_hessians(SCHEMAS["binary"])[0], loss=loss.name)]
+    elif kind == ColumnSums.kind:
+        wrong = [replace(ATTACKS[kind](schema)[0], update="newton")]
+    else:
+        right = leaf_sums_of(schema, "gradient", 1)
+        right.check(schema)
+        wrong = [replace(right, step_trees=1, ensemble=EnsembleRef(3, "x" * 64))]
+        wrong.append(replace(right, update="newton"))
+    for query in wrong:
+        with pytest.raises(FormatError):
+            query.check(schema)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -34,6 +35,16 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def wheel(built: Path) -> ZipFile:
     (path,) = built.glob("*.whl")
     return ZipFile(path)
+
+
+def test_the_wheel_of_one_commit_has_the_same_bytes_whenever_it_is_built(
+    built: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    environment = {**os.environ, "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "7"}
+    subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True)
+    ((again,), (first,)) = (list(folder.glob("*.whl")) for folder in (tmp_path, built))
+    assert again.read_bytes() == first.read_bytes()
 
 
 def metadata(wheel: ZipFile) -> str:
