@@ -27,6 +27,7 @@ from hedgerow import (
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
     PrivateScorer,
+    PrivateSurvivalBoosting,
     PrivateTreeClassifier,
     Schema,
     SimilarityBoostingClassifier,
@@ -41,7 +42,8 @@ from hedgerow import (
     search_cost,
     spending,
 )
-from hedgerow.audit import AuditSettings
+from hedgerow.audit import AuditSettings, Verification, one_run
+from hedgerow.audit.verification import Finding
 from hedgerow.data.cards import MOST_ROWS, Card, Shown, html_of, line_of
 from hedgerow.inspection import plot_tree
 from tests.contracts.test_public_names import public_names
@@ -83,11 +85,14 @@ def made() -> dict[str, Any]:
         Privacy(1.0, 1e-6),
         Limits(), Disclosure("everyone", "all rows", HOSTILE), spending(ledger), tree, tree.view_,
         plot_tree(tree.model_), explanation.contributions(TABLE), federation,
-        PrivateBoostingRegressor(SCHEMA), SimilarityBoostingClassifier(SCHEMA),
+        PrivateBoostingRegressor(SCHEMA), PrivateSurvivalBoosting(SCHEMA),
+        SimilarityBoostingClassifier(SCHEMA),
         SimilarityBoostingRegressor(SCHEMA), SimilarityMemory(), VerticalBoostingClassifier(SCHEMA),
         VerticalBoostingRegressor(SCHEMA), AuditSettings(), rows,
         pair, model.model_.trees[0], model.model_.trees[0].structure,
         PrivateScorer("auc", 0.1), search_cost(model, TABLE, LABELS, cv=2),
+        one_run(model.plan_, SCHEMA, canaries=20, rows=200, seed=1),
+        Verification("0" * 64, "run", "epsilon = 1", (Finding("model", HOSTILE),), ("a", "b")),
     ]  # fmt: skip
     return {type(value).__name__: value for value in found}
 

@@ -25,7 +25,7 @@ FORMATS: dict[str, tuple[Callable[[], Files], str]] = {
     "kept": (kept, "the number in the label of methods/simfl/kept.py"),
     "evaluations": (evaluations, "FORMAT in evaluation/result.py"),
     "plans": (plans, "FORMAT in privacy/accounting/plan.py"),
-    "schemas": (schemas, "FORMAT in data/schema_toml.py"),
+    "schemas": (schemas, "SCHEMA in data/schema_checks.py"),
     "rosters": (rosters, "FORMAT in engines/cards.py or engines/site.py"),
     "streams": (streams, "VERSION in engines/grpc/hello.py"),
     "relays": (relays, "FORMAT in engines/party_end.py"),

@@ -21,6 +21,7 @@ SCHEMAS = {
     "binary": Schema(COLUMNS, Label("sick", ("no", "yes"))),
     "multiclass": Schema(COLUMNS, Label("ward", ("a", "b", "c"))),
     "regression": Schema(COLUMNS, Label("cost", lower=-2.0, upper=7.0)),
+    "survival": Schema(COLUMNS, Label("days", event="died", cuts=(10, 20, 40, 80))),
 }
 PERSONS = Schema(COLUMNS, Label("sick", ("no", "yes")), Unit("person", "patient", 4), "persons")
 # SimFL hashes numbers, and FedXGBoost's parties own two columns each.
@@ -45,6 +46,8 @@ def table() -> dict[str, list[Any]]:
     table["sick"] = ["yes" if r > 1 else "no" for r in risk]
     table["ward"] = ["abc"[int(r > 0.6) + int(r > 1.2)] for r in risk]
     table["cost"] = [round(4 * r - 2, 3) for r in risk]
+    table["days"] = [round(90 / (0.2 + r**2) * (1 + i % 7) / 7, 3) for i, r in enumerate(risk)]
+    table["died"] = [int(i % 3 > 0) for i in range(N_ROWS)]
     return table
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hedgerow.data.schema import Label
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.kernels import statistics
-from hedgerow.model.losses import Logistic, Softmax, Squared, loss_for, loss_named
+from hedgerow.model.losses import Hazards, Logistic, Softmax, Squared, loss_for, loss_named
 from hedgerow.privacy.settings import BoostingSettings
 from tests.contracts.attacks import GOLDEN, TIGHT
 from tests.oracle.parts import softmax
@@ -27,6 +27,7 @@ Ints = NDArray[np.int64]
         (Label("y", (0, 1, 2)), Softmax(3)),
         (Label("y", tuple("abcdefg")), Softmax(7)),
         (Label("y", lower=0, upper=9), Squared()),
+        (Label("t", event="e", cuts=(1, 2, 5)), Hazards(3)),
     ],
 )
 def test_a_loss_belongs_to_its_label_and_is_found_by_its_name(label: Label, loss: Any) -> None:
@@ -36,8 +37,9 @@ def test_a_loss_belongs_to_its_label_and_is_found_by_its_name(label: Label, loss
 
 @pytest.mark.parametrize(
     "name",
-    ["", "softmax", "softmax-", "softmax-2", "softmax-10001", "softmax-³", "huber", "softmax--3"],
-)
+    ["", "softmax", "softmax-", "softmax-2", "softmax-10001", "softmax-³", "huber", "softmax--3",
+     "hazards-1", "hazards-65", "hazards-"],
+)  # fmt: skip
 def test_unknown_losses_and_updates_are_refused(name: str) -> None:
     with pytest.raises(FormatError, match="unknown loss"):
         loss_named(name)
@@ -226,3 +228,48 @@ def test_the_compiled_sigmoid_is_the_exact_one(bits: int) -> None:
         assert abs(abs(int(g)) - q * 2**bits) <= 1 + 2.0 ** (bits - 50)
         assert int(h) == (abs(int(g)) * (2**bits - abs(int(g)))) >> bits
         assert g == 0 or (g < 0) == (y == 1)
+
+
+# Hazards: what a row adds lies between -1 and 1, and reaches both.
+
+
+@pytest.mark.parametrize("clip", [1.0, 0.3])
+def test_no_row_exceeds_the_clip_in_a_million_tries_and_some_reach_it(clip: float) -> None:
+    """Times to an event: hazards from nothing to overflow, every cell, each a million times."""
+    rng, bits, n, n_intervals = np.random.default_rng(0), 31, 1_000_000, 6
+    centre = rng.choice([-800.0, -30.0, -6.0, -2.0, 0.0, 3.0, 40.0, 800.0], (n, 1))
+    scores = centre + rng.normal(0, 1, (n, n_intervals)) * rng.choice([0.0, 1.0, 30.0], (n, 1))
+    strange = rng.choice([np.nan, np.inf, -np.inf], 1000)
+    scores[rng.integers(0, n, 1000), rng.integers(0, n_intervals, 1000)] = strange
+    target = rng.integers(0, 2 * n_intervals + 1, n).astype(np.float64)
+    out, most = np.empty((n, 2), np.int64), int(clip * 2**bits)
+    statistics.hazards(scores, target, bits, most, out)
+    assert np.abs(out[:, 0]).max() == most  # never more
+    assert (out[:, 0].min(), out[:, 0].max()) == (-most, most)  # and no less noise would do
+    assert np.all(out[:, 1] == 1 << bits)
+    assert Hazards(n_intervals).bound("slope", clip).l2 == clip
+
+
+def test_hazards_are_the_slope_of_the_likelihood_of_grouped_times() -> None:
+    """By differences of minus the log likelihood along a common shift of all scores."""
+    rng, n = np.random.default_rng(1), 3
+    for cell in range(2 * n + 1):
+        scores = rng.normal(-1.5, 0.3, n)
+
+        def loss(shift: float, cell: int = cell, scores: Any = scores) -> float:
+            d, k = np.exp(scores + shift), cell // 2
+            if cell % 2:
+                return float(d[:k].sum() - math.log(-math.expm1(-d[k])))
+            return float(d[:k].sum() + (0.5 * d[k] if k < n else 0.0))
+
+        slope = (loss(1e-5) - loss(-1e-5)) / 2e-5
+        out = np.empty((1, 2), np.int64)
+        statistics.hazards(scores[None], np.array([float(cell)]), 40, 1 << 40, out)
+        assert abs(out[0, 0] / 2**40 - slope) < 1e-6
+
+
+def test_times_to_an_event_have_no_newton_update() -> None:
+    with pytest.raises(FormatError, match="no newton update"):
+        Hazards(4).bound("newton")
+    with pytest.raises(FormatError, match="no bounded Hessians"):
+        Hazards(4).hessian_bound()

@@ -5,9 +5,12 @@ document_rules.py  what the annotations of such a dataclass allow, and what a mi
 habits.py          other libraries' names for what is here, and misspelt ones
 values.py          the one rule by which values match categories, classes and ids
 schema.py          columns, bounds, categories, label and unit, agreed before anything is asked
+schema_parts.py    its columns, label and unit
+survival.py        times and events of a label, and the cell of both that a row is kept as
 weights.py         how often rows count: private weights under a public cap, on a grid
 schema_checks.py   what its parts must be, and what a mistake in them is told
-schema_toml.py     the same as TOML
+schema_toml.py     schemas as TOML
+descriptions.py    dataset descriptions that carry the same facts
 schema_words.py    what may stand in a column, in words
 csv_format.py      how CSV files are written: separator, signs of numbers, encoding, missing values
 readers.py         any kind of table seen as columns; Parquet and CSV files

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.data.schema import Categorical, Column, Numeric, Schema
 from hedgerow.data.schema_checks import MAX_NUMERIC_CELLS, UNIFORM_CELLS
+from hedgerow.data.schema_parts import Categorical, Column, Numeric
 
 if TYPE_CHECKING:
+    from hedgerow.data.schema import Schema
     from hedgerow.kernels import CodeArrays
 
 OCTAVES = 17

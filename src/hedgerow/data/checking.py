@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,13 @@ from hedgerow.data.columns import Numbers, positions_in
 from hedgerow.data.csv_format import PLAIN, CsvFormat
 from hedgerow.data.encoding import Persons
 from hedgerow.data.readers import Stream, one_column, stream_of
-from hedgerow.data.schema import Label, Numeric, Schema
+from hedgerow.data.schema_parts import Label, Numeric
+from hedgerow.data.survival import columns_given
 from hedgerow.data.values import Value
 from hedgerow.data.weights import Weight
+
+if TYPE_CHECKING:
+    from hedgerow.data.schema import Schema
 
 MOST_NAMED = 20  # columns that are not used
 
@@ -97,7 +101,8 @@ def check_table(
     """
     stream = stream_of(data, source, schema.csv)
     weight = schema.weight
-    special = (schema.label.name, schema.unit.column or "", weight.column if weight else "")
+    label_columns = schema.label.columns
+    special = (*label_columns, schema.unit.column or "", weight.column if weight else "")
     present = stream.present([*schema.names, *special])
     named = stream.names is not None
     tallies: dict[str, _Tally] = {
@@ -106,8 +111,8 @@ def check_table(
         if grid.column.name in present or not (some and named)
     }
     n_columns = len(tallies)
-    if target is None and schema.label.name in present:
-        tallies[schema.label.name] = _label_tally(schema.label, stream.source, stream.csv)
+    if target is None and present.issuperset(label_columns):
+        tallies |= _label_tallies(schema.label, stream.source, stream.csv)
     if schema.unit.column and (schema.unit.column in present or not some):
         tallies[schema.unit.column] = _PersonTally(
             schema.unit.column, schema.unit.at_most, stream.source
@@ -117,13 +122,16 @@ def check_table(
     _read(stream, tallies, len(tallies) - n_columns)
     n_rows = max((tally.n_rows for tally in tallies.values()), default=0)
     if target is not None:
-        tallies[schema.label.name] = label = _label_tally(schema.label, stream.source, PLAIN)
-        label.read(one_column(target, stream.source))
+        labels = _label_tallies(schema.label, stream.source, PLAIN)
+        tallies |= labels
+        columns = columns_given(target, schema.label, stream.source)
+        for tally, column in zip(labels.values(), columns, strict=True):
+            tally.read(one_column(column, stream.source))
     if weight and weights is not None:
         tallies[weight.column] = given = _WeightTally(weight, stream.source, PLAIN)
         given.read(one_column(weights, stream.source))
     findings = [finding for tally in tallies.values() for finding in tally.findings()]
-    known = {*schema.names, schema.label.name, schema.unit.column}
+    known = {*schema.names, *label_columns, schema.unit.column}
     unused = tuple(name for name in stream.names or () if name not in known)
     return TableCheck(stream.source, n_rows, tuple(findings), unused)
 
@@ -299,10 +307,39 @@ def _column_tally(grid: ColumnGrid, stream: Stream) -> _Tally:
     return _ListTally(column.name, column.categories, *place, column.missing, refused, "categories")
 
 
-def _label_tally(label: Label, source: str, written: CsvFormat) -> _Tally:
+class _TimeTally(_NumberTally):
+    """Counts of times that are refused, and of those beyond the horizon, which are censored."""
+
+    def __init__(self, label: Label, source: str, written: CsvFormat) -> None:
+        super().__init__(label.name, 0.0, float(label.cuts[-1]), source, written, missing=False)
+
+    def findings(self) -> list[Finding]:
+        found = []
+        for finding in super().findings():
+            text = finding.text
+            if finding.what == "clipped" and "below" in text:
+                text, refused = f"{text}, and negative times are refused", True
+                found.append(Finding(self.name, "negative", finding.n_rows, text, refused))
+            elif finding.what == "clipped":
+                text = f"{text}, the horizon, and count as censored there"
+                found.append(Finding(self.name, "beyond the horizon", finding.n_rows, text))
+            else:
+                found.append(finding)
+        return found
+
+
+def _label_tallies(label: Label, source: str, written: CsvFormat) -> dict[str, _Tally]:
+    """By column of the label, in the order in which they are read."""
+    place = (source, written)
+    if label.event is not None:
+        codes = _ListTally(
+            label.event, label.event_codes, *place, False, True, "event codes (censored, event)"
+        )
+        return {label.name: _TimeTally(label, *place), label.event: codes}
     if label.lower is not None and label.upper is not None:
-        return _NumberTally(label.name, label.lower, label.upper, source, written, False)
-    return _ListTally(label.name, label.classes, source, written, False, True, "classes")
+        return {label.name: _NumberTally(label.name, label.lower, label.upper, *place, False)}
+    classes = _ListTally(label.name, label.classes, *place, False, True, "classes")
+    return {label.name: classes}
 
 
 def _share(part: int, whole: int) -> str:

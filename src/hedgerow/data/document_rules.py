@@ -9,7 +9,16 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from re import Pattern
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 from typing import Annotated as Marked
 
 if TYPE_CHECKING:
@@ -70,8 +79,7 @@ class Key:
     name: str
 
 
-@dataclass(frozen=True)
-class At:
+class At(NamedTuple):  # one is made for every value that is read
     """Where a value stands: in which table of which document, under which key."""
 
     document: Document

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hedgerow.data.schema import Categorical, Column, Label, Numeric, Ordinal
+from hedgerow.data.schema_parts import Categorical, Column, Label, Numeric, Ordinal
 from hedgerow.data.values import MISSING_WORDS, distinct
 from hedgerow.errors import TableError
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hedgerow.data.columns import arrow_of
 from hedgerow.data.csv_format import PLAIN, WINDOWS, CsvFormat, changed, sniffed
@@ -21,7 +21,7 @@ from hedgerow.data.draft_columns import (
     words_among_numbers,
 )
 from hedgerow.data.readers import readable, stream_of, table_file
-from hedgerow.data.schema import Column, Schema, Unit
+from hedgerow.data.schema_parts import Column, Label, Unit
 from hedgerow.errors import TableError
 
 WARNING = (
@@ -34,11 +34,21 @@ WARNING = (
 _SIGNS = ((".", ""), (",", ""), (".", ","), (",", "."), (".", " "), (",", " "), (".", "'"))
 
 
-def draft_schema(data: Any, label: str, source: str = "table", given: CsvFormat = PLAIN) -> Schema:
-    """A schema that fits a table, marked as drafted; `notes` say what was left out, and why."""
+class Draft(NamedTuple):
+    """What a sample proposes for a schema; the notes say what was left out, and why."""
+
+    columns: tuple[Column, ...]
+    label: Label
+    unit: Unit
+    name: str
+    csv: CsvFormat
+    notes: tuple[str, ...]
+
+
+def draft_of(data: Any, label: str, given: CsvFormat = PLAIN) -> Draft:
+    """Facts that fit a table."""
+    source = str(data) if isinstance(data, str | PathLike) else "table"
     columns, written = _columns(data, source, given)
-    if isinstance(data, str | PathLike) and source == "table":
-        source = str(data)
     if label not in columns:
         shown = ", ".join(list(columns)[:20])
         raise TableError(f"{source} has no label column {label!r}; its columns are {shown}.")
@@ -61,10 +71,7 @@ def draft_schema(data: Any, label: str, source: str = "table", given: CsvFormat 
             "with such rows are refused, so take them out."
         )
     about = label_of(label, answers, source)
-    name = Path(source).stem
-    schema = Schema(proposed, about, unit, name, written, drafted=True)
-    object.__setattr__(schema, "notes", tuple(notes))  # of this object alone: no copy has them
-    return schema
+    return Draft(proposed, about, unit, Path(source).stem, written, tuple(notes))
 
 
 def _columns(data: Any, source: str, given: CsvFormat) -> tuple[dict[str, Any], CsvFormat]:

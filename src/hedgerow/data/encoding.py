@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hedgerow.data.binning import ColumnGrid, encode_edges
 from hedgerow.data.columns import Numbers, arrow_of, positions_in, unique_of, without_dictionary
 from hedgerow.data.csv_format import PLAIN, CsvFormat
-from hedgerow.data.schema import Label, Numeric
+from hedgerow.data.schema_parts import Label, Numeric
 from hedgerow.data.values import MISSING, MISSING_WORDS, UNKNOWN, key_of
 from hedgerow.data.weights import Steps, Weight
 from hedgerow.errors import TableError

@@ -1,6 +1,6 @@
 """Public facts about a table, agreed before anything is asked: columns, bounds, label, unit.
 
-Nothing in a schema may be computed from private rows. Reading TOML lives in `schema_toml`.
+Nothing in a schema may be computed from private rows.
 """
 
 from __future__ import annotations
@@ -10,20 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from hedgerow.data.cards import Card, Shown, listed
+from hedgerow.data.cards import Card, Shown
 from hedgerow.data.csv_format import PLAIN, CsvFormat, changed
-from hedgerow.data.documents import Key, shown
-from hedgerow.data.schema_checks import (
-    SCHEMA,
-    Bound,
-    check_categories,
-    check_order,
-    check_told_apart,
-    check_unique,
-    make_plain,
-)
+from hedgerow.data.descriptions import described
+from hedgerow.data.documents import Key, named
+from hedgerow.data.schema_checks import SCHEMA
+from hedgerow.data.schema_parts import Categorical, Column, Label, Numeric, Ordinal, Unit, in_words
 from hedgerow.data.values import Value
 from hedgerow.data.weights import Weight
 from hedgerow.errors import SchemaError
@@ -32,126 +27,7 @@ from hedgerow.packing import canonical_json, digest
 if TYPE_CHECKING:
     from hedgerow.data.checking import TableCheck
 
-
-@dataclass(frozen=True)
-class Numeric:
-    """A number between two public bounds; values outside are clipped to them."""
-
-    name: str
-    lower: Bound
-    upper: Bound
-    integer: bool = False
-    missing: bool = True
-    kind: ClassVar[str] = "numeric"
-
-    def __post_init__(self) -> None:
-        place = f"column {shown(self.name)}"
-        make_plain(self, "lower", "upper")
-        SCHEMA.check(self, place)
-        check_order(place, self.lower, self.upper)
-        check_told_apart(place, self.lower, self.upper, self.integer)
-
-
-@dataclass(frozen=True, repr=False)
-class Ordinal(Shown):
-    """One of a public list of values whose order means something."""
-
-    name: str
-    categories: tuple[Value, ...]
-    missing: bool = True
-    other: Literal["category", "error"] = "error"
-    kind: ClassVar[str] = "ordinal"
-
-    def __post_init__(self) -> None:
-        check_categories(self)
-
-    def _card(self) -> Card:
-        return _column_card(self)
-
-
-@dataclass(frozen=True, repr=False)
-class Categorical(Shown):
-    """One of a public list of values without order."""
-
-    name: str
-    categories: tuple[Value, ...]
-    missing: bool = True
-    other: Literal["category", "error"] = "error"
-    kind: ClassVar[str] = "categorical"
-
-    def __post_init__(self) -> None:
-        check_categories(self)
-
-    def _card(self) -> Card:
-        return _column_card(self)
-
-
-Column = Numeric | Ordinal | Categorical
-
-
-@dataclass(frozen=True, repr=False)
-class Label(Shown):
-    """What is predicted: a class of a public list, or a number between public bounds."""
-
-    name: str
-    classes: tuple[Value, ...] = ()
-    lower: Bound | None = None
-    upper: Bound | None = None
-
-    def __post_init__(self) -> None:
-        place = f"label {shown(self.name)}"
-        make_plain(self, "classes", "lower", "upper")
-        SCHEMA.check(self, place)
-        if self.classes:
-            if self.lower is not None or self.upper is not None:
-                raise SchemaError(f"{place} has classes and bounds; keep one of the two")
-            if len(self.classes) < 2:
-                raise SchemaError(f"{place} has {len(self.classes)} class; it needs at least two")
-            check_unique(place, "class", self.classes)
-        elif self.lower is None or self.upper is None:
-            raise SchemaError(
-                f"{place} needs either classes = [...] or both lower and upper. "
-                "They are public facts and are never read from the rows."
-            )
-        else:
-            check_order(place, self.lower, self.upper)
-
-    @property
-    def task(self) -> Literal["binary", "multiclass", "regression"]:
-        if not self.classes:
-            return "regression"
-        return "binary" if len(self.classes) == 2 else "multiclass"
-
-    @property
-    def values(self) -> str:
-        """What it can be, in a few words."""
-        return listed(self.classes) if self.classes else f"{self.lower:g} to {self.upper:g}"
-
-    def _card(self) -> Card:
-        return Card("Label", (("name", self.name), ("task", self.task), ("values", self.values)))
-
-
-@dataclass(frozen=True)
-class Unit:
-    """What one unit of privacy is: a row, or a person with at most k rows in each party."""
-
-    kind: Literal["row", "person"] = "row"
-    column: str | None = None
-    at_most: int = 1
-
-    def __post_init__(self) -> None:
-        SCHEMA.check(self, "[unit]")
-        if self.kind == "person" and (not self.column or self.at_most < 1):
-            raise SchemaError('unit person needs column = "..." and at_most >= 1')
-        if self.kind == "row" and (self.column or self.at_most != 1):
-            raise SchemaError('unit row takes no column and no at_most; use kind = "person"')
-
-    @property
-    def text(self) -> str:
-        """The unit in a word or two, by which budgets are kept apart."""
-        if self.kind == "row":
-            return "row"
-        return f"person with at most {self.at_most} rows"
+__all__ = ["Categorical", "Column", "Label", "Numeric", "Ordinal", "Schema", "Unit"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -182,7 +58,7 @@ class Schema(Shown):
         if not self.columns:
             raise SchemaError("the schema has no columns; describe at least one with [[column]]")
         taken: set[str] = set()
-        special = [("label", self.label.name)]
+        special = [("label", name) for name in self.label.columns]
         if self.unit.column:
             special.append(("unit", self.unit.column))
         if self.weight:
@@ -238,7 +114,7 @@ class Schema(Shown):
             *([("weight", self.weight.text)] if self.weight else []),
             *([("origin", self.origin)] if self.drafted else []),
         )
-        rows = tuple((column.name, *_in_words(column)) for column in self.columns)
+        rows = tuple((column.name, *in_words(column)) for column in self.columns)
         return Card("Schema", facts, ("column", "kind", "values", "missing", "others"), rows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -264,21 +140,21 @@ class Schema(Shown):
 
     @staticmethod
     def from_dict(document: Mapping[str, Any], source: str = "schema") -> Schema:
-        from hedgerow.data.schema_toml import schema_from_document
-
-        return schema_from_document(document, source)
+        """Build a schema from a plain form; errors name the source and the place in it."""
+        with named(source):
+            if isinstance(document, Mapping) and "feature" in document:
+                return Schema(**described(document)._asdict())
+            return SCHEMA.read(Schema, document)
 
     @staticmethod
     def read(path: str | PathLike[str]) -> Schema:
         """Read a schema file (TOML), or one of the dataset descriptions with `[[feature]]`."""
-        from hedgerow.data.schema_toml import read_schema
-
-        return read_schema(path)
+        return Schema.from_dict(SCHEMA.load(path), str(path))
 
     def write(self, path: str | PathLike[str]) -> None:
-        from hedgerow.data.schema_toml import write_schema
+        from hedgerow.data.schema_toml import schema_text  # its writer is seldom needed
 
-        write_schema(self, path)
+        Path(path).write_text(schema_text(self), encoding="utf-8")
 
     @property
     def origin(self) -> str:
@@ -295,7 +171,7 @@ class Schema(Shown):
         return replace(self, confirmed_by=by.strip())
 
     @staticmethod
-    def draft(table: Any, label: str, **csv: str | Sequence[str]) -> Schema:
+    def draft(table: Any, label: str, **csv: str | Sequence[str] | None) -> Schema:
         """Propose a schema from a PUBLIC or SYNTHETIC sample: it reads the rows.
 
         The schema is marked as `drafted`, and every statement of a model repeats what that means.
@@ -307,9 +183,13 @@ class Schema(Shown):
         >>> draft.columns[0].lower, draft.columns[0].upper, draft.drafted
         (15, 80, True)
         """
-        from hedgerow.data.drafting import draft_schema
+        from hedgerow.data.drafting import draft_of  # loads Arrow
 
-        return draft_schema(table, label, given=changed(PLAIN, **csv))
+        draft = draft_of(table, label, changed(PLAIN, **csv))
+        facts = (draft.columns, draft.label, draft.unit, draft.name, draft.csv)
+        schema = Schema(*facts, drafted=True)
+        object.__setattr__(schema, "notes", draft.notes)  # of this object alone: no copy has them
+        return schema
 
     def check(self, table: Any, y: Any = None, sample_weight: Any = None) -> TableCheck:
         """Count what this schema does to a table, before a fit: for its owner's eyes alone.
@@ -319,7 +199,7 @@ class Schema(Shown):
         `y`, or else the table's label column, and weights, where the schema has a cap on them,
         `sample_weight` or its weight column. Whether the table can be used is `fits`.
         """
-        from hedgerow.data.checking import check_table
+        from hedgerow.data.checking import check_table  # loads Arrow and compiled loops
 
         return check_table(self, table, y, weights=sample_weight)
 
@@ -329,6 +209,7 @@ class Schema(Shown):
         classes: Sequence[Value] | None = None,
         label: str = "label",
         label_bounds: tuple[float, float] | None = None,
+        time_to_event: Label | None = None,
     ) -> Schema:
         """A schema of numeric columns, each with its public (low, high)."""
         columns: list[Column] = []
@@ -339,24 +220,10 @@ class Schema(Shown):
                     "categories is described in a schema: Categorical(name, values)"
                 )
             columns.append(Numeric(str(name), float(pair[0]), float(pair[1])))
+        if time_to_event is not None:
+            return Schema(tuple(columns), time_to_event)
         low, high = label_bounds if label_bounds is not None else (None, None)
         return Schema(tuple(columns), Label(label, tuple(classes or ()), low, high))
-
-
-def _column_card(column: Ordinal | Categorical) -> Card:
-    names = ("kind", "values", "missing", "others")
-    facts = zip(names, _in_words(column), strict=True)
-    return Card(type(column).__name__, (("name", column.name), *facts))
-
-
-def _in_words(column: Column) -> tuple[str, str, str, str]:
-    """A column's kind, its values, and what becomes of missing and of other ones."""
-    missing = "allowed" if column.missing else "refused"
-    if isinstance(column, Numeric):
-        values = f"{column.lower:g} to {column.upper:g}"
-        return column.kind, f"{values}, integers" if column.integer else values, missing, "clipped"
-    other = "a category of their own" if column.other == "category" else "refused"
-    return column.kind, listed(column.categories), missing, other
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ Bound = Annotated[float, Within(-1e37, 1e37)]
 MAX_CATEGORIES = 65_000
 UNIFORM_CELLS = 128  # of equal width, into which bounds are divided
 MAX_NUMERIC_CELLS = 254
+MAX_TIME_CUTS = 64
 SCHEMA = Document(
     "schema",
     SchemaError,
@@ -67,6 +68,34 @@ def check_unique(place: str, what: str, values: Iterable[Value]) -> None:
                 "twice, in whatever way a table writes it; keep one"
             )
         seen[key] = value
+
+
+def check_time_to_event(label: Any, place: str) -> None:
+    """Refuse a label of times and events that leaves something open; codes unsaid are 0 and 1."""
+    if label.event is None or not label.cuts:
+        raise SchemaError(
+            f"{place} is a time to an event and needs both: event = the column that says whether "
+            "it happened, and cuts = [...], public times of which the last is the horizon. They "
+            "are never read from the rows."
+        )
+    cuts, codes = label.cuts, label.event_codes or (0, 1)
+    object.__setattr__(label, "event_codes", codes)
+    rising = all(a < b for a, b in zip((0.0, *cuts), cuts, strict=False))
+    if not rising or not 2 <= len(cuts) <= MAX_TIME_CUTS:
+        raise SchemaError(
+            f"{place} has {len(cuts)} cuts; give 2 to {MAX_TIME_CUTS} times above 0 that rise"
+        )
+    if len(codes) > 2:
+        raise SchemaError(
+            f"{place} has {len(codes)} event codes: one for censored rows and several events. "
+            "Competing events are not modelled. Choose one event, give [censored, event] as "
+            "event_codes, and decide at each site what the other events are: end of observation "
+            "(then write them as censored, and the model is one of the hazard of your event while "
+            "nothing else has happened), or part of one combined event"
+        )
+    if len(codes) != 2:
+        raise SchemaError(f"{place} has one event code; give [censored, event], such as [0, 1]")
+    check_unique(place, "event code", codes)
 
 
 def check_told_apart(place: str, lower: float, upper: float, integer: bool) -> None:

@@ -20,6 +20,7 @@ from hedgerow.data.csv_format import PLAIN, CsvFormat
 from hedgerow.data.encoding import ColumnCodes, Ids, Persons, Targets, Weights
 from hedgerow.data.readers import Stream, one_column, read_table, stream_of
 from hedgerow.data.schema import Label, Schema
+from hedgerow.data.survival import Events, Times, outcome_cells, outcomes_given
 from hedgerow.data.weights import UNWEIGHTED, Steps, Weight
 from hedgerow.errors import TableError
 
@@ -27,7 +28,8 @@ __all__ = [
     "Rows", "encode_table", "labels_of", "numbers_of", "read_table", "rows_of", "share_of",
     "target_of", "weights_of",
 ]  # fmt: skip
-_Further = Ids | Persons | Targets | Weights  # what is read besides columns of the schema
+# What is read besides columns of the schema.
+_Further = Events | Ids | Persons | Targets | Times | Weights
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,7 +37,8 @@ class Rows(Shown):
     """Checked rows: codes on the base grid, the target, and who each row belongs to."""
 
     codes: Codes
-    target: NDArray[np.float64]  # (row,): class index, or number scaled to [0, 1]; (0,) if absent
+    # (row,): class index, cell of time and event, or number scaled to [0, 1]; (0,) if absent
+    target: NDArray[np.float64]
     persons: NDArray[np.uint64] | None  # (row,): hash of the person's id, if persons are the unit
     schema: str = ""  # hash of the schema that they were read by, if that is known
     columns: tuple[int, ...] | None = None  # of the schema, where only some are held
@@ -98,17 +101,19 @@ def rows_of(
     """
     stream = stream_of(data, source, schema.csv)
     person = [schema.unit.column] if schema.unit.column else []
-    label = [schema.label.name] if with_label and target is None else []
+    label = schema.label.columns if with_label and target is None else ()
     further: list[_Further] = [Persons(name, stream.source) for name in person]
     weighed = schema.weight if with_weight else None
     in_table = [weighed] if weighed is not None and weights is None else []
     further += [Weights(weight, stream.source, stream.csv) for weight in in_table]
-    further += [Targets(schema.label, stream.source, stream.csv) for _ in label]
+    further += _label_readers(schema.label, stream) if label else []
     names = [*schema.names, *person, *(weight.column for weight in in_table), *label]
     codes, others = _read(stream, names, base_grid(schema), further)
     steps = others[len(person)] if in_table else UNWEIGHTED
     if weighed is not None and weights is not None:
         steps = weights_of(weights, weighed, codes.n_rows, stream.source)
+    if len(label) == 2:
+        others.append(outcome_cells(schema.label, others.pop(-2), others.pop(-1)))
     if with_label and target is not None:
         others.append(target_of(target, schema.label, stream.source))
     if codes.n_rows == 0 and not may_be_empty:
@@ -175,13 +180,32 @@ def encode_table(
 
 
 def labels_of(stream: Stream, label: Label) -> NDArray[np.float64]:
-    """The label column of a table alone, read as in training: (row,)."""
-    reader = Targets(label, stream.source, stream.csv)
-    return np.asarray(_read(stream, [label.name], [], [reader])[1][0])
+    """The label's columns of a table alone, read as in training: (row,)."""
+    found = _read(stream, label.columns, [], _label_readers(label, stream))[1]
+    return np.asarray(found[0] if len(found) == 1 else outcome_cells(label, *found))
+
+
+def outcomes_of(stream: Stream, label: Label) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Times and events of a table alone, as they are written there: (row,) each."""
+    times, events = _read(stream, label.columns, [], _label_readers(label, stream))[1]
+    return times, events
+
+
+def _label_readers(label: Label, stream: Stream) -> list[_Further]:
+    """Readers of its columns, in their order."""
+    if label.event is None:
+        return [Targets(label, stream.source, stream.csv)]
+    place = (label, stream.source, stream.csv)
+    return [Times(*place), Events(*place)]
 
 
 def target_of(values: Any, label: Label, source: str = "table") -> NDArray[np.float64]:
-    """Class positions, or values clipped to the label's bounds and scaled to [0, 1]: (row,)."""
+    """Class positions, values clipped to the label's bounds and scaled to [0, 1], or cells: (row,).
+
+    Cells are those of time and event; `values` then has both, see `survival.outcomes_given`.
+    """
+    if label.event is not None:
+        return outcome_cells(label, *outcomes_given(values, label, source))
     reader = Targets(label, source)
     target = reader.read(one_column(values, source))
     reader.check()

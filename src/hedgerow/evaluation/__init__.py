@@ -4,6 +4,7 @@ program.py      what is asked, in order
 binary.py       measures of binary models from noisy counts
 multiclass.py   measures of multiclass models from noisy counts
 regression.py   measures of regression models from noisy counts and sums
+survival.py     measures of times to an event
 calibration.py  predicted beside observed, by bins wide enough for the noise
 smoothing.py    noisy counts made consistent and monotone
 result.py       the result: measures with errors, curves with bands, the file

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError, SlotSpent
-from hedgerow.evaluation import binary, multiclass, regression
+from hedgerow.evaluation import binary, multiclass, regression, survival
 from hedgerow.evaluation.result import Evaluation, Findings
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.accounting.budget import DeclaredQuery
@@ -36,6 +36,13 @@ def declared_queries(schema: Schema) -> list[DeclaredQuery]:
         return [
             DeclaredQuery("error sizes", ErrorCounts.kind, SIZE_SHARE, sizes),
             DeclaredQuery("errors", ErrorSums.kind, 1 - SIZE_SHARE, 2 * regression.BINS + 4),
+        ]
+    if schema.label.task == "survival":
+        cells = schema.label.n_outcomes
+        first, size = cells * (survival.FIRST_EDGES + 1), cells * survival.GROUPS
+        return [
+            DeclaredQuery("scores", ScoreCounts.kind, LOOK_SHARE, first),
+            DeclaredQuery("outcomes", ScoreCounts.kind, 1 - LOOK_SHARE, size),
         ]
     if k == 2:
         size = 4 + 2 * (binary.MOST_EDGES + 1) + 1
@@ -71,7 +78,10 @@ def evaluate(gate: Gate, model: Ensemble) -> Evaluation:
     defaults stand in for it.
     """
     schema = model.schema
-    by_task = {"regression": _regression, "binary": _binary, "multiclass": _multiclass}
+    by_task = {
+        "regression": _regression, "binary": _binary, "multiclass": _multiclass,
+        "survival": _survival,
+    }  # fmt: skip
     try:
         findings = by_task[schema.label.task](gate, model)
     except SlotSpent as error:
@@ -151,3 +161,19 @@ def _regression(gate: Gate, model: Ensemble) -> Findings:
     release = gate.release(query)
     sums = regression.Sums.of(release.values, release.sigmas, frame)
     return regression.findings(sums, frame, label.lower, label.upper)
+
+
+def _survival(gate: Gate, model: Ensemble) -> Findings:
+    label, once = model.schema.label, model.schema.weight is not None
+    low, high, parts = survival.reachable(model)
+    grid = survival.first_grid(low, high)
+    first, noise = np.zeros((label.n_outcomes, len(grid) + 1)), 0.0
+    with suppress(SlotSpent):
+        asked = ScoreCounts(label.n_outcomes, tuple(map(float, grid)), gate.ensemble, once)
+        release = gate.release(asked)
+        first, noise = release.values.reshape(first.shape), release.sigmas[0]
+    edges = survival.edges_for(first, noise, grid)
+    query = ScoreCounts(label.n_outcomes, tuple(map(float, edges)), gate.ensemble, once)
+    release = gate.release(query)
+    counts = release.values.reshape(label.n_outcomes, -1)
+    return survival.findings(counts, release.sigmas[0], edges, parts, label.cuts)

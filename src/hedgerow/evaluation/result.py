@@ -34,6 +34,9 @@ TITLES = {
     "mae": "mean absolute error",
     "r2": "R²",
     "bias": "mean error (label less prediction)",
+    "events": "events",
+    "concordance": "concordance",
+    "integrated_brier": "integrated Brier score",
 }
 
 
@@ -100,7 +103,9 @@ class CalibrationPoint:
     """Rows whose prediction lies between two edges: what was predicted, and what was seen.
 
     Binary: the share of the second class. Multiclass: how often the likeliest one was right.
-    Numbers: the mean of the label. `low` and `high` are a 95 % band of what was seen.
+    Numbers: the mean of the label. Times to an event: edges are those of the risk, and predicted
+    and seen is the share without the event at the horizon. `low` and
+    `high` are a 95 % band of what was seen.
     """
 
     lower: float
@@ -108,6 +113,32 @@ class CalibrationPoint:
     rows: float
     predicted: float
     observed: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class SurvivalPoint:
+    """One point of a Kaplan-Meier curve: of all rows (group 0), or of a group by rising risk.
+
+    `predicted` is the mean of what the model says of its rows; `low` and `high` are a 95 % band of
+    what was seen.
+    """
+
+    group: int
+    time: float
+    predicted: float
+    observed: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class BrierPoint:
+    """The Brier score of survival at one time, with a 95 % band."""
+
+    time: float
+    value: float
     low: float
     high: float
 
@@ -130,6 +161,8 @@ class Findings:
     roc: tuple[RocPoint, ...] = ()
     calibration: tuple[CalibrationPoint, ...] = ()
     notes: tuple[str, ...] = ()
+    survival: tuple[SurvivalPoint, ...] = ()
+    brier: tuple[BrierPoint, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -183,6 +216,7 @@ class Evaluation(Shown):
             "confusion": None if findings.confusion is None else _plain(findings.confusion),
             "roc": [asdict(point) for point in findings.roc],
             "calibration": [asdict(point) for point in findings.calibration],
+            **_of_times(findings),
             "notes": list(findings.notes),
             "statement": self.statement.to_dict(),
             "words": self.words(),
@@ -211,7 +245,8 @@ class Evaluation(Shown):
 RANGES = {
     "rows": (0.0, math.inf), "auc": (0.0, 1.0), "accuracy": (0.0, 1.0), "log_loss": (0.0, math.inf),
     "calibration_error": (0.0, 1.0), "rmse": (0.0, math.inf), "mae": (0.0, math.inf),
-    "r2": (-math.inf, 1.0),
+    "r2": (-math.inf, 1.0), "events": (0.0, math.inf), "concordance": (0.0, 1.0),
+    "integrated_brier": (0.0, 1.0),
 }  # fmt: skip
 
 
@@ -224,6 +259,16 @@ def measure(
     if not all(map(math.isfinite, (value, *errors))):
         return Measure(name, None, lowest=low, highest=high)
     return Measure(name, min(max(value, low), high), noise_error, sampling_error, low, high)
+
+
+def _of_times(findings: Findings) -> dict[str, Any]:
+    """What only evaluations of times to an event have."""
+    if not findings.survival:
+        return {}
+    return {
+        "survival": [asdict(point) for point in findings.survival],
+        "brier": [asdict(point) for point in findings.brier],
+    }
 
 
 def _plain(confusion: Confusion) -> dict[str, Any]:
@@ -252,6 +297,8 @@ class _File:
     calibration: tuple[CalibrationPoint, ...]
     notes: tuple[str, ...]
     statement: Mapping[str, Any]
+    survival: tuple[SurvivalPoint, ...] = ()
+    brier: tuple[BrierPoint, ...] = ()
 
 
 def _evaluation(told: _File) -> Evaluation:
@@ -262,6 +309,8 @@ def _evaluation(told: _File) -> Evaluation:
         )
         for name, of in told.measures.items()
     )  # fmt: skip
-    findings = Findings(measures, told.confusion, told.roc, told.calibration, told.notes)
+    findings = Findings(
+        measures, told.confusion, told.roc, told.calibration, told.notes, told.survival, told.brier
+    )
     statement = Statement.from_dict(told.statement)
     return Evaluation(told.model, told.task, told.label, told.run, findings, statement)

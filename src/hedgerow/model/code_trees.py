@@ -72,7 +72,9 @@ def _piece(structure: Structure, grid: Sequence[ColumnGrid]) -> Piece:
     if structure.n_nodes == 1:  # such as the base rate; no loop needs to be compiled for it
         nothing = np.zeros(0, np.int32)
         return Piece(nothing, nothing, nothing, _NO_NODES)
-    arrays: tuple[Any, ...] = (*structure.arrays().values(), *_flat(tuple(grid)))
+    s, flat = structure, _flat(tuple(grid))
+    tree = (s.feature, s.threshold, s.missing_left, s.left, s.right, s.member_start, s.members)
+    arrays: tuple[Any, ...] = (*tree, *flat)
     n_columns, column, sizes, after = kernels.as_table(*(*arrays, MAX_TABLE_COLUMNS, MAX_CELLS))
     if n_columns > 0:
         return Piece(column, sizes, after, _NO_NODES, int(n_columns))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hedgerow import kernels
 from hedgerow.data.schema import Label
+from hedgerow.data.schema_checks import MAX_TIME_CUTS
 from hedgerow.errors import FormatError
 
 Update = Literal["newton", "gradient", "averaging", "slope", "count"]
@@ -76,7 +77,10 @@ class Loss(Protocol):
         ...
 
     def predictions(self, scores: Floats, averaged: bool) -> Floats:
-        """Class probabilities (row, class), or values (row, 1) between 0 and 1."""
+        """Class probabilities (row, class), or values (row, 1) between 0 and 1.
+
+        Of times to an event: probabilities to be without it at every cut, (row, cut).
+        """
         ...
 
 
@@ -245,8 +249,63 @@ class Squared:
         return np.clip(scores, 0.0, 1.0)
 
 
+@dataclass(frozen=True)
+class Hazards:
+    """Time to an event in J public intervals; one score an interval, the logarithm of its hazard.
+
+    The loss is that of grouped times under proportional hazards: d_k the hazard of interval k, a
+    row survives it with probability exp(-d_k). All scores of a row move together, so it adds one
+    number g, the slope of its loss along a common shift: D the hazards of the intervals it was seen
+    through, D for a row that is still there at the last cut, D + d/2 for one censored within the
+    next interval, and D - d/(e^d - 1) for one whose event happened there. As d/(e^d - 1) <= 1, g is
+    at least -1; it is clamped to 1 (and to the clip) from above. Both ends are reached: by an event
+    in an interval without hazard, and by a row that survives D >= 1. So |g| <= C, C the clip or 1.
+    """
+
+    n_outputs: int
+    code: int = kernels.HAZARDS
+
+    @property
+    def name(self) -> str:
+        return f"hazards-{self.n_outputs}"
+
+    def bound(self, update: str, clip: float = math.inf) -> RowBound:
+        most = min(clip, 1.0)
+        if update == "slope":
+            return RowBound(1, 0, 1.0, l1=most, l2=most)
+        if update == "gradient":
+            # |g| <= clip beside a count of 1 that weighs half of it.
+            return RowBound(1, 1, most / 2, l1=1.5 * most, l2=most * math.sqrt(1.25))
+        if update in ("averaging", "count"):
+            # A row adds 1 to the count of its cell of time and event, or to the count of rows.
+            first = 2 * self.n_outputs + 1 if update == "averaging" else 1
+            return RowBound(first, 0, 1.0, l1=1.0, l2=1.0)
+        raise FormatError(f"times to an event have no {update} update")
+
+    def hessian_bound(self) -> float:
+        raise FormatError("times to an event have no bounded Hessians")
+
+    def start(self, counts: Floats, floor: float) -> Floats:
+        censored, events = counts[:-1:2], counts[1::2]
+        at_risk = np.cumsum(counts[::-1])[::-1][:-1:2]  # at the start of each interval
+        exposed = np.maximum(at_risk - censored / 2, floor)
+        share = np.clip(np.maximum(events, floor) / exposed, 1e-9, 0.999)
+        return np.asarray(np.log(-np.log1p(-share)))
+
+    def start_deviation(self, counts: Floats, floor: float, noise: float) -> Floats:
+        events, n_behind = np.maximum(counts[1::2], floor), 2 * np.arange(self.n_outputs, 0, -1) + 1
+        at_risk = np.maximum(np.cumsum(counts[::-1])[::-1][:-1:2], floor)
+        return np.asarray(noise * np.sqrt(events**-2.0 + n_behind * at_risk**-2.0))
+
+    def predictions(self, scores: Floats, averaged: bool) -> Floats:
+        """Probabilities to be without the event at every cut: (row, cut)."""
+        return np.asarray(np.exp(-np.cumsum(np.exp(np.clip(scores, -700, 50)), axis=1)))
+
+
 def loss_for(label: Label) -> Loss:
     """The loss that belongs to a label."""
+    if label.task == "survival":
+        return Hazards(len(label.cuts))
     if label.task == "binary":
         return Logistic()
     return Softmax(len(label.classes)) if label.task == "multiclass" else Squared()
@@ -263,4 +322,6 @@ def loss_named(name: str) -> Loss:
         return Squared()
     if kind == "softmax" and number.isdecimal() and 3 <= int(number) <= 10_000:
         return Softmax(int(number))
+    if kind == "hazards" and number.isdecimal() and 2 <= int(number) <= MAX_TIME_CUTS:
+        return Hazards(int(number))
     raise FormatError(f"unknown loss {name!r}")

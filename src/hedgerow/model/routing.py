@@ -96,7 +96,8 @@ class Routes:
     @cached_property
     def arrays(self) -> kernels.RouteArrays:
         """The trees as compiled loops take them."""
-        return kernels.RouteArrays(self.trees, self.place, self.start, self.after, self.nodes)
+        runs = kernels.loops_for(self.trees)
+        return kernels.RouteArrays(self.trees, self.place, self.start, self.after, self.nodes, runs)
 
 
 def routes_of(structures: Sequence[Structure], grid: Sequence[ColumnGrid]) -> Routes:

@@ -7,7 +7,7 @@ reading gives the same structures, with all that is known of them.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import blake2b
@@ -23,8 +23,11 @@ MAX_KEPT, MAX_KEPT_NODES = 8, 1 << 16  # sets of structures, and nodes of each
 K = TypeVar("K")
 V = TypeVar("V")
 Arrays = dict[str, NDArray[Any]]
+_TYPES = tuple(np.dtype(of).name for of in DTYPES)
 _READ: OrderedDict[bytes, tuple[Structure, ...]] = OrderedDict()
 _WRITTEN: OrderedDict[tuple[bytes, ...], Arrays] = OrderedDict()
+# Written since something was read last: within one process messages are not read.
+_UNNAMED: deque[tuple[Arrays, tuple[Structure, ...]]] = deque(maxlen=MAX_KEPT)
 
 
 def stack(structures: Sequence[Structure]) -> Arrays:
@@ -43,13 +46,17 @@ def stack(structures: Sequence[Structure]) -> Arrays:
     of_type = all(arrays[name].dtype == dtype for name, dtype in zip(FIELDS, DTYPES, strict=True))
     if of_type and _is_small(structures):
         _keep(_WRITTEN, keys, arrays)
-        _keep(_READ, _name_of(arrays), tuple(structures))
+        _UNNAMED.append((arrays, tuple(structures)))
     return dict(arrays)
 
 
 def unstack(arrays: Arrays) -> list[Structure]:
     """The inverse of `stack`; lengths are checked, contents are checked by `Structure.check`."""
     nodes, words = _checked_lengths(arrays)
+    with suppress(IndexError):  # until none is left
+        while True:
+            written, structures_written = _UNNAMED.popleft()
+            _keep(_READ, _name_of(written), structures_written)
     name = _name_of(arrays)
     if (known := _READ.get(name)) is not None:
         return list(known)
@@ -123,6 +130,25 @@ def stack_trees(trees: Sequence[Tree]) -> Arrays:
     values = [tree.values for tree in trees]
     arrays["values"] = np.concatenate(values) if values else np.zeros((0, outputs), np.float32)
     return arrays
+
+
+def stacked_shapes(trees: Sequence[Tree]) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Type and shape of every array of `stack_trees`, for some trees; it is not made for that."""
+    known = [tree.structure.usual for tree in trees]
+    sizes = [usual for usual in known if usual is not None]
+    values = [tree.values for tree in trees]
+    dtype, rest = values[0].dtype, values[0].shape[1:]
+    alike = all(v.dtype == dtype and v.shape[1:] == rest for v in values)
+    if len(sizes) < len(trees) or not alike:
+        return {name: (a.dtype.name, a.shape) for name, a in stack_trees(trees).items()}
+    n, words = sum(nodes for nodes, _ in sizes), sum(words for _, words in sizes)
+    lengths = (n, n, n, n, n, n + len(trees), words)
+    shapes: dict[str, tuple[str, tuple[int, ...]]] = {
+        name: (of, (length,)) for name, of, length in zip(FIELDS, _TYPES, lengths, strict=True)
+    }
+    shapes["nodes"] = shapes["words"] = ("int32", (len(trees),))
+    shapes["values"] = (dtype.name, (sum(map(len, values)), *rest))
+    return shapes
 
 
 def unstack_trees(arrays: Arrays) -> list[Tree]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,26 @@ def member_words(column: Column) -> int:
     return (len(column.categories) + 64) // 64 if isinstance(column, Categorical) else 0
 
 
+T = TypeVar("T")
+
+
+class _Once(Generic[T]):
+    """A cached property without the lock that Python 3.11 takes for the first look at each.
+
+    A fit makes hundreds of structures and looks at several properties of each. Whoever is second
+    to compute one gets the same.
+    """
+
+    def __init__(self, work: Callable[[Any], T]) -> None:
+        self._work, self._name = work, work.__name__
+
+    def __get__(self, owner: object | None, kind: type[object] | None = None) -> T:
+        if owner is None:  # asked of the class, by whoever documents it
+            return cast(T, self)
+        value = vars(owner)[self._name] = self._work(owner)
+        return value
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Structure(Shown):
     """Nodes in order, root first, children after their parent.
@@ -65,7 +85,7 @@ class Structure(Shown):
     def n_nodes(self) -> int:
         return len(self.feature)
 
-    @cached_property
+    @_Once
     def n_leaves(self) -> int:
         return int(np.count_nonzero(self.feature < 0))
 
@@ -78,31 +98,34 @@ class Structure(Shown):
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {name: getattr(self, name) for name in FIELDS}
 
-    @cached_property
+    @_Once
     def key(self) -> bytes:
         """A name that no other structure has: a hash over types, lengths and contents."""
         usual = self.usual
         head = str(self.kinds).encode() if usual is None else b"%d %d" % usual
-        return blake2b(head + b"\n" + self.raw).digest()
+        hashed = blake2b(head + b"\n")
+        hashed.update(self.raw)
+        return hashed.digest()
 
-    @cached_property
+    @_Once
     def usual(self) -> tuple[int, int] | None:
         """How many nodes and words it has, if all types and shapes follow from that."""
         n, words = self.n_nodes, len(self.members)
-        lengths = (n, n, n, n, n, n + 1, words)
-        for name, dtype, length in zip(FIELDS, _TYPES, lengths, strict=True):
+        by_node, behind = (n,), (n + 1,)
+        shapes = (by_node, by_node, by_node, by_node, by_node, behind, (words,))
+        for name, dtype, shape in zip(FIELDS, _TYPES, shapes, strict=True):
             array = getattr(self, name)
-            if array.dtype != dtype or array.shape != (length,):
+            if array.dtype != dtype or array.shape != shape:
                 return None
         return n, words
 
-    @cached_property
+    @_Once
     def kinds(self) -> _Kinds:
         """Name, type and shape of every array, by name."""
         arrays = [(name, getattr(self, name)) for name in _BY_NAME]
         return tuple([(name, array.dtype.str, array.shape) for name, array in arrays])
 
-    @cached_property
+    @_Once
     def raw(self) -> bytes:
         """Contents of the arrays, by name, as `packing` writes them."""
         return b"".join([getattr(self, name).tobytes() for name in _BY_NAME])
@@ -120,14 +143,16 @@ class Structure(Shown):
         n = self.n_nodes
         if not 1 <= n <= MAX_NODES:
             raise FormatError(f"a tree has {n} nodes; expected 1 to {MAX_NODES}")
-        shapes = {getattr(self, name).shape for name in FIELDS[:5]}
-        if shapes != {(n,)} or self.member_start.shape != (n + 1,) or self.members.ndim != 1:
-            raise FormatError(f"a tree's {_OBJECTIONS[1]}")
+        if self.usual is None:  # else all shapes are what they must be
+            shapes = {getattr(self, name).shape for name in FIELDS[:5]}
+            if shapes != {(n,)} or self.member_start.shape != (n + 1,) or self.members.ndim != 1:
+                raise FormatError(f"a tree's {_OBJECTIONS[1]}")
         from hedgerow import kernels  # compiled loops load slowly, and plans need none
 
-        arrays: list[Any] = [getattr(self, name) for name in FIELDS[:6]]
-        tree = (*arrays, len(self.members), _words_of(schema))
-        what, node = kernels.objection(*tree)
+        what, node = kernels.objection(
+            self.feature, self.threshold, self.missing_left, self.left, self.right,
+            self.member_start, len(self.members), _words_of(schema),
+        )  # fmt: skip
         if what == len(_OBJECTIONS):
             name = schema.columns[int(self.feature[node])].name
             raise FormatError(f"a split on {name!r} has a wrong category set")
@@ -157,7 +182,7 @@ class Tree(Shown):
         """The tree with all values times a number."""
         scale = np.float32(factor)
         noise = None if self.deviation is None else self.deviation * np.abs(scale)
-        return replace(self, values=self.values * scale, deviation=noise)
+        return Tree(self.structure, self.values * scale, noise, self.cover, self.independent)
 
     def check(self, schema: Schema, n_outputs: int) -> None:
         """Raise FormatError unless this is a tree over the schema with finite values."""
@@ -166,7 +191,7 @@ class Tree(Shown):
     def to_bytes(self) -> bytes:
         return self._bytes
 
-    @cached_property
+    @_Once
     def _bytes(self) -> bytes:
         """As `pack` would: "values" stands behind all names of a structure's arrays."""
         values, usual = self.values, self.structure.usual

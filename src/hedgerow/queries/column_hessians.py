@@ -48,6 +48,7 @@ class ColumnHessians(QueryBase):
         grid = base_grid(schema)
         if self.loss != loss_for(schema.label).name:
             raise FormatError("column Hessians ask for a loss that does not belong to the label")
+        loss_named(self.loss).hessian_bound()  # raises where Hessians have none
         check_cuts(grid, self.columns, self.cuts, "column Hessians")
         if not all(grid[j].ordered for j in self.columns):
             raise FormatError("column Hessians name a column without order")

@@ -120,6 +120,7 @@ class ColumnSums(QueryBase):
         if self.matrices or self.matrix_of:
             check_matrices(self.matrices, self.matrix_of, n_bins)
         check_clip(self.clip)
+        loss_named(self.loss).bound(self.update, self.clip)  # raises where it has no such update
         # One by one: neither max nor min sees a weight that is no number.
         if not all(1 / MAX_WEIGHT <= weight <= MAX_WEIGHT for weight in self.weights):
             raise FormatError("column sums weigh a column by nothing, or by too much")

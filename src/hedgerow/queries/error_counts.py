@@ -41,7 +41,7 @@ class ErrorCounts(QueryBase):
         return Sensitivity(l1=2.0, l2=math.sqrt(2.0))
 
     def check(self, schema: Schema) -> None:
-        if schema.label.classes:
+        if schema.label.task != "regression":
             raise FormatError("error counts are for regression")
         if not 1 <= self.n_cells <= MAX_EDGES:
             raise FormatError(f"error counts need 1 to {MAX_EDGES} cells of the label")

@@ -56,7 +56,7 @@ class ErrorSums(QueryBase):
         return Sensitivity(l1=counts + errors + 2 * sizes + 2 * labels, l2=math.sqrt(squares))
 
     def check(self, schema: Schema) -> None:
-        if schema.label.classes:
+        if schema.label.task != "regression":
             raise FormatError("error sums are for regression")
         sizes = (self.clip, self.spread)
         if not all(2.0**-20 <= size <= 1.0 for size in sizes) or not 0.0 <= self.centre <= 1.0:

@@ -49,6 +49,8 @@ class Gradients:
     def check(self, schema: Schema, what: str) -> None:
         """Raise FormatError unless the label has such gradients; binary ones may be regressed."""
         label = schema.label
+        if label.task == "survival":
+            raise FormatError(f"{what} know nothing of times to an event")
         allowed = {loss_for(label).name} | ({"squared"} if label.task == "binary" else set())
         if self.loss not in allowed:
             raise FormatError(f"{what} ask for a loss that does not belong to the label")

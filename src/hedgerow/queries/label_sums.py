@@ -1,4 +1,4 @@
-"""How many rows each class has; for regression, rows and their sum, or a histogram of the label."""
+"""How many rows each class has, or each cell of time and event; rows and sums of regressions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ MAX_CELLS = 4096
 
 @dataclass(frozen=True)
 class LabelSums(QueryBase):
-    """Rows by class: (class,). With `n_classes` 0: rows and the sum of scaled labels, (2,).
+    """Rows by class, or by cell of time and event: (class,).
+
+    With `n_classes` 0: rows and the sum of scaled labels, (2,).
 
     With `n_cells` above 0 instead, for regression: rows by even cell of the scaled label, (cell,).
     """
@@ -48,14 +50,15 @@ class LabelSums(QueryBase):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        # A row has one class, or one cell of the label's range, and adds exactly 1 to it. For the
-        # sum of a regression it adds 1 and its label, which is scaled to [0, 1].
+        # A row has one class, one cell of time and event, or one cell of the label's range, and
+        # adds exactly 1 to it. For the sum of a regression it adds 1 and its label, which is
+        # scaled to [0, 1].
         if self.n_classes == 0 and self.n_cells == 0:
             return Sensitivity(l1=2.0, l2=math.sqrt(2.0))
         return Sensitivity(l1=1.0, l2=1.0)
 
     def check(self, schema: Schema) -> None:
-        if self.n_classes != len(schema.label.classes):
+        if self.n_classes != schema.label.n_outcomes:
             raise FormatError("label sums do not match the number of classes")
         if not 0 <= self.n_cells <= MAX_CELLS or (self.n_cells and self.n_classes):
             raise FormatError("label sums ask for a histogram that a label does not have")

@@ -87,6 +87,7 @@ class NodeHistograms(QueryBase):
         if self.loss != loss_for(schema.label).name:
             raise FormatError("node histograms ask for a loss that does not belong to the label")
         self.check_shape(schema)
+        loss_named(self.loss).bound(self.update, self.clip)  # raises where it has no such update
 
     def check_shape(self, schema: Schema) -> None:
         """Everything but the loss: gradients, cuts and the tree."""

@@ -1,4 +1,4 @@
-"""How many rows of each class have a score between public edges: for recalibration."""
+"""How many rows of each class, or cell of time and event, have a score between public edges."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow import kernels
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.data.weights import UNWEIGHTED
@@ -28,7 +29,11 @@ _BLOCK = 1 << 16  # rows that are looked at together; memory does not grow with 
 
 @dataclass(frozen=True)
 class ScoreCounts(QueryBase):
-    """(class, score bin) of a model with one output, at the scores of `ensemble`."""
+    """(class, score bin) of a model with one output, at the scores of `ensemble`.
+
+    Of times to an event: cells instead of classes, and as the score the logarithm of the hazards of
+    all intervals together.
+    """
 
     n_classes: int
     edges: tuple[float, ...]
@@ -46,12 +51,13 @@ class ScoreCounts(QueryBase):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        # A row has one class and one score, and adds 1 to one number.
+        # A row has one class (one cell of time and event) and one score: it adds 1 to one number.
         return Sensitivity(l1=1.0, l2=1.0)
 
     def check(self, schema: Schema) -> None:
-        if self.n_classes != 2 or len(schema.label.classes) != 2:
-            raise FormatError("score counts are for binary labels")
+        label = schema.label
+        if label.task not in ("binary", "survival") or self.n_classes != label.n_outcomes:
+            raise FormatError("score counts are for binary labels and times to an event")
         rising = all(a < b for a, b in zip(self.edges, self.edges[1:], strict=False))
         if len(self.edges) > MAX_EDGES or not rising or not all(map(math.isfinite, self.edges)):
             raise FormatError("score counts have edges that do not rise")
@@ -65,7 +71,7 @@ class ScoreCounts(QueryBase):
         for first in range(0, rows.n_rows, _BLOCK):
             here = slice(first, first + _BLOCK)
             # numpy sorts NaN last: a score that is no number lies in the last bin.
-            place = np.searchsorted(edges, scores[here, 0], side="right")
+            place = np.searchsorted(edges, _score(scores[here], schema), side="right")
             group = rows.target[here].astype(np.int64) * n_bins + place
             counts += weighted_counts(group, weights[here], schema, bits, len(counts))
         return counts
@@ -82,3 +88,12 @@ class ScoreCounts(QueryBase):
         edges = tuple(float(edge) for edge in arrays["edges"])
         ensemble = EnsembleRef(int(length), str(hash_))
         return ScoreCounts(int(values["n_classes"]), edges, ensemble, bool(values.get("once")))
+
+
+def _score(scores: NDArray[np.float64], schema: Schema) -> NDArray[np.float64]:
+    """The one number by which rows are ordered: (row,)."""
+    if schema.label.task != "survival":
+        return scores[:, 0]
+    risks = np.empty(len(scores))
+    kernels.log_risks(np.ascontiguousarray(scores), risks)
+    return risks

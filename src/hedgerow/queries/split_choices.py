@@ -195,7 +195,14 @@ class SplitChoices(QueryBase):
         return np.asarray(np.divide(square, below, out=np.zeros_like(square), where=below > 0))
 
     def _offered(self, schema: Schema) -> NDArray[np.bool_]:
-        return offered_ways(self.possible, self.columns, self.n_bins, base_grid(schema))
+        if schema.hash not in self._known:  # whoever checks and whoever chooses need the same
+            about = (self.possible, self.columns, self.n_bins, base_grid(schema))
+            self._known[schema.hash] = offered_ways(*about)
+        return self._known[schema.hash]
+
+    @cached_property
+    def _known(self) -> dict[str, NDArray[np.bool_]]:
+        return {}
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays = {

@@ -44,26 +44,36 @@ class Asked:
 def places_of(structure: Structure) -> list[int]:
     """The place of every node: 1 for the root, 2h and 2h + 1 for the children of h."""
     places = [1] * structure.n_nodes
+    left, right = structure.left.tolist(), structure.right.tolist()
     for node in np.flatnonzero(structure.feature >= 0).tolist():
-        places[structure.left[node]] = 2 * places[node]
-        places[structure.right[node]] = 2 * places[node] + 1
+        places[left[node]] = 2 * places[node]
+        places[right[node]] = 2 * places[node] + 1
     return places
 
 
 def priced_tree(structure: Structure, asked: Sequence[Asked]) -> Priced:
     """What a query charges, by place. Places follow from the tree and cannot be stated."""
-    places = places_of(structure)
-    leaves = np.flatnonzero(structure.feature < 0)
-    splits = {}
-    for node in np.flatnonzero(structure.feature >= 0).tolist():
-        first, last = structure.member_start[node : node + 2]
-        splits[places[node]] = split_hash(
-            structure.feature[node].tobytes(),
-            structure.threshold[node].tobytes(),
-            structure.missing_left[node].tobytes(),
-            structure.members[first:last].tobytes(),
-        )
-    return Priced(splits, {places[leaves[node.leaf]]: node.cost for node in asked})
+    splits, leaves = _named_splits(structure)
+    return Priced(dict(splits), {leaves[node.leaf]: node.cost for node in asked})
+
+
+def _named_splits(structure: Structure) -> tuple[dict[int, str], list[int]]:
+    """The hash of every split by place, and the places of the leaves. Not to be written to."""
+    kept: dict[str, Any] = vars(structure)  # frozen: named once, as a cached property would be
+    if "_named_splits" not in kept:
+        places, splits = places_of(structure), {}
+        for node in np.flatnonzero(structure.feature >= 0).tolist():
+            first, last = structure.member_start[node : node + 2]
+            splits[places[node]] = split_hash(
+                structure.feature[node].tobytes(),
+                structure.threshold[node].tobytes(),
+                structure.missing_left[node].tobytes(),
+                structure.members[first:last].tobytes(),
+            )
+        leaves = np.flatnonzero(structure.feature < 0).tolist()
+        kept["_named_splits"] = splits, [places[node] for node in leaves]
+    named: tuple[dict[int, str], list[int]] = kept["_named_splits"]
+    return named
 
 
 def sensitivity_of(asked: Sequence[Asked]) -> Sensitivity:

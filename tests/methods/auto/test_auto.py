@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
+from scipy.special import ndtri
+from sklearn.metrics import roc_auc_score
 
 from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor
 from hedgerow.coordinator.gate import Gate
@@ -42,6 +44,7 @@ from hedgerow.methods.auto.start import (
     Known,
     centre_and_spread,
     chord,
+    clamped_variance,
     class_rates,
     counted_by_columns,
     even_counts,
@@ -53,6 +56,7 @@ from hedgerow.model.routing import routes_of
 from hedgerow.model.tree import Tree
 from hedgerow.privacy.settings import AutoSettings, Privacy
 from hedgerow.queries import n_bins_of
+from hedgerow.testing.noise import seeded
 from tests.conftest import MIXED, mixed_table
 
 GRID = base_grid(MIXED)
@@ -303,22 +307,43 @@ def test_tables_of_many_columns_take_smaller_steps() -> None:
 def test_denominators_have_the_base_rate_in_every_bin() -> None:
     cells = [np.array([[90.0, 10.0, 0.0], [5.0, 20.0, 0.0]])]
     bins = [Bins((0,), np.arange(3))]
-    known = known_classes(cells, bins, np.array([0.8, 0.2]), 4.0, 2.0)
+    known = known_classes(cells, bins, np.array([0.8, 0.2]), 4.0, 2.0, 0.5)
     assert known.counts[0].tolist() == [95.0, 30.0, 8.0]  # the empty bin: two deviations
     assert known.hessians[0][0] == pytest.approx(0.16 * known.counts[0])
     assert known.z[0][0] == pytest.approx([5 - 0.2 * 95, 20 - 0.2 * 30, 0.0])
+    # Gradients of .2 and, clamped, -.5: 0.7 apart.
+    assert known.sampling[0][0] == pytest.approx(0.7**2 * known.hessians[0][0])
+
+
+@pytest.mark.parametrize(("rate", "clip"), [(0.1, 0.5), (0.4, 0.7), (0.03, 2.0)])
+def test_the_variance_by_chance_is_that_of_clamped_gradients(rate: float, clip: float) -> None:
+    gradients = np.clip([rate, rate - 1], -clip, clip)
+    mean = np.dot(gradients, [1 - rate, rate])
+    variance = np.dot((gradients - mean) ** 2, [1 - rate, rate])
+    cells, bins = [np.array([[500.0, 0.0], [500.0, 0.0]])], [Bins((), np.arange(2))]
+    known = known_classes(cells, bins, np.array([1 - rate, rate]), 1.0, 1.0, clip)
+    assert known.sampling[0][0, 0] == pytest.approx(1000 * variance)
+
+
+@pytest.mark.parametrize("clip", [0.7, 1.0, 1.25])
+def test_the_variance_by_chance_of_numbers_is_that_of_clamped_normal_ones(clip: float) -> None:
+    grid = (np.arange(2_000_000) + 0.5) / 2_000_000
+    normal = np.clip(ndtri(grid), -clip, clip)
+    assert clamped_variance(clip) == pytest.approx(float(np.mean(normal**2)), rel=1e-4)
 
 
 def test_a_rare_class_that_is_frequent_in_one_bin_has_a_larger_denominator_there() -> None:
     cells = [np.array([[900.0, 50.0, 0.0], [900.0, 50.0, 0.0], [3.0, 40.0, 0.0]])]
     bins, rates = [Bins((0,), np.arange(3))], np.array([0.49, 0.49, 0.02])
-    plain, steep = (known_classes(cells, bins, rates, 2.0, 1.0, steep) for steep in (False, True))
+    plain, steep = (
+        known_classes(cells, bins, rates, 2.0, 1.0, 0.5, steep) for steep in (False, True)
+    )
     assert steep.hessians[0][:2] == pytest.approx(plain.hessians[0][:2], rel=1e-3)
     assert steep.hessians[0][2, 0] == plain.hessians[0][2, 0]
     assert steep.hessians[0][2, 1] > 2 * plain.hessians[0][2, 1]
-    again = known_classes(cells, bins, rates, 40.0, 1.0, True)  # less sure: noise, perhaps
+    again = known_classes(cells, bins, rates, 40.0, 1.0, 0.5, True)  # less sure: noise, perhaps
     assert np.array_equal(
-        again.hessians[0], known_classes(cells, bins, rates, 40.0, 1.0).hessians[0]
+        again.hessians[0], known_classes(cells, bins, rates, 40.0, 1.0, 0.5).hessians[0]
     )
 
 
@@ -480,7 +505,7 @@ def intercept_after(task: str, said: list[float], noises: list[float]) -> float:
     rows = [np.array([[20.0, 30.0]]), np.array([[10.0, 40.0]])]
     run = SimpleNamespace(
         task=task, spread=2.0, bins=bins, theta=[np.zeros((1, 2))] * 2, intercept=np.zeros(1),
-        rule=rule_for(3000, 2, 0.01, task), loss=SimpleNamespace(n_outputs=1),
+        rule=rule_for(3000, 2, 0.01, task), n_effects=1,
         grid=[SimpleNamespace(ordered=True)] * 2, gate=SimpleNamespace(start=()),
     )  # fmt: skip
     run.shift = lambda by: setattr(run, "intercept", run.intercept + by)
@@ -488,7 +513,7 @@ def intercept_after(task: str, said: list[float], noises: list[float]) -> float:
     def sums() -> list[NDArray[np.float64]]:
         return [h * (said[0] - run.intercept[0]) / run.spread for h in rows]
 
-    run.known = Known([h[0] for h in rows], rows, sums(), np.array([noises[0]]))
+    run.known = Known([h[0] for h in rows], rows, sums(), np.array([noises[0]]), rows)
     average = _Average(run)  # type: ignore[arg-type]
     for noise in noises[1:]:
         said = said[1:]
@@ -586,3 +611,28 @@ def test_directions_that_cannot_be_kept_are_refused() -> None:
 def test_one_spelling_of_directions() -> None:
     assert AutoSettings(monotone={"b": 1, "a": -1}).monotone == '{"a": -1, "b": 1}'  # type: ignore[arg-type]
     assert AutoSettings(monotone='{"a":-1,"b":1}').directions == {"a": -1, "b": 1}
+
+
+# More epsilon
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_more_epsilon_does_not_fit_the_sample(seed: int) -> None:
+    """Few rows and many columns without effect: without sampling noise .72 fell to .63."""
+
+    def made_up(n_rows: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        X = rng.uniform(-1, 1, (n_rows, 20))
+        chance = 1 / (1 + np.exp(-1.2 * X[:, 0] - X[:, 1] + 0.8 * X[:, 2]))
+        return X, (rng.random(n_rows) < chance).astype(int)
+
+    rng = np.random.default_rng(seed)
+    (X, y), (X_test, y_test) = made_up(1000), made_up(5000)
+    aucs = []
+    for epsilon in (3.0, 100.0):
+        with seeded(seed):
+            model = PrivateBoostingClassifier(
+                epsilon=epsilon, bounds=(-1, 1), classes=[0, 1], random_state=seed
+            ).fit(X, y)
+        aucs.append(roc_auc_score(y_test, model.predict_proba(X_test)[:, 1]))
+    assert aucs[1] > aucs[0] - 0.01
+    assert aucs[1] > 0.72

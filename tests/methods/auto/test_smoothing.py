@@ -201,3 +201,37 @@ def test_a_column_of_many_bins_has_less_noise_in_each() -> None:
     theta = [np.tile([1.0, -1.0], n) for n in (1, 8)]  # as important as each other
     weights = column_weights(theta, [np.full(2, 8.0), np.ones(16)], 0.6)
     assert weights[1] > 1.2 * weights[0]
+
+
+# Sampling
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_what_is_known_of_a_sample_has_the_variance_of_both(wide: bool) -> None:
+    evidence, hessian = correlated(7)
+    if wide:
+        diagonal = np.diag(evidence.precision)
+        evidence = Evidence(diagonal, evidence.moment, 0.5 * diagonal)
+    variance = 0.3 * hessian
+    found = evidence.of_a_sample(variance)
+    full, moved = (np.diag(p) if wide else p for p in (evidence.precision, found.precision))
+    assert np.linalg.inv(moved) == pytest.approx(np.linalg.inv(full) + np.diag(variance), rel=1e-6)
+    # What it says the sums are stays the same.
+    at = np.linalg.solve(full, evidence.moment)
+    assert np.linalg.solve(moved, found.moment) == pytest.approx(at, rel=1e-6)
+    # Only privacy noise is in its variance: that of the old moment, taken through the same map.
+    through = moved @ np.linalg.inv(full)
+    spread, after = (np.diag(e.variance) if wide else e.variance for e in (evidence, found))
+    assert after == pytest.approx(through @ spread @ through.T, rel=1e-6)
+
+
+def test_effects_that_chance_makes_are_shrunk_however_little_noise_there_is() -> None:
+    """Sums of a column without any effect, exactly known: all that they say is the sample's."""
+    rng, hessian = np.random.default_rng(3), np.full(21, 40.0)
+    z = rng.normal(0.0, np.sqrt(hessian))
+    z -= z.mean()
+    exact = known(z, np.full(21, 1e-6))
+    alone = smooth(exact, hessian, True)
+    calm = smooth(exact.of_a_sample(hessian), hessian, True)
+    assert np.abs(alone).max() > 0.2  # without it the sample's own bumps are the scores
+    assert np.abs(calm).max() < 0.15 * np.abs(alone).max()

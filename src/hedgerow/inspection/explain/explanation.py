@@ -24,7 +24,10 @@ from hedgerow.inspection.drawing.pyplot import offered
 from hedgerow.inspection.drawing.words import number
 from hedgerow.inspection.explain.cells import Boxes, Cells, boxes_of, cells_of, check_size
 from hedgerow.inspection.explain.coverage import Coverage, coverage_of
+from hedgerow.inspection.explain.edits import edits_of
 from hedgerow.inspection.explain.effects import Effects, effects_of
+from hedgerow.inspection.explain.hazards import explained_trees
+from hedgerow.inspection.explain.notes import notes_of
 from hedgerow.inspection.explain.pair_map import pair_picture, reach_of_pairs
 from hedgerow.inspection.explain.reference import Reference, references
 from hedgerow.inspection.explain.rows import Contributions, add_tree
@@ -120,6 +123,8 @@ class Explanation(Shown):
     @property
     def coverage(self) -> Coverage | None:
         """How often bands of this method held noise-free effects; None if nobody measured it."""
+        if self.model.schema.label.task == "survival":  # measured for classes and numbers alone
+            return None
         return coverage_of(self.model.record)
 
     def _card(self) -> Card:
@@ -144,7 +149,8 @@ class Explanation(Shown):
     def _parts(self, codes: Sequence[Ints]) -> Floats:
         out = np.zeros((len(codes[0]), len(self.outputs), len(codes)))
         weights = [shape.weights for shape in self.shapes]
-        for place, (tree, box) in enumerate(zip(self.model.trees, self._boxes, strict=True)):
+        trees = explained_trees(self.model)
+        for place, (tree, box) in enumerate(zip(trees, self._boxes, strict=True)):
             values = tree.values.astype(np.float64)
             add_tree(out, codes, box, values, weights, place not in self._kept)
         return self.scale * out
@@ -173,8 +179,6 @@ class Explanation(Shown):
     @property
     def notes(self) -> list[str]:
         """What a reader must know, in sentences."""
-        from hedgerow.inspection.explain.notes import notes_of
-
         return notes_of(self)
 
     def to_dict(self) -> dict[str, Any]:
@@ -203,16 +207,17 @@ def explain(model: Ensemble) -> Explanation:
     >>> from hedgerow import Ensemble
     >>> shapes = explain(Ensemble.load("model.hedge")).shapes  # doctest: +SKIP
     """
-    trees, schema = model.trees, model.schema
+    trees, schema = explained_trees(model), model.schema
+    n_outputs = 1 if schema.label.task == "survival" else model.loss.n_outputs
     cells = cells_of(trees, schema)
-    check_size(trees, cells, model.loss.n_outputs)
+    check_size(trees, cells, n_outputs)
     boxes = tuple(boxes_of(tree.structure, cells) for tree in trees)
     edits = edits_of(model)
     edited = frozenset(edit["tree"] for edit in edits)
     plain = [i for i in range(len(trees)) if i not in edited]
     column_references = references([trees[i] for i in plain], [boxes[i] for i in plain], cells)
     weights = [reference.weights for reference in column_references]
-    effects = effects_of(trees, boxes, weights, model.loss.n_outputs, edited)
+    effects = effects_of(trees, boxes, weights, n_outputs, edited)
     scale, shift = _label_units(model)
     return Explanation(
         model,
@@ -228,27 +233,6 @@ def explain(model: Ensemble) -> Explanation:
     )
 
 
-def edits_of(model: Ensemble) -> list[dict[str, Any]]:
-    """What the record says was changed by hand."""
-    edits = model.record.get("edits", [])
-    try:
-        return [
-            {
-                **edit,
-                **{name: int(edit[name]) for name in ("tree", "output", "direction")},
-                "column": str(edit["column"]),
-                "cells": [str(label) for label in edit["cells"]],
-                "reason": str(edit["reason"]),
-                "from": str(edit["from"]),
-            }
-            for edit in edits
-            if 0 <= int(edit["tree"]) < len(model.trees)
-            and 0 <= int(edit["output"]) < model.loss.n_outputs
-        ]
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError("the model's record of changes by hand is not readable") from error
-
-
 def _label_units(model: Ensemble) -> tuple[float, float]:
     """Scores of a regression lie between 0 and 1: how they become values of the label."""
     label = model.schema.label
@@ -262,6 +246,8 @@ def _outputs(model: Ensemble) -> tuple[tuple[str, ...], str]:
     classes = tuple(text_of(value) for value in label.classes)
     if label.task == "regression":
         return (label.name,), label.name
+    if label.task == "survival":
+        return (str(label.event),), f"log hazard of {label.event}"
     if label.task == "binary":
         unit = "share" if model.averaged else "log-odds"
         return (classes[1],), f"{unit} of {label.name} = {classes[1]}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hedgerow.inspection.explain.edits import edits_of
 from hedgerow.model.changes import PRIVATE
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
 def notes_of(explanation: Explanation) -> list[str]:
     """Sentences, the most important first."""
-    from hedgerow.inspection.explain.explanation import edits_of
-
     model = explanation.model
     notes = []
     if model.statement.guarantee not in PRIVATE:

@@ -15,11 +15,19 @@ interaction_tables.py  which columns, where they are cut, what cells weigh
 interaction_rounds.py  rounds of interaction tables, with a line search
 parts.py               step functions and tables as trees
 calibration.py         slope and intercept at the end
+survival.py            times to an event: what is asked, and what is made of it
+base_line.py           hazards of all rows together, from noisy counts of times and events
 """
 
 from __future__ import annotations
 
-from hedgerow.methods.auto.loop import adaptive_queries, declared_queries, grow, rule_of_plan
+from hedgerow.methods.auto.loop import (
+    adaptive_queries,
+    declared_queries,
+    events_of_plan,
+    grow,
+    rule_of_plan,
+)
 from hedgerow.methods.auto.rule import MOST_ROUNDS, Rule, reasons, rule_for
 
 __all__ = [
@@ -27,6 +35,7 @@ __all__ = [
     "Rule",
     "adaptive_queries",
     "declared_queries",
+    "events_of_plan",
     "grow",
     "reasons",
     "rule_for",

@@ -35,6 +35,21 @@ class Evidence:
         precision = self.precision + other.precision
         return Evidence(precision, self.moment + other.moment, self.variance + other.variance)
 
+    def of_a_sample(self, variance: Floats) -> Evidence:
+        """The same about the sums that another sample of as many rows would have had.
+
+        Sums by bin (bin,) vary by this much from sample to sample. All rounds ask the same rows, so
+        it is added once, to what all of them say together: the covariance of z is then
+        precision^-1 + diag(variance), and no number of rounds, nor epsilon, makes it less.
+        """
+        if self.precision.ndim == 1:
+            part = 1 / (1 + self.precision * variance)
+            return Evidence(part * self.precision, part * self.moment, part**2 * self.variance)
+        pull = np.asarray(np.linalg.inv(np.eye(len(variance)) + self.precision * variance), float)
+        precision = pull @ self.precision
+        symmetric = (precision + precision.T) / 2
+        return Evidence(symmetric, pull @ self.moment, pull @ self.variance @ pull.T)
+
     def moved(self, by: Floats) -> Evidence:
         """The same about z + by."""
         return Evidence(self.precision, self.moment + product(self.precision, by), self.variance)

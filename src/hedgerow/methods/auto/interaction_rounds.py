@@ -60,13 +60,13 @@ def add_interactions(run: Run) -> None:
     if np.count_nonzero(chance) < 2:
         return
     chance /= chance.sum()
-    steps = _Steps(np.ones((run.loss.n_outputs, TAUS.size)))
+    steps = _Steps(np.ones((run.n_effects, TAUS.size)))
     share = rule.interaction_share / rule.interaction_rounds
     spreads = [
         Spread.of(counts, grid.ordered, leading(theta, counts), rule.interaction_power)
         for counts, grid, theta in zip(known.counts, run.grid, run.theta, strict=True)
     ]
-    update = "gradient" if run.task == "regression" else "newton"
+    update = "gradient" if run.task in ("regression", "survival") else "newton"
     cut = Cut.of(run.schema, run.grid, run.columns, [bins.cuts for bins in run.bins])
     interactions = InteractionTables.of(chance, cut, spreads)
     shapes = [rule.shapes[k % len(rule.shapes)] for k in range(rule.n_interaction_tables)]
@@ -75,7 +75,7 @@ def add_interactions(run: Run) -> None:
         drawn = interactions.draw(run.gate.plan.seed, number, shapes)
         query = LeafSums(
             tuple(drawn), run.loss.name, run.gate.ensemble, update, rule.clip * run.spread,
-            steps.last, run.spread if run.loss.n_outputs == 1 else STEP_RANGE,
+            steps.last, run.spread if run.n_effects == 1 else STEP_RANGE,
         )  # fmt: skip
         release = run.release(query, share, f"tables {number + 1}")
         if release is None:
@@ -87,7 +87,8 @@ def add_interactions(run: Run) -> None:
 def _add_round(run: Run, query: LeafSums, release: Measured, steps: _Steps, share: float) -> None:
     """Cell weights of one round's tables, as trees."""
     bound, values = query.bound, release.values
-    noise, floor = release.unit / run.spread, release.unit / bound.second_scale
+    noise = release.unit / run.spread
+    floor = run.row_hessian * release.unit / bound.second_scale
     if query.step_trees:
         steps.learn(query, release, run.spread)
         values = values[:-2]
@@ -95,16 +96,18 @@ def _add_round(run: Run, query: LeafSums, release: Measured, steps: _Steps, shar
     log_tau = np.log(steps.votes / steps.votes.sum(axis=1, keepdims=True))
     ends = np.cumsum([table.n_leaves for table in query.structures])
     sums = values.reshape(bound.width, -1)  # (number, leaf of all tables)
-    g, h = -sums[: bound.first] / run.spread, sums[bound.first :]  # (output, leaf)
+    g = -sums[: bound.first] / run.spread  # (effect, leaf)
+    h = run.row_hessian * sums[bound.first :]
     weights, noises, likely = weigh(g, h, ends, noise, damping, log_tau, floor)
     steps.votes += likely.sum(axis=1)
     first = np.append(0, ends[:-1])
     most = damping * float(np.maximum.reduceat(np.abs(weights).max(axis=0), first).sum())
     scale = run.spread * damping * min(1.0, MOST_STEP / most if most > 0 else 1.0)
-    cells, deviations = (np.ascontiguousarray(scale * p.T, np.float32) for p in (weights, noises))
+    cells, deviations = (run.of_outputs(scale * p.T) for p in (weights, noises))
     covers = np.maximum(h.sum(axis=0), floor).astype(np.float32)
     for table, begin, end in zip(query.structures, first, ends, strict=True):
         tree = Tree(table, cells[begin:end], deviations[begin:end], covers[begin:end])
         run.interactions.append(tree)
         run.gate.publish(tree)
-    steps.last = len(query.structures)
+    # How good a step was is asked where a bound of it is proven: not of hazards.
+    steps.last = 0 if run.task == "survival" else len(query.structures)

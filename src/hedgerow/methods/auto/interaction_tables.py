@@ -97,14 +97,7 @@ class InteractionTables:
         columns, starts, part, edges = cells.draw_tables(
             uniform, self.chance, sizes, n_parts, places
         )
-        drawn, structures, first, at = cut.take(columns), list[Structure](), 0, 0
-        for table, size in enumerate(sizes.tolist()):
-            starts_of_table = starts[first + table : first + table + size + 1]
-            n_bins = int(starts_of_table[-1])
-            of, bins = slice(first, first + size), slice(at, at + n_bins)
-            structures.append(drawn.tree(of, starts_of_table, part[bins], edges[bins])[0])
-            first, at = first + size, at + n_bins
-        return structures
+        return cut.take(columns).trees(sizes.tolist(), starts, part, edges)
 
 
 def overlap(chance: Floats, n_interaction_tables: int, depth: float) -> float:

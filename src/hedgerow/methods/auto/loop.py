@@ -13,11 +13,19 @@ from hedgerow.coordinator.gate import Gate
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError, SlotSpent
+from hedgerow.kernels.threads import one_blas_thread
 from hedgerow.methods.auto.bins import bins_of, cell_cuts
 from hedgerow.methods.auto.calibration import SCORE_EDGES, recalibrate
 from hedgerow.methods.auto.interaction_rounds import add_interactions
 from hedgerow.methods.auto.main_effects import main_rounds
-from hedgerow.methods.auto.rule import COUNT_SHARE, LABEL_CELLS, MOST_ROUNDS, Rule, rule_for
+from hedgerow.methods.auto.rule import (
+    COUNT_SHARE,
+    LABEL_CELLS,
+    MOST_ROUNDS,
+    Rule,
+    events_needed,
+    rule_for,
+)
 from hedgerow.methods.auto.start import (
     Counted,
     centre_and_spread,
@@ -28,6 +36,15 @@ from hedgerow.methods.auto.start import (
     known_for_regression,
 )
 from hedgerow.methods.auto.state import Measured, Run, mu_of_a_row
+from hedgerow.methods.auto.survival import (
+    COUNTED,
+    MOST_MAIN_ROUNDS,
+    MOST_TABLE_ROUNDS,
+    OUTCOME_SHARE,
+    SCORE_BINS,
+    check_survival,
+    grow_survival,
+)
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import single_leaf
 from hedgerow.privacy.accounting.budget import DeclaredQuery
@@ -45,6 +62,10 @@ def declared_queries(schema: Schema, settings: Settings) -> list[DeclaredQuery]:
     """The listed part of the plan: a noisy row count, unless the number of rows is public."""
     settings = AutoSettings.of(settings)
     _check_directions(schema, settings)
+    if schema.label.task == "survival":
+        check_survival(settings)
+        outcomes = schema.label.n_outcomes
+        return [DeclaredQuery(COUNTED, LabelSums.kind, OUTCOME_SHARE, outcomes)]
     if settings.rows_hint:
         return []
     size = max(2, len(schema.label.classes))
@@ -59,6 +80,13 @@ def adaptive_queries(schema: Schema, settings: Settings) -> AdaptiveQueries:
     for grid in base_grid(schema):
         n = n_bins_of(grid, cell_cuts(grid, MOST_CELLS))
         cells, bins = cells + n, bins + (min(n, MOST_BINS) if grid.ordered else n)
+    if task == "survival":
+        outcomes = schema.label.n_outcomes
+        coordinates = 2 * cells + MOST_MAIN_ROUNDS * bins + outcomes * SCORE_BINS
+        coordinates += MOST_TABLE_ROUNDS * MOST_TABLE_COORDINATES
+        asked = (ColumnSums.kind, LabelSums.kind, LeafSums.kind, ScoreCounts.kind)
+        slots = MOST_ROUNDS - 1
+        return AdaptiveQueries(1.0 - OUTCOME_SHARE, RETRY_SHARE, coordinates, slots, asked)
     coordinates = (
         cells * max(2, classes) + 10 * bins * outputs + LABEL_CELLS + 4 * max(2, classes) + 64
     )
@@ -67,6 +95,17 @@ def adaptive_queries(schema: Schema, settings: Settings) -> AdaptiveQueries:
     share = 1.0 - (0.0 if settings.public_rows else COUNT_SHARE)
     slots = MOST_ROUNDS - (0 if settings.public_rows else 1)
     return AdaptiveQueries(share, RETRY_SHARE, coordinates, slots, kinds)
+
+
+def events_of_plan(plan: Plan, schema: Schema) -> float | None:
+    """How many events a model of times needs to be more than one curve; None if that is unknown.
+
+    Where every row has noise of its own it takes the number of rows to know.
+    """
+    n_rows = plan.settings.public_rows
+    if plan.privacy.trusted.local and not n_rows:
+        return None
+    return events_needed(len(schema.columns), mu_of_a_row(plan, schema, n_rows or 1))
 
 
 def rule_of_plan(plan: Plan, schema: Schema) -> Rule | None:
@@ -86,14 +125,18 @@ def grow(gate: Gate) -> Ensemble:
 
     A slot that an earlier process charged and lost is skipped; what it would have said is missing.
     """
-    run = Run(gate)
-    run.settle(*_count(run))
-    _learn_label(run)
-    _learn_counts(run)
-    main_rounds(run)
-    add_interactions(run)
-    _recalibrate(run)
-    return _ensemble(run)
+    with one_blas_thread():
+        run = Run(gate)
+        if run.task == "survival":
+            grow_survival(run)
+            return _ensemble(run)
+        run.settle(*_count(run))
+        _learn_label(run)
+        _learn_counts(run)
+        main_rounds(run)
+        add_interactions(run)
+        _recalibrate(run)
+        return _ensemble(run)
 
 
 def _check_directions(schema: Schema, settings: AutoSettings) -> None:
@@ -177,10 +220,11 @@ def _learn_counts(run: Run) -> None:
     ]
     if classes:
         steep = classes > 2 and rule.interaction_rounds > 0
-        run.known = known_classes(cells, run.bins, rates, noise, rule.floor, steep)
+        run.known = known_classes(cells, run.bins, rates, noise, rule.floor, rule.clip, steep)
         start = np.array([math.log(rates[1] / rates[0])]) if classes == 2 else np.log(rates)
     else:
-        run.known = known_for_regression(cells, run.bins, noise / run.spread, of_count, run.spread)
+        known = (noise / run.spread, of_count, run.spread, rule.clip)
+        run.known = known_for_regression(cells, run.bins, *known)
         start = np.zeros(1)
     run.theta = [np.zeros_like(h) for h in run.known.hessians]
     builds_on = bool(run.gate.start) and classes > 0  # that knows the base rate and more
@@ -229,5 +273,6 @@ def _ensemble(run: Run) -> Ensemble:
         "settings": settings_table(plan.settings),
         "rounds": statement.releases,
         "strength": run.rule.strength,
+        **({"curve_for_all": not run.rule.main_rounds} if run.task == "survival" else {}),
     }
     return Ensemble(tuple(trees), run.schema, statement, False, record)

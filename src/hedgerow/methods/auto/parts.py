@@ -48,7 +48,7 @@ def structure_of(
     """
     cut = Cut.of(schema, grid, [parts.column for parts in columns], [p.cuts for p in columns])
     part = np.concatenate([parts.part for parts in columns])
-    return cut.tree(slice(0, len(columns)), cut.first, part, cut.edges)
+    return cut.tree(part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +86,18 @@ class Cut:
             aside=self.aside[columns],
         )
 
-    def tree(
-        self, of: slice, starts: NDArray[Any], part: NDArray[Any], edges: NDArray[Any]
-    ) -> tuple[Structure, NDArray[np.int64]]:
-        """A tree of some of the columns, cut into parts, and the cell of each leaf."""
-        arrays = kernels.table_tree(
-            self.columns[of], self.words[of], starts, part, edges, self.aside[of]
-        )
+    def tree(self, part: NDArray[Any]) -> tuple[Structure, NDArray[np.int64]]:
+        """A tree of all columns, cut into parts, and the cell of each leaf."""
+        about = (self.columns, self.words, self.first, part, self.edges, self.aside)
+        arrays = kernels.table_tree(*about)
         return Structure(*arrays[:-1]), arrays[-1]
+
+    def trees(
+        self, sizes: Sequence[int], starts: NDArray[Any], part: NDArray[Any], edges: NDArray[Any]
+    ) -> list[Structure]:
+        """Several trees of so many of the columns each, whose bins begin at `starts`."""
+        about = (self.columns, self.words, starts, part, edges, self.aside)
+        return [Structure(*arrays[:-1]) for arrays in kernels.table_trees(sizes, *about)]
 
 
 def _edges_behind(grid: ColumnGrid, cuts: tuple[int, ...]) -> NDArray[np.float32]:

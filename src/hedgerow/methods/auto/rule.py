@@ -14,6 +14,7 @@ MOST_ROUNDS = 16  # questions in all
 COUNT_SHARE = 0.01  # of mu^2, for the noisy row count
 NOTHING = 15.0  # S below which columns of noise add up to more than any signal
 MANY_COLUMNS = 125
+FEW_EVENTS = 20.0  # survival: S of the events below which noise wins
 LOW, MIDDLE, HIGH = 40.0, 400.0, 1000.0  # S: noise rules below, hardly matters above
 LOW_REGRESSION = 100.0  # regression: S below which the label is seen through noise
 LABEL_CELLS, FEW_LABEL_CELLS = 64, 8  # of its histogram: where little is seen, few and well paid
@@ -95,6 +96,9 @@ def rule_for(
     21
     """
     s = max(n_rows, 1.0) * mu / math.sqrt(n_columns)
+    if task == "survival":
+        free = n_columns if n_free is None else n_free
+        return _survival_rule(s, n_rows * mu, 1.0 if rates is None else rates[1], free)
     effective = s if rates is None else balance(rates) * s
     regression = task == "regression"
     least = 6 if regression and s < LOW else 8
@@ -129,6 +133,57 @@ def rule_for(
         rule = replace(rule, n_bins=4, n_cells=2, start_share=0.3)
     other = rule.n_rounds - rule.interaction_rounds
     return replace(rule, interaction_rounds=min(rule.interaction_rounds, MOST_ROUNDS - other))
+
+
+def _survival_rule(s: float, per_cell: float, rate: float, n_free: int) -> Rule:
+    """Settings for times to an event, of which `rate` of the rows have one.
+
+    S counts rows; events are what effects are learned from. Below `FEW_EVENTS` of them the noise of
+    all columns is more than most effects, so a curve that is the same for everybody gets it all.
+    """
+    alone = rate * s < FEW_EVENTS
+    shared = min(0.15 * math.log2(max(rate * s, 1.0) / 250), 0.4)
+    tables = shared >= 0.1 and n_free > 1
+    cells = min(max(math.floor(1.2 * math.sqrt(rate * s)), 8), 32)
+    return Rule(
+        strength=s,
+        n_bins=cells,
+        n_cells=cells,
+        label_share=0.0,
+        label_cells=0,
+        start_share=1.0 if alone else 0.25,
+        interaction_share=shared if tables else 0.0,
+        final_share=0.0 if alone else 0.10,
+        main_rounds=_survival_rounds(alone, tables, per_cell),
+        interaction_rounds=9 if tables else 0,
+        n_interaction_tables=12,
+        shapes=_shapes(rate * s >= RICH, False, rate * s < PLENTY),
+        clip=1.0,
+        eta=0.7,
+        first_step=0.3,
+        memory=0.6,
+        start_weight=0.5,
+        floor=1.0,
+        heavy=False,
+        overlap_gain=2.0,  # no line search lengthens steps later
+    )
+
+
+def _survival_rounds(alone: bool, tables: bool, per_cell: float) -> int:
+    """Rounds about main effects, by rows times mu; none where one curve is for all."""
+    if alone:
+        return 0
+    most = 4 if tables else 6
+    return most if per_cell >= 1000 else 4 if per_cell >= 300 else 2
+
+
+def events_needed(n_columns: int, mu: float) -> float:
+    """How many events a model of times to an event needs, to be more than one curve for all.
+
+    >>> round(events_needed(9, 0.25))
+    240
+    """
+    return FEW_EVENTS * math.sqrt(n_columns) / mu
 
 
 def _caution(s: float, n_columns: int, regression: bool) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from hedgerow.methods.auto.bins import EMPTY, Bins
 
 Floats = NDArray[np.float64]
 SURE = 2.0  # noise deviations by which a class must be more frequent in a bin, to be believed
+BY_CHANCE = 0.5  # a guess: the part of a label's variance that columns do not explain
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +24,7 @@ class Known:
     hessians: list[Floats]  # (output, bin)
     z: list[Floats]  # (output, bin), sums of label minus base rate
     z_noise: Floats  # (output,) variance of z in one cell
+    sampling: list[Floats]  # (output, bin) variance of later sums over samples of rows
 
 
 def even_counts(
@@ -67,6 +70,7 @@ def known_classes(
     rates: Floats,
     noise: float,
     floor: float,
+    clip: float,
     steep: bool = False,
 ) -> Known:
     """Counts by class and cell to denominators n p (1 - p), with p the base rate in every bin.
@@ -74,22 +78,28 @@ def known_classes(
     A bin's own rate is a ratio of two noisy counts: where a class is rare it is mostly noise, and
     denominators several times too large or too small followed from it. `steep` looks at it all the
     same, where it is surely far above the base rate.
+
+    A gradient clamped to +-clip is min(p, clip) or -min(1 - p, clip), with chances 1 - p and p: its
+    variance is p (1 - p) times the square of how far these are apart.
     """
     outputs = slice(1, 2) if len(rates) == 2 else slice(None)
     base = rates[outputs, None]
-    counts, hessians, z = [], [], []
+    apart = np.minimum(base, clip) + np.minimum(1 - base, clip)
+    counts, hessians, z, sampling = [], [], [], []
     for of_cells, column in zip(cells, bins, strict=True):
         by_class = column.add_up(of_cells)  # (class, bin)
         chosen, total = by_class[outputs], by_class.sum(axis=0)
         n = np.maximum(total, floor * noise)
         counts.append(n)
         hessians.append(n * base * (1 - base))
+        sampling.append(hessians[-1] * apart**2)
         if steep:
             sure = (chosen - SURE * noise * np.sqrt(column.n_cells)) / np.maximum(n, 1.0)
             hessians[-1] = np.maximum(hessians[-1], n * chord(base, sure))
         z.append(chosen - base * total)
     r = rates[outputs]
-    return Known(counts, hessians, z, noise**2 * ((1 - r) ** 2 + (len(rates) - 1) * r**2))
+    z_noise = noise**2 * ((1 - r) ** 2 + (len(rates) - 1) * r**2)
+    return Known(counts, hessians, z, z_noise, sampling)
 
 
 def chord(base: Floats, rate: Floats) -> Floats:
@@ -105,11 +115,17 @@ def chord(base: Floats, rate: Floats) -> Floats:
 
 
 def known_for_regression(
-    cells: list[Floats], bins: list[Bins], noise: float, count_noise: float, spread: float
+    cells: list[Floats],
+    bins: list[Bins],
+    noise: float,
+    count_noise: float,
+    spread: float,
+    clip: float,
 ) -> Known:
     """Sums of gradients and rows by cell, for regression: every row has Hessian 1.
 
-    Noisy counts are pulled toward equal shares by how noisy they are.
+    Noisy counts are pulled toward equal shares by how noisy they are. `clip` is in deviations of
+    the label.
     """
     counts, z = [], []
     sums = [column.add_up(of) for of, column in zip(cells, bins, strict=True)]  # (g | n, bin)
@@ -122,7 +138,20 @@ def known_for_regression(
         calm = trust * of[1] + (1 - trust) * share
         counts.append(np.maximum(calm, min(count_noise, share)))
         z.append(-of[:1] / spread)
-    return Known(counts, [n[None, :] for n in counts], z, np.array([noise**2]))
+    hessians = [n[None, :] for n in counts]
+    by_chance = BY_CHANCE * clamped_variance(clip)
+    return Known(counts, hessians, z, np.array([noise**2]), [by_chance * h for h in hessians])
+
+
+def clamped_variance(clip: float) -> float:
+    """The variance of a standard normal number that is clamped to +-clip.
+
+    >>> round(clamped_variance(1.0), 3), round(clamped_variance(9.0), 3)
+    (0.516, 1.0)
+    """
+    beyond = math.erfc(clip / math.sqrt(2))
+    density = math.exp(-(clip**2) / 2) / math.sqrt(2 * math.pi)
+    return 1 - beyond - 2 * clip * density + clip**2 * beyond
 
 
 def centre_and_spread(histogram: Floats, noise: float) -> tuple[float, float]:

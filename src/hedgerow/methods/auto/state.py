@@ -62,10 +62,11 @@ class Run:
     counted: Counted | None = None  # rows by class, noisy, if they were asked first
     known: Known = field(init=False)
     bins: list[Bins] = field(init=False)
-    theta: list[Floats] = field(init=False)  # scores of a column: (output, bin)
+    theta: list[Floats] = field(init=False)  # scores of a column: (effect, bin)
     deviations: list[Floats] | None = None  # of the noise in them, once they are learned
     intercept: Floats = field(init=False)  # (output,)
     spread: float = 1.0  # of the label, for regression: the unit of every score
+    row_hessian: float = 1.0  # of a row where it is counted instead: for survival the events' share
     interactions: list[Tree] = field(default_factory=list)
     slope: float = 1.0  # of all scores, by recalibration
     _steps: dict[int, tuple[Structure, NDArray[np.int64]]] = field(default_factory=dict)
@@ -76,6 +77,8 @@ class Run:
         self.loss, self.task = loss_for(schema.label), schema.label.task
         self.columns = tuple(range(len(schema.columns)))
         self.intercept = np.zeros(self.loss.n_outputs)
+        # Effects on hazards are the same in all intervals: columns have one score for all of them.
+        self.n_effects = 1 if self.task == "survival" else self.loss.n_outputs
         signs = settings.directions
         self.direction = [signs.get(name, 0) for name in schema.names]  # of each column, 0 = any
 
@@ -85,7 +88,8 @@ class Run:
         self.mu = mu = mu_of_a_row(plan, self.schema, n_rows)
         free = self.direction.count(0)
         self.rule = rule_for(n_rows, len(self.columns), mu, self.task, rates, free)
-        self.gate.expect(self.rule.n_rounds - bool(plan.settings.public_rows))
+        counts_rows = self.task == "survival" or not plan.settings.public_rows
+        self.gate.expect(self.rule.n_rounds - (not counts_rows))
 
     def release(self, query: SumQuery, share: float, name: str) -> Measured | None:
         """One question at a share of the budget; None if its slot was lost earlier."""
@@ -121,8 +125,9 @@ class Run:
                 self.gate.publish(self.step_tree(j, moved))
 
     def shift(self, by: Floats) -> None:
-        """Add to the intercept (output,) and let the parties know."""
+        """Add to the intercept (output,), or one number to all of it, and let the parties know."""
         if np.any(by):
+            by = np.broadcast_to(by, self.intercept.shape)
             self.intercept = self.intercept + by
             self.gate.publish(single_leaf(by))
 
@@ -133,7 +138,11 @@ class Run:
             parts = Parts(column, bins.cuts, np.arange(bins.n_bins))
             self._steps[column] = structure_of(self.schema, self.grid, [parts])
         structure, of_leaf = self._steps[column]
-        return Tree(structure, scores.T[of_leaf].astype(np.float32))
+        return Tree(structure, self.of_outputs(scores.T[of_leaf]))
+
+    def of_outputs(self, values: Floats) -> NDArray[np.float32]:
+        """Values (leaf, effect) for every output, as leaves hold them."""
+        return np.repeat(values.astype(np.float32), self.loss.n_outputs // self.n_effects, axis=1)
 
     def column_tree(self, column: int) -> Tree:
         """A column's scores after recalibration, with what is known of their noise and rows."""
@@ -142,6 +151,6 @@ class Run:
         rows = self.known.counts[column] / np.bincount(of_leaf, minlength=self.bins[column].n_bins)
         noise = None
         if self.deviations is not None:
-            noise = (self.slope * self.deviations[column]).T[of_leaf].astype(np.float32)
+            noise = self.of_outputs((self.slope * self.deviations[column]).T[of_leaf])
         cover = rows[of_leaf].astype(np.float32)
         return replace(tree, deviation=noise, cover=cover, independent=False)
