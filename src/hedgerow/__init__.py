@@ -4,7 +4,7 @@ cli/           the command line: one file per command
 deployment/    running a site: the party's process, status, console, approvals, limits, roster
 estimators/    scikit-learn estimators
 inspection/    explanations, reports, views of trees, advice on epsilon
-audit/         attacks on what leaves a party, measured
+audit/         attacks and audits of what leaves a party, measured
 evaluation/    private evaluation of a model, as a program of sum queries
 export/        models in the formats of other libraries
 methods/       what is asked and what is made of it: one folder per method, and their registry
@@ -51,6 +51,7 @@ _HOMES = {
     "PrivateBoostingClassifier": "hedgerow.estimators.boosting",
     "PrivateBoostingRegressor": "hedgerow.estimators.boosting",
     "PrivateScorer": "hedgerow.estimators.scoring",
+    "PrivateSurvivalBoosting": "hedgerow.estimators.survival",
     "PrivateTreeClassifier": "hedgerow.estimators.tree",
     "Schema": "hedgerow.data.schema",
     "SearchCost": "hedgerow.estimators.search_cost",
@@ -67,7 +68,9 @@ _HOMES = {
     "explain": "hedgerow.inspection.explain",
     "load": "hedgerow.estimators.loading",
     "local_federation": "hedgerow.engines.local",
+    "open_federation": "hedgerow.deployment.driving",
     "plan_for": "hedgerow.methods.registry",
+    "read_limits": "hedgerow.deployment.limits_file",
     "report_html": "hedgerow.inspection.report",
     "rows_of": "hedgerow.data.tables",
     "search_cost": "hedgerow.estimators.search_cost",
@@ -92,6 +95,8 @@ if TYPE_CHECKING:  # the same again for type checkers; tests compare the two
     from hedgerow.data.schema import Unit as Unit
     from hedgerow.data.tables import rows_of as rows_of
     from hedgerow.data.weights import Weight as Weight
+    from hedgerow.deployment.driving import open_federation as open_federation
+    from hedgerow.deployment.limits_file import read_limits as read_limits
     from hedgerow.engines.local import local_federation as local_federation
     from hedgerow.estimators.boosting import PrivateBoostingClassifier as PrivateBoostingClassifier
     from hedgerow.estimators.boosting import PrivateBoostingRegressor as PrivateBoostingRegressor
@@ -104,6 +109,7 @@ if TYPE_CHECKING:  # the same again for type checkers; tests compare the two
         SimilarityBoostingClassifier as SimilarityBoostingClassifier,
     )
     from hedgerow.estimators.simfl import SimilarityBoostingRegressor as SimilarityBoostingRegressor
+    from hedgerow.estimators.survival import PrivateSurvivalBoosting as PrivateSurvivalBoosting
     from hedgerow.estimators.tree import PrivateTreeClassifier as PrivateTreeClassifier
     from hedgerow.estimators.vertical import (
         VerticalBoostingClassifier as VerticalBoostingClassifier,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +32,9 @@ from hedgerow.errors import HedgerowError, LedgerError, SettingsError
 from hedgerow.party.approvals import decide
 from hedgerow.party.limits import Event, Limits
 from hedgerow.party.party import Party
+from hedgerow.privacy.accounting.accountant import Price
 from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.reservation import Reservation
 from hedgerow.privacy.ledger.spending import Budget
 from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.ledger.witnesses import Gap, note_gap, now_text
@@ -311,6 +316,51 @@ def test_the_board_says_what_was_asked_and_what_is_left(site: Site) -> None:
     assert "1 of 3 used in total (next run at most 2." in text
     assert text.count("answered slot 0, label-sums (random-trees), mu = ") == 1
     assert text.count("refused (too-few-parties)") == 1
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_answers_wait_for_no_screen_and_every_one_is_shown(site: Site, terminal: bool) -> None:
+    console = Console(force_terminal=terminal, color_system=None, record=True, width=300)
+    party_console = PartyTerminal(console, "a", ASKING)
+    rig, screen = asking_rig(site), threading.Lock()
+    approved(rig)
+    shows = party_console.events
+
+    def held_up(events: Sequence[Event]) -> None:
+        with screen:
+            shows(events)
+
+    with party_console.follow(rig.ledgers["a"]):
+        party_console.events = held_up  # type: ignore[method-assign]
+        with ExitStack() as stack:
+            rig.parties["a"]._watch = stack.enter_context(party_console.aside())
+            with screen:  # as long as this is held nothing can be shown
+                rig.open(rig.plan)
+                assert rig.ask("a") is not None
+                rig.ask("a", parties=("a",))
+                assert "answered" not in console.export_text(clear=False)
+    text = console.export_text()
+    words = ["reserved epsilon", "answered slot 0, label-sums", "refused (too-few-parties)"]
+    assert [text.count(word) for word in words] == [1, 1, 1]
+    assert sorted(words, key=text.index) == words
+
+
+def test_answers_of_one_run_that_come_together_are_one_line() -> None:
+    console, ledger = Console(record=True, width=300), Ledger.in_memory()
+    party_console, plan = PartyTerminal(console, "a", ASKING), a_plan(run="run-1")
+    reservation = Reservation(ledger, plan, "a")
+    for slot in range(3):
+        reservation.charge(slot, f"request {slot}")
+    spent = [
+        Event("answered", "run-1", slot, f"kind-{slot // 2}", Price(plan.slots[slot].mu), plan=plan)
+        for slot in range(3)
+    ]
+    with party_console.follow(ledger):
+        party_console.events([*spent, Event("refused", "run-1", word="old-attempt"), spent[0]])
+    text = console.export_text()
+    line = f"run run-1: answered 3 queries, slots 0 to 2, kind-0, kind-1 ({plan.method}); epsilon"
+    assert text.count(": answered") == 2
+    assert text.index(line) < text.index("refused (old-attempt)") < text.index("answered slot 0,")
 
 
 def test_on_a_terminal_a_table_stays_in_view(site: Site) -> None:

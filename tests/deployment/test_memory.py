@@ -263,9 +263,7 @@ def test_a_start_is_noted_before_it_answers_and_the_rest_when_it_stops(party: St
     assert [(note.lines, note.boots) for note in noted if note] == [(2, 1), (3, 1)]
 
 
-def test_a_reservation_is_noted_at_once(
-    party: StartedParty, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reservation_is_noted_at_once(party: StartedParty) -> None:
     """A process that is killed later has still written down what counts."""
     party.serve()
     process = PartyProcess(
@@ -275,10 +273,9 @@ def test_a_reservation_is_noted_at_once(
         None,
     )
     told: list[Event] = []
-    monkeypatch.setattr(process._terminal, "event", told.append)
     with party.ledger() as ledger:
         Reservation(ledger, a_plan(1.0, "one"), "north")
-        process._told(ledger, Event("reserved", "one", plan=a_plan()))
+        process._told(ledger, told.append, Event("reserved", "one", plan=a_plan()))
     found = LedgerHead.noted(party.site)
     assert found is not None
     assert found.lines == 3

@@ -2,6 +2,7 @@
 
 gate.py        release, select and publish; the charge comes first
 federation.py  the parties as one thing that sums, written once over any engine
+driving.py     what a federation offers whoever drives runs over it
 transport.py   signed messages to parties, and their checked replies
 refused.py     parties that refuse or do not answer, as the driver of a run is told of it
 witnesses.py   carries what parties show and leave each other of their ledgers

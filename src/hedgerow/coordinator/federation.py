@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import clock
+from hedgerow.coordinator.driving import Driven
 from hedgerow.coordinator.presence import Presence
 from hedgerow.coordinator.refused import Loss, PartiesLost, raise_refusals, word_in
 from hedgerow.coordinator.transport import Transport
@@ -24,7 +25,6 @@ from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.protocol import messages
 from hedgerow.protocol.engine import Engine as Engine
 from hedgerow.protocol.engine import Reply as Reply
-from hedgerow.protocol.engine import TracksConnections
 from hedgerow.protocol.handshake import (
     JOIN_RUN,
     JOINED,
@@ -60,7 +60,7 @@ class Total:
     receipts: dict[str, str]  # each party's signature over its answer, unless that is exact
 
 
-class Federation:
+class Federation(Driven):
     """A roster of parties behind an engine, driven by one coordinator."""
 
     def __init__(
@@ -206,7 +206,7 @@ class Federation:
         probe: the process that joined is there or it is not.
         """
         plan, apart, presence = self._opened(), not self.engine.simulated, self._presence
-        boots = self.engine.connected() if isinstance(self.engine, TracksConnections) else None
+        boots = self._transport.connected()
         if boots is not None:
             presence.seen(boots)
             asked = presence.to_probe(boots, clock.monotonic())

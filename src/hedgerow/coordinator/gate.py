@@ -24,7 +24,12 @@ from hedgerow.privacy.accounting.budget import Slot
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import USUAL_DELTA, Ledger
 from hedgerow.privacy.ledger.reservation import Release, Reservation
-from hedgerow.privacy.ledger.spending import Budget, spending_until
+from hedgerow.privacy.ledger.spending import (
+    Budget,
+    budget_of,
+    counts_as_gaussians,
+    spending_until,
+)
 from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.queries import EnsembleRef, LabelSums, SplitChoices, SumQuery, query_bytes, size_of
@@ -123,10 +128,12 @@ class Gate:
         index, slot = self._draw(query, mu, name)
         request = digest(query_bytes(query))
         stored = self._reservation.released(index, request)
-        if stored is None:
-            self._check(query, slot)
+        if stored is not None:
+            release = stored
+        else:
+            noise = self._checked(query, slot)
             self._handshake()
-        release = stored if stored is not None else self._ask(query, request, index, slot)
+            release = self._ask(query, request, index, slot, noise)
         self._sources.add(release.source)
         self._releases += 1
         self._note(query, slot)
@@ -206,6 +213,7 @@ class Gate:
         total = spending_until(self._ledger, plan.run)
         alone = total.runs < 2
         at = privacy.delta or (USUAL_DELTA if total.gaussian else 0.0)
+        by_mu = counts_as_gaussians(budget_of(self._ledger))  # as the ledger refuses
         return Statement(
             guarantee="not private" if reasons else plan.guarantee,
             epsilon=privacy.epsilon,
@@ -227,7 +235,7 @@ class Gate:
             disclosures=disclosures,
             reason=" ".join(reasons),
             ledger_runs=0 if alone else total.runs,
-            ledger_epsilon=0.0 if alone else total.epsilon(at),
+            ledger_epsilon=0.0 if alone else total.epsilon(at, as_gaussians=by_mu),
             ledger_delta=0.0 if alone else at,
             ledger_mu=0.0 if alone else total.mu,
         )
@@ -246,11 +254,11 @@ class Gate:
         self._cursor += 1
         return index, replace(slot, name=name or slot.name)
 
-    def _check(self, query: SumQuery, slot: Slot) -> None:
-        """Refuse what cannot be asked, before anything is charged."""
+    def _checked(self, query: SumQuery, slot: Slot) -> Noise:
+        """Refuse what cannot be asked, before anything is charged; else the noise of the slot."""
         self._check_turn()
         query.check(self.schema)
-        noise_for(query, slot.mu, self._plan, self.schema)
+        return noise_for(query, slot.mu, self._plan, self.schema)
 
     def _handshake(self) -> None:
         """Open the run with every party, once and only if anything has to be asked.
@@ -282,14 +290,14 @@ class Gate:
                 "federation for each."
             )
 
-    def _ask(self, query: SumQuery, request: str, index: int, slot: Slot) -> Release:
+    def _ask(self, query: SumQuery, request: str, index: int, slot: Slot, noise: Noise) -> Release:
         mu, part = slot.mu, 1.0
         while True:
             with self._recording_refusals():
                 self._federation.gather(index)
             if self._reservation.last_attempt(index):  # a further attempt is paid by a spare
                 mu, part = self._plan.budget.retry(index, slot.mu, query)
-            noise = noise_for(query, mu, self._plan, self.schema, part)
+                noise = noise_for(query, mu, self._plan, self.schema, part)
             price = price_of(query, self._plan, mu, part)
             try:
                 attempt = self._reservation.charge(index, request, price=price)

@@ -10,8 +10,9 @@ from hedgerow.coordinator.refused import raise_refusals
 from hedgerow.coordinator.witnesses import asking_to_show, joining_with_shows, leave_heads
 from hedgerow.errors import BudgetExceeded, PlanError, SessionFailed
 from hedgerow.packing import unpack
+from hedgerow.privacy.ledger.labels import label_spending
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.privacy.ledger.spending import budget_of, label_spending
+from hedgerow.privacy.ledger.spending import budget_of
 from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.protocol.handshake import (
     JOIN_SESSION,

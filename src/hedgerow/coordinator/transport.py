@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from hedgerow.errors import FormatError
-from hedgerow.protocol.engine import AskEach, Engine, HandOver, Reply
+from hedgerow.protocol.engine import AskEach, Engine, HandOver, Reply, TracksConnections
 from hedgerow.protocol.identity import Identity, Roster
 from hedgerow.protocol.messages import Message, OtherVersion
 from hedgerow.protocol.replies import ReceivedReply
@@ -35,22 +35,32 @@ class Transport:
     @engine.setter
     def engine(self, engine: Engine) -> None:
         self._engine = engine
+        # What an engine can do it can do all along, and asking for it takes a while.
         self._direct = engine if isinstance(engine, HandOver) else None
+        self._tracks = engine if isinstance(engine, TracksConnections) else None
 
     @property
     def hands_over(self) -> bool:
         """Whether messages stay in this process and are handed over as objects."""
         return self._direct is not None
 
+    def connected(self) -> Mapping[str, int] | None:
+        """Parties that are connected, by the engine; None if it cannot know."""
+        return None if self._tracks is None else self._tracks.connected()
+
     def send(
         self, messages: Mapping[str, Message], wanted: str, seconds: float
     ) -> dict[str, ReceivedReply]:
-        """Send each party its message; those that are the same object are signed once."""
-        signed = {id(m): m.signed(self._identity) for m in set(messages.values())}
+        """Send each party its message; those that are the same object are signed once.
+
+        Those that are handed over within this process are signed if anybody wants their bytes.
+        """
+        direct = self._direct
+        sign = Message.signed if direct is None else Message.handed_over_by
+        signed = {id(m): sign(m, self._identity) for m in set(messages.values())}
         self.round_trips += 1
         self.problems = {n: why for n, why in self.problems.items() if n not in messages}
         sent = {name: signed[id(m)] for name, m in messages.items()}
-        direct = self._direct
         replies = self._carried(sent, seconds) if direct is None else self._handed(direct, sent)
         belonging = {}
         for name, reply in replies.items():

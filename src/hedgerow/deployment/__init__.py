@@ -2,6 +2,7 @@
 
 process.py       the party's long-lived process, with rows, key and ledger
 coordinator.py   the coordinator's long-lived process, with the port that parties dial
+driving.py       a coordinator's federation opened in Python; fits that go on after an interruption
 sandbox.py       the kernel keeps a party's process to its site folder (Landlock)
 watching.py      files that a person changes while a process runs
 hold.py          one process at a time works for a site

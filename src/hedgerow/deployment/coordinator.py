@@ -22,7 +22,7 @@ from hedgerow.engines.cards import PinnedRoster
 from hedgerow.engines.grpc import check_installed
 from hedgerow.engines.relay import RelayService
 from hedgerow.engines.site import Site, write_file
-from hedgerow.engines.sockets import Listener, Unreachable, call
+from hedgerow.engines.sockets import MAX_BYTES, Listener, Unreachable, call
 from hedgerow.errors import FormatError, HedgerowError, SettingsError
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ POLL_SECONDS = 0.5
 STATUS_SECONDS = 10.0
 CRASH_LOOP_STARTS = 4  # of one party within ten minutes
 _BOOTS = "boots.json"
-_MMAP_THRESHOLD, _LARGE = -3, 2**20  # of mallopt(3), and what it is set to
+_MALLOPT = ((-3, 2**20), (-8, 2))  # M_MMAP_THRESHOLD and M_ARENA_MAX of mallopt(3)
 
 
 class CoordinatorProcess:
@@ -75,7 +75,8 @@ class CoordinatorProcess:
                 return
             server = stack.enter_context(self._server(agreed))
             service = StatusService(site, server)
-            stack.enter_context(Listener(site.carrier_socket, RelayService(server).handle))
+            carried = RelayService(server).handle
+            stack.enter_context(Listener(site.carrier_socket, carried, longest=MAX_BYTES))
             stack.enter_context(Listener(site.status_socket, service.handle))
             questions = CoordinatorQuestions(site, service.status, self._log)
             stack.callback(questions.close)
@@ -137,11 +138,12 @@ class CoordinatorProcess:
 def _give_large_memory_back() -> None:
     """Messages go back to the system when they are done with.
 
-    Otherwise glibc keeps what was freed for every thread that once carried one: three parties with
-    10 MB each took half a gigabyte.
+    Otherwise glibc keeps what was freed for every thread that once carried one, in up to eight
+    arenas a core: three parties with 10 MB each took half a gigabyte.
     """
     with suppress(OSError, AttributeError):  # another C library has another way, or none
-        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _LARGE)
+        for option, value in _MALLOPT:
+            ctypes.CDLL(None).mallopt(option, value)
 
 
 def listen_at(site: Site) -> str:

@@ -133,15 +133,16 @@ class PartyProcess:
                 return
             self._check_roster(agreed.roster)
             self._record_limits(ledger)
+            stack.enter_context(self._terminal.follow(ledger))
+            show = stack.enter_context(self._terminal.aside())
             party = Party(
                 self.site.name, rows, schema, ledger, identity, self._limits,
-                PlanFolder.of(self.site), partial(self._told, ledger), roles=role_factories(),
+                PlanFolder.of(self.site), partial(self._told, ledger, show), roles=role_factories(),
                 store=FolderStore.of(self.site), witnesses=True,
             )  # fmt: skip
             note_ledger_head(self.site, ledger)  # before anybody hears of this start
             party.pin(agreed.roster)
             stack.callback(party.close)
-            stack.enter_context(self._terminal.follow(ledger))
             stack.enter_context(Listener(self.site.party_socket, party.handle))
             if self._relay is not None:
                 path, group = self._relay
@@ -273,7 +274,7 @@ class PartyProcess:
         except HedgerowError as error:
             log.warning("%s", error)
 
-    def _told(self, ledger: Ledger, event: Event) -> None:
+    def _told(self, ledger: Ledger, show: Callable[[Event], None], event: Event) -> None:
         if event.what == "reserved":
             self._note(ledger)
         if event.what == "refused" and event.word == "rolled-back":
@@ -282,7 +283,7 @@ class PartyProcess:
             self._problem = "the ledger cannot be written, so nothing is answered: free disk space"
         elif event.what in ("answered", "reserved"):
             self._problem = ""
-        self._terminal.event(event)
+        show(event)
 
     def _say_lost(self, ledger: Ledger) -> None:
         for gap in open_gaps(ledger, self.site.name):

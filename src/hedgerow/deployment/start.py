@@ -115,12 +115,22 @@ class Start:
             )
         schema = Schema.read(self.schema)
         if self.some_columns:
-            return schema, share_of(self.data, schema, self.id_column or None)
+            return schema, _whole(share_of(self.data, schema, self.id_column or None), schema)
         return schema, rows_of(self.data, schema)
 
     def check_table(self, schema: Schema) -> TableCheck:
         """What the schema does to the rows; exact counts, for the operator's eyes alone."""
         return check_table(schema, self.data, source=str(self.data), some=self.some_columns)
+
+
+def _whole(share: Rows, schema: Schema) -> Rows:
+    """A table with ids that has every column and the label can answer sums as well.
+
+    Persons and weights stand in columns that a share does not have: there it stays a share.
+    """
+    every = share.columns == tuple(range(len(schema.columns))) and len(share.target) > 0
+    plain = schema.unit.kind == "row" and schema.weight is None
+    return replace(share, columns=None) if every and plain else share
 
 
 def check_fallback(site: Site, source: str, text_hash: str, now: InForce) -> None:

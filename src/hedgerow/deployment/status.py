@@ -114,7 +114,7 @@ def limits_used(ledger: Ledger, name: str, limits: Limits) -> list[dict[str, Any
                 room = spent.room(budget)
             except PlanError:  # a limit that leaves nothing to release
                 room = 0.0
-            rows.append(_limit(label, budget, spent.epsilon(budget.delta), room))
+            rows.append(_limit(label, budget, budget.counts(spent), room))
     return rows
 
 

@@ -5,8 +5,12 @@ On a terminal a small table stays below the lines; elsewhere there are plain lin
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from itertools import groupby
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -25,6 +29,8 @@ from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol.messages import REFUSALS
 
 LONGEST_LINE = 2000  # characters; names and reasons of others stand in some
+PAUSE_SECONDS = 0.2  # queries answered within it share a line
+log = logging.getLogger(__name__)
 
 
 class PartyTerminal:
@@ -66,6 +72,49 @@ class PartyTerminal:
         self._live = Live(self._table(), console=self._console, auto_refresh=False)
         return self._live
 
+    @contextmanager
+    def aside(self) -> Iterator[Callable[[Event], None]]:
+        """Shows events a moment later, on a thread of its own: an answer waits for no screen."""
+        waiting, some, over = deque[Event](), threading.Event(), threading.Event()
+
+        def show() -> None:
+            last = False
+            while not last:
+                some.wait()
+                over.wait(PAUSE_SECONDS)
+                some.clear()
+                last = over.is_set()  # what is told before that is shown
+                found = [waiting.popleft() for _ in range(len(waiting))]
+                try:
+                    self.events(found)
+                except Exception:  # what is shown must not end what is answered
+                    log.exception("events could not be shown")
+
+        def tell(event: Event) -> None:
+            waiting.append(event)
+            if not some.is_set():  # waking a thread takes longer than all the rest of this
+                some.set()
+
+        thread = threading.Thread(target=show, name="hedgerow-terminal", daemon=True)
+        thread.start()
+        try:
+            yield tell
+        finally:
+            over.set()
+            some.set()
+            thread.join()
+
+    def events(self, events: Sequence[Event]) -> None:
+        """Several at once, in order; answers of one run that follow each other are one line."""
+        for (_, answered), of_run in groupby(events, lambda e: (e.run, e.what == "answered")):
+            several = list(of_run)
+            if answered and len(several) > 1:
+                self._answered(several)
+                self._refresh()
+            else:
+                for event in several:
+                    self.event(event)
+
     def event(self, event: Event) -> None:
         run = printable(event.run, 12)
         if event.what == "reserved" and event.plan is not None:
@@ -73,7 +122,7 @@ class PartyTerminal:
             cost = f"epsilon = {plan.epsilon:.4g} at delta = {plan.privacy.delta:g}"
             self.say(f"run {run}: {printable(plan.method)} reserved {cost}. {self._left()}")
         elif event.what == "answered" and event.plan is not None:
-            self._answered(event, event.plan)
+            self._answered([event])
         elif event.what == "agreed":
             what = f"{printable(event.kind)} with other parties; nothing of it has an epsilon"
             self.say(f"run {run}: takes part in {what}. The ledger says what is shown.", "yellow")
@@ -83,6 +132,9 @@ class PartyTerminal:
         elif event.what == "unwritten" and not self._unwritten:
             self._unwritten = True
             self.say(self._why_unwritten(), "bold red")
+        self._refresh()
+
+    def _refresh(self) -> None:
         if self._live is not None:
             self._live.update(self._table(), refresh=True)
 
@@ -97,15 +149,22 @@ class PartyTerminal:
             f"the ledger cannot be written, {silent}. Free some disk space; it goes on by itself."
         )
 
-    def _answered(self, event: Event, plan: Plan) -> None:
+    def _answered(self, events: Sequence[Event]) -> None:
+        event, plan = events[-1], events[-1].plan
+        assert plan is not None
         if self._unwritten:
             self._unwritten = False
             self.say("the ledger can be written again; this party answers.")
         self._last = plan
-        price = plan.budget.price_words(event.price)
+        what = f"slot {event.slot}, {printable(event.kind)} ({printable(plan.method)}), "
+        what += plan.budget.price_words(event.price)
+        if len(events) > 1:
+            slots = [e.slot for e in events]
+            kinds = ", ".join(printable(kind) for kind in dict.fromkeys(e.kind for e in events))
+            what = f"{len(events)} queries, slots {min(slots)} to {max(slots)}, {kinds} "
+            what += f"({printable(plan.method)})"
         self.say(
-            f"run {printable(event.run, 12)}: answered slot {event.slot}, "
-            f"{printable(event.kind)} ({printable(plan.method)}), {price}; epsilon so "
+            f"run {printable(event.run, 12)}: answered {what}; epsilon so "
             f"far {self._charges(plan).epsilon():.4g} of {plan.epsilon:.4g} reserved"
         )
 

@@ -90,6 +90,7 @@ class Trial:
     def run(self, tell: Callable[[str], None]) -> dict[str, Any]:
         """Everything in order; returns what a reader wants to know of it."""
         with ExitStack() as stack:
+            stack.enter_context(_cleaning_up_when_terminated())
             folder = self._folder
             if folder is None:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hedgerow-")))
@@ -178,6 +179,20 @@ class Trial:
             if schema.label.name in columns:
                 words += ["--active", name]
         return words
+
+
+@contextmanager
+def _cleaning_up_when_terminated() -> Iterator[None]:
+    """SIGTERM ends everything that was started, as Ctrl-C does."""
+
+    def terminated(*_: object) -> None:
+        sys.exit(128 + signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, terminated)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def hedgerow(arguments: Sequence[str]) -> list[str]:

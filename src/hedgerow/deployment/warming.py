@@ -51,7 +51,9 @@ def method_names() -> tuple[str, ...]:
 
 
 def task_of(label: Label) -> str:
-    """The task of a label: binary, multiclass or regression."""
+    """The task of a label that is trained in its place: binary, multiclass or regression."""
+    if label.task == "survival":  # its own loop is one; the others are those of numbers
+        return "regression"
     return "regression" if not label.classes else TASKS[len(label.classes) > 2]
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from hedgerow.coordinator.federation import Federation
 from hedgerow.data.cards import html_of
 from hedgerow.data.habits import attribute_here
 from hedgerow.data.schema import Schema
@@ -26,7 +27,9 @@ from hedgerow.estimators.inputs import (
     class_array,
     classes_given,
     ledger_given,
+    refuse_time_to_event,
     schema_given,
+    with_cap,
 )
 from hedgerow.estimators.keywords import refuse_parameters
 from hedgerow.estimators.progress import begin
@@ -57,12 +60,16 @@ class Estimator(Exports, BaseEstimator):
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Schema, Rows]:
         """The schema, and the rows as it reads them."""
         begin(self.verbose)
-        y = check_fit(X, y)
+        y = self._one_column(X, y)
         schema = self._public(X, y)
         if sample_weight is not None and not hasattr(sample_weight, "__len__"):
             sample_weight = np.asarray(sample_weight)
         weighs = check_weights(schema, sample_weight, X, self.max_weight)
         return schema, rows_of(X, schema, y, weights=sample_weight, with_weight=weighs)
+
+    def _one_column(self, X: Any, y: Any) -> Any:
+        """`y` as scikit-learn wants labels."""
+        return check_fit(X, y)
 
     def _public(self, X: Any, y: Any) -> Schema:
         """The schema with all that parameters add to it; weights only where rows can have them."""
@@ -88,9 +95,27 @@ class Estimator(Exports, BaseEstimator):
             raise SettingsError("random_state is a whole number or None; it never seeds noise")
         return None if seed is None else int(seed)
 
-    def _open_ledger(self) -> AbstractContextManager[Ledger]:
-        """The ledger that pays for this fit; see `ledger_given`."""
-        return ledger_given(self.ledger)
+    def _open_ledger(self, federation: Federation | None = None) -> AbstractContextManager[Ledger]:
+        """The ledger that pays for this fit, see `ledger_given`; else that of a site."""
+        ledger = self.ledger
+        if ledger is None and federation is not None and ledger_in_force() is None:
+            ledger = federation.ledger
+        return ledger_given(ledger)
+
+    def _begin_over(self, federation: Federation) -> Schema:
+        """The federation's schema, which must be the estimator's if that names one."""
+        begin(self.verbose)
+        schema = federation.schema
+        if self.schema is not None or self.bounds is not None:
+            own = self._schema(dict.fromkeys(schema.names, ()), None)
+            if with_cap(own, self.max_weight).hash != with_cap(schema, self.max_weight).hash:
+                raise SchemaError(
+                    "the estimator's schema is not that of the federation, whose parties would "
+                    "refuse. Nothing was asked. Leave it out of the estimator, or give the file "
+                    "that everybody agreed on."
+                )
+        self._check_task(schema)
+        return schema
 
     def __getstate__(self) -> dict[str, Any]:
         """What a pickle holds, for joblib's processes too: there, a ledger is opened by its path.
@@ -116,6 +141,9 @@ class Estimator(Exports, BaseEstimator):
             del self.feature_names_in_
 
     def _schema(self, X: Any, y: Any) -> Schema:
+        raise TypeError("use one of the classes that end in Classifier or Regressor")
+
+    def _check_task(self, schema: Schema) -> None:
         raise TypeError("use one of the classes that end in Classifier or Regressor")
 
     def _fitted(self, X: Any) -> Ensemble:
@@ -240,10 +268,14 @@ class Classifier(ClassifierMixin, Estimator):
 
     def _schema(self, X: Any, y: Any) -> Schema:
         schema = schema_given(self.schema, self.bounds, classes_given(self.classes, y), X, y)
+        self._check_task(schema)
+        return schema
+
+    def _check_task(self, schema: Schema) -> None:
+        refuse_time_to_event(schema, type(self).__name__)
         if schema.label.task == "regression":
             name = self._REGRESSOR or type(self).__name__.replace("Classifier", "Regressor")
             raise SchemaError(f"the label is a number; use {name}")
-        return schema
 
 
 class Regressor(RegressorMixin, Estimator):
@@ -265,7 +297,11 @@ class Regressor(RegressorMixin, Estimator):
             low, high = self.label_bounds
             label = {"label_bounds": (float(low), float(high))}
         schema = schema_given(self.schema, self.bounds, label, X, y)
+        self._check_task(schema)
+        return schema
+
+    def _check_task(self, schema: Schema) -> None:
+        refuse_time_to_event(schema, type(self).__name__)
         if schema.label.task != "regression":
             name = type(self).__name__.replace("Regressor", "Classifier")
             raise SchemaError(f"the label has classes; use {name}")
-        return schema

@@ -98,20 +98,30 @@ class PrivateBoosting(Estimator):
     def fit_federation(
         self, federation: Federation, observe: Callable[[Progress], None] | None = None
     ) -> Self:
-        """Train over a federation that exists already; its roster says who may collude."""
-        roster = federation.roster
+        """Train over a federation that exists already; its roster says who may collude.
+
+        Over one of `hedgerow.open_federation` the site's ledger pays. A fit that was interrupted is
+        gone on with by the same fit, and nothing that was released is paid twice.
+        """
+        schema, roster = self._begin_over(federation), federation.roster
         if self.trust not in (None, roster.trust):
             raise SettingsError(f"trust is {self.trust!r}; the roster says {roster.trust!r}")
         given = {"colluding": roster.colluding, "minimum_parties": roster.minimum}
-        privacy = self._privacy(len(federation.names), roster.trust, given)
-        if with_cap(federation.schema, self.max_weight) != federation.schema:
+        n_parties, further = len(federation.names), self.settings or {}
+        if not federation.engine.simulated and "spare" not in further:  # parties may drop out
+            given["spare"] = spare_for(n_parties)
+        privacy = self._privacy(n_parties, roster.trust, given)
+        if with_cap(schema, self.max_weight) != schema:
             raise SettingsError(
                 f"max_weight is {self.max_weight:g}, and the federation's schema has no weights; "
                 "agree on a schema with [weight], or leave max_weight out. Nothing was asked."
             )
-        plan = self._plan(federation.schema, privacy)
-        with self._open_ledger() as ledger:
-            return self._train(federation, plan, ledger, observe)
+        plan = self._plan(schema, privacy)
+        with (
+            self._open_ledger(federation) as ledger,
+            federation.drive(plan, any_seed=self.random_state is None) as driven,
+        ):
+            return self._train(federation, driven, ledger, observe)
 
     def _train(
         self,

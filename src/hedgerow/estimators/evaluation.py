@@ -32,6 +32,8 @@ def evaluate_privately(
 ) -> Evaluation:
     """Measure a model on rows that stay where they are: AUC, accuracy, calibration or errors.
 
+    Times to an event: concordance, Brier scores, calibration and Kaplan-Meier curves by risk.
+
     Every row counts once, also where the model was trained with weights.
 
     Parameters
@@ -63,7 +65,8 @@ def evaluate_privately(
             "the model is no Ensemble, no file of one and no fitted estimator; fit it first. "
             "Nothing was asked."
         )
-    rows = rows_of(X, model.schema, check_fit(X, y), with_weight=False)
+    labels = y if model.schema.label.task == "survival" else check_fit(X, y)
+    rows = rows_of(X, model.schema, labels, with_weight=False)
     tables = {"all": rows} if parties is None else split_rows(rows, parties)
     trust = trust or usual_trust(len(tables))
     privacy = Privacy(epsilon, delta, trust, **further)

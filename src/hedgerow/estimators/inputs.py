@@ -219,6 +219,15 @@ def schema_given(
     return Schema.from_bounds(dict.fromkeys(names, tuple(bounds)), **label)
 
 
+def refuse_time_to_event(schema: Schema, name: str) -> None:
+    """Refuse a label of times and events, for an estimator of classes or numbers."""
+    if schema.label.task == "survival":
+        raise SchemaError(
+            f"the label {schema.label.name!r} is a time to the event {schema.label.event!r}, which "
+            f"{name} does not predict; use PrivateSurvivalBoosting"
+        )
+
+
 def classes_given(classes: Sequence[Value] | str | None, y: Any) -> dict[str, Any] | None:
     """What is said of the label's classes: a list, or that those in y are public."""
     if isinstance(classes, str):

@@ -16,6 +16,7 @@ from hedgerow.errors import FormatError
 from hedgerow.estimators.base import Estimator
 from hedgerow.estimators.boosting import PrivateBoostingClassifier, PrivateBoostingRegressor
 from hedgerow.estimators.simfl import SimilarityBoostingClassifier, SimilarityBoostingRegressor
+from hedgerow.estimators.survival import PrivateSurvivalBoosting
 from hedgerow.estimators.tree import PrivateTreeClassifier
 from hedgerow.estimators.vertical import VerticalBoostingClassifier, VerticalBoostingRegressor
 from hedgerow.estimators.weights import class_weight_of
@@ -83,6 +84,8 @@ Loaded = tuple[Estimator, tuple[str, ...]]
 def _boosting(model: Ensemble, method: str) -> Loaded:
     parameters, unknown = _of_private(model, method)
     parameters["method"], parameters["delta"] = method, model.statement.delta
+    if model.schema.label.task == "survival":
+        return PrivateSurvivalBoosting(**parameters), unknown
     if _is_regression(model):
         return PrivateBoostingRegressor(**parameters), unknown
     return PrivateBoostingClassifier(**parameters, class_weight=class_weight_of(model)), unknown

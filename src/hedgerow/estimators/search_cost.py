@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from hedgerow.estimators.inputs import ledger_given
 from hedgerow.estimators.scoring import private_scorers
 from hedgerow.privacy.accounting.gaussian import mu_of
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.privacy.ledger.spending import Spending, spending
+from hedgerow.privacy.ledger.spending import Spending, counts_as_gaussians, spending
 
 _NOTHING = Spending(0.0, 0, 0, 0.0, 0.0)
 
@@ -103,13 +102,13 @@ def search_cost(
             fit = fit.with_plan(private._planned(X, y))
         dearest = max(dearest, fit, key=lambda one: (one.mu, one.pure))
         for _ in range(n_folds):
-            added = _together(added, fit)
+            added = added.together(fit)
             for scorer in scorers:
                 delta = max(delta, scorer.delta)
                 mu = mu_of(scorer.epsilon, scorer.delta, 0)
-                added = _together(added, Spending(mu, 0, 1, 0.0, mu))
+                added = added.together(Spending(mu, 0, 1, 0.0, mu))
     if refit:  # whichever is chosen costs no more than the dearest
-        added = _together(added, dearest)
+        added = added.together(dearest)
     n_scores = len(scorers) * n_folds * len(candidates)
     fits = n_folds * len(candidates) + refit
     ledger = next(iter(_private_parts(base))).ledger
@@ -125,25 +124,14 @@ def _against(
     with ledger_given(ledger) as opened:
         before, budget = spending(opened), opened.budget
     at = delta if budget is None else budget.delta
-    after = _together(before, added)
+    after = before.together(added)
+    own, earlier, whole = (
+        one.epsilon(at, as_gaussians=counts_as_gaussians(budget)) for one in (added, before, after)
+    )
     return SearchCost(
-        fits, n_scores, added.epsilon(at), at, before.epsilon(at), after.epsilon(at),
+        fits, n_scores, own, at, earlier, whole,
         None if budget is None else budget.epsilon,
     )  # fmt: skip
-
-
-def _together(one: Spending, other: Spending) -> Spending:
-    gaussian = math.hypot(
-        one.mu if one.gaussian is None else one.gaussian,
-        other.mu if other.gaussian is None else other.gaussian,
-    )
-    return Spending(
-        math.hypot(one.mu, other.mu),
-        one.coordinates + other.coordinates,
-        one.runs + other.runs,
-        one.pure + other.pure,
-        gaussian,
-    )
 
 
 def _candidates(search: Any) -> list[dict[str, Any]]:

@@ -69,11 +69,12 @@ class _SimilarityBoosting(Estimator):
         Their limits must name the role "simfl". What was agreed on goes onto the ledger before
         anything is shown.
         """
-        settings, schema = self._similarity(), federation.schema
+        settings, schema = self._similarity(), self._begin_over(federation)
         agreement = agreement_for(schema, federation.names, settings, secrets.token_hex(8))
-        with self._open_ledger() as ledger:
+        with self._open_ledger(federation) as ledger:
             told = FitProgress(self.verbose, "tree", settings.n_trees)
-            reports = Session(federation, agreement, ledger, told.reported).run()
+            seconds = federation.step_seconds
+            reports = Session(federation, agreement, ledger, told.reported, seconds).run()
             self._keep_reported(reports, schema, agreement, ledger, federation.simulated)
             told.end(len(self.model_.trees))
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -9,11 +10,14 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.data.values import Value
 from hedgerow.data.weights import refuse_weight
+from hedgerow.errors import FitWarning
 from hedgerow.estimators.boosting import PrivateBoostingClassifier
 from hedgerow.estimators.keywords import explained, refuse_keywords
 from hedgerow.inspection.drawing import Picture
 from hedgerow.inspection.tree_view import TreeView, export_rules, export_text, plot_tree
+from hedgerow.methods.private_tree import caution_of
 from hedgerow.methods.registry import check_party_count, plan_for
+from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.settings import Privacy, PrivateTreeSettings, spare_for
@@ -106,6 +110,11 @@ class PrivateTreeClassifier(PrivateBoostingClassifier):
         """Train on one table; see `PrivateBoostingClassifier.fit`. Rows have no weights here."""
         refuse_keywords(unknown, ("X", "y", "parties"))
         return super().fit(X, y, parties)
+
+    def _keep(self, model: Ensemble, named: bool) -> None:
+        super()._keep(model, named)
+        if told := caution_of(model):
+            warnings.warn(told, FitWarning, stacklevel=2)
 
     @property
     def view_(self) -> TreeView:

@@ -87,12 +87,18 @@ class _VerticalBoosting(Estimator):
         Every owner hands over its part, so its limits must name the role with "-merged". What was
         agreed on goes onto the ledger before anything is shown.
         """
-        schema = federation.schema
+        schema = self._begin_over(federation)
+        if unknown := sorted({active, *(owners or {}).values()} - {*federation.names}):
+            raise SettingsError(
+                f"{unknown[0]!r} is no party of this federation, which has "
+                f"{', '.join(federation.names)}. Nothing was sent. Correct owners or active."
+            )
         settings = self._vertical(schema, owners, active, {})
         agreement = agreement_for(schema, settings, secrets.token_hex(8))
-        with self._open_ledger() as ledger:
+        with self._open_ledger(federation) as ledger:
             told = FitProgress(self.verbose, "tree", settings.n_trees)
-            reports = Session(federation, agreement, ledger, told.reported).run()
+            seconds = federation.step_seconds
+            reports = Session(federation, agreement, ledger, told.reported, seconds).run()
             self._keep_merged(reports, agreement.run, ledger, federation.simulated)
             told.end(len(self.model_.trees))
         return self
@@ -108,7 +114,7 @@ class _VerticalBoosting(Estimator):
         """The merged model of the parts that were reported, and what can be said of it here."""
         model = merged_from_reports(reports)
         statement = replace(model.statement, simulated=simulated, scope=scope_of(ledger, run))
-        if simulated and self.ledger is None:
+        if simulated and self.ledger is None and ledger.path is None:
             statement = counted_alone(statement)
         self._keep(replace(model, statement=statement), named)
 
