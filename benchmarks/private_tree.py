@@ -35,6 +35,7 @@ PANELS = [
     for depth in (5, 10)
     for rho in (0.9, 0.3)
 ]
+ONE_COLUMN = [Panel(n, p, 5, 0.0) for n, p in ((1000, 10), (1000, 25), (4000, 10))]
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 SHARES_PANEL = Panel(300, 10, 7, 0.3)
 METHODS = ("saving", "saving, 5 parties", "plain", "diffprivlib")
@@ -82,6 +83,9 @@ def jobs(rounds: int, python: str) -> Iterator[tuple[str, Any]]:
     for i in range(rounds):
         for panel in PANELS:
             yield f"{panel.key} #{i}", lambda p=panel, i=i: round_of(p, i, EPSILONS, SETTINGS)
+        for panel in ONE_COLUMN:  # with the method's own shares
+            key = f"one column of {panel.p} n={panel.n} #{i}"
+            yield key, lambda p=panel, i=i: round_of(p, i, EPSILONS, {})
         if i < 20:
             for leaf in SHARES:
                 for bounds in SHARES:
@@ -121,6 +125,9 @@ def summary(cells: dict[str, dict[str, float]]) -> dict[str, Any]:
     first = tables.TABLES
     return {
         "panels": panels,
+        "one_column": {
+            key: panel_summary(found) for key, found in grouped.items() if key.startswith("one ")
+        },
         "shares": {"saving": saving, "plain": {k: float(np.mean(v)) for k, v in plain.items()}},
         "tables": {k: {**m, "n": len(grouped[k])} for k, m in means.items() if k.startswith(first)},
     }
@@ -152,7 +159,7 @@ def report(cache: dict[str, Any], drawn: list[Path]) -> None:
     print(f"diffprivlib: {cache['diffprivlib']}; {cache['seconds']:.0f} s in all")
     for key, values in cache["tables"].items():
         print(f"{key:46s} accuracy {values['accuracy']:.4f}  AUC {values['auc']:.4f}")
-    for key, panel in cache["panels"].items():
+    for key, panel in {**cache["panels"], **cache["one_column"]}.items():
         means, tests = panel["mean"], panel["tests"]
         texts = [f"{name} {value:.3f}" for name, value in means.items()]
         print(f"{key} ({panel['rounds']} rounds): {', '.join(texts)}")

@@ -20,6 +20,7 @@ import hedgerow
 from hedgerow import (
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
+    PrivateSurvivalBoosting,
     PrivateTreeClassifier,
     SimilarityBoostingClassifier,
     SimilarityBoostingRegressor,
@@ -31,9 +32,9 @@ from hedgerow.errors import SettingsError
 from hedgerow.privacy.settings import DEFAULTS
 
 ESTIMATORS: list[Any] = [
-    PrivateBoostingClassifier, PrivateBoostingRegressor, PrivateTreeClassifier,
-    SimilarityBoostingClassifier, SimilarityBoostingRegressor, VerticalBoostingClassifier,
-    VerticalBoostingRegressor,
+    PrivateBoostingClassifier, PrivateBoostingRegressor, PrivateSurvivalBoosting,
+    PrivateTreeClassifier, SimilarityBoostingClassifier, SimilarityBoostingRegressor,
+    VerticalBoostingClassifier, VerticalBoostingRegressor,
 ]  # fmt: skip
 Numbers = tuple[NDArray[np.float64], NDArray[np.int64]]
 

@@ -305,7 +305,7 @@ def test_weights_compile_no_loop_a_second_time() -> None:
     before = {name: len(loop.signatures) for name, loop in compiled.items()}
     fitted(TIMES, 3.0)
     assert {name: len(loop.signatures) for name, loop in compiled.items()} == before
-    assert before["leaves"] > 0
+    assert max(before.values()) > 0
 
 
 def test_methods_that_weigh_rows_ask_nothing_that_refuses_them() -> None:

@@ -18,8 +18,9 @@ from hedgerow.engines.local import local_federation
 from hedgerow.errors import BudgetExceeded, SettingsError
 from hedgerow.estimators.inputs import split_rows
 from hedgerow.methods.simfl.run import similarity_role
+from hedgerow.privacy.ledger.labels import label_spending
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.privacy.ledger.spending import Budget, label_spending, set_budget
+from hedgerow.privacy.ledger.spending import Budget, set_budget
 from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.ledger.verify import verify
 from tests.methods.fedxgboost.tables import OWNERS, schema_of, whole

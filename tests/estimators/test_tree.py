@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
@@ -11,24 +12,27 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from hedgerow import Ensemble, PrivateTreeClassifier, Schema
+from hedgerow import Ensemble, Privacy, PrivateTreeClassifier, Schema, plan_for
 from hedgerow.coordinator.federation import Federation, Total
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.rng import stream
 from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal
-from hedgerow.errors import SchemaError, SettingsError
+from hedgerow.errors import FitWarning, SchemaError, SettingsError
 from hedgerow.estimators.boosting import PrivateBoostingClassifier
 from hedgerow.inspection import TreeView, export_rules, export_text, plot_tree
 from hedgerow.inspection.tree_view.conditions import Side, merged, number
 from hedgerow.inspection.tree_view.plot import READABLE, layout_of
 from hedgerow.methods.private_tree.nodes import Measured, settle
+from hedgerow.methods.private_tree.rule import rule_of
 from hedgerow.privacy.accounting.paths import path_costs
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Release
 from hedgerow.privacy.ledger.store import COORDINATOR
 from hedgerow.privacy.ledger.verify import verify
+from hedgerow.privacy.settings import PrivateTreeSettings
 from hedgerow.queries import SumQuery, query_bytes, size_of
 from hedgerow.queries.calibration import Noise
+from hedgerow.testing import seeded
 from tests.conftest import MIXED, mixed_table
 
 STAYS = Schema(
@@ -273,3 +277,60 @@ def test_neighbouring_tables_are_asked_the_same(
         fewer = {name: values[:row] + values[row + 1 :] for name, values in table.items()}
         assert questions(fewer) == expected
     assert questions({**table, "sick": ["yes"] * 80}) == expected
+
+
+def _one_of_ten(seed: int, n: int = 1000) -> tuple[Any, Any, Any, Any]:
+    """Two normal classes that differ in one column of ten: the best rule is right at 84 %."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.repeat([0, 1], n))
+    X = rng.normal(size=(2 * n, 10))
+    X[:, rng.integers(10)] += np.where(y == 0, 1.0, -1.0)
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+@pytest.mark.filterwarnings("ignore::hedgerow.errors.FitWarning")
+def test_saving_finds_the_one_column_that_says_something() -> None:
+    """Columns are ranked before any is asked: in the order of the seed nine of ten say nothing."""
+    scores: dict[bool, list[float]] = {True: [], False: []}
+    for seed in range(12):
+        X, y, X_new, y_new = _one_of_ten(seed)
+        for saves, found in scores.items():
+            tree = PrivateTreeClassifier(
+                2.0, bounds=(-5, 5), classes=[0, 1], save_budget=saves, random_state=seed
+            )
+            with seeded(seed):
+                found.append(tree.fit(X, y, parties=np.arange(1000) % 5).score(X_new, y_new))
+    saving, plain = (float(np.mean(found)) for found in scores.values())
+    assert saving >= plain
+    assert saving > 0.8
+
+
+@pytest.mark.parametrize("saves", [True, False])
+def test_a_tree_of_one_leaf_is_not_handed_over_without_a_word(saves: bool) -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.uniform(-1, 1, (60, 3)), rng.integers(0, 2, 60)
+    tree = PrivateTreeClassifier(0.01, bounds=(-1, 1), classes=[0, 1], save_budget=saves)
+    for seed in range(50):  # noise makes a cut now and then
+        with warnings.catch_warnings(record=True) as told, seeded(seed):
+            warnings.simplefilter("always")
+            tree.fit(X, y)
+        n_nodes = len(tree.model_.trees[0].structure.feature)
+        assert bool(told) is (n_nodes == 1)
+        if told:
+            break
+    assert told[0].category is FitWarning
+    assert "one leaf, and epsilon = 0.01 is spent" in str(told[0].message)
+    assert ("or save_budget" in str(told[0].message)) is not saves
+
+
+def test_without_saving_levels_follow_the_rows() -> None:
+    """Five levels of ten columns would leave nothing but guesses at 100 rows."""
+    schema = Schema.from_bounds({f"x{j}": (-5, 5) for j in range(10)}, classes=[0, 1])
+    plan = plan_for(
+        schema, Privacy(1.0, 0.0, accounting="pure"), "private-tree",
+        {"save_budget": False, "max_depth": 5},
+    )  # fmt: skip
+    rule = rule_of(schema, PrivateTreeSettings.of(plan.settings))
+    assert rule.for_rows(100, 1.0).max_depth == 3
+    assert rule.for_rows(100_000, 1.0).max_depth == 5
+    assert plan.slots[0].name == "rows"

@@ -9,6 +9,11 @@ splits.py   the best cut of a node at one column
 pruning.py  splits taken back
 """
 
-from hedgerow.methods.private_tree.loop import adaptive_queries, declared_queries, grow
+from hedgerow.methods.private_tree.loop import (
+    adaptive_queries,
+    caution_of,
+    declared_queries,
+    grow,
+)
 
-__all__ = ["adaptive_queries", "declared_queries", "grow"]
+__all__ = ["adaptive_queries", "caution_of", "declared_queries", "grow"]

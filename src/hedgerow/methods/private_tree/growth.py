@@ -26,6 +26,10 @@ from hedgerow.privacy.settings import PrivateTreeSettings
 from hedgerow.queries import n_bins_of
 
 WORTH = 0.2  # bounds are asked if their noise is below this part of the node's impurity
+# The first ranking says where the whole tree looks. It may cost more than a node has: until its
+# noise is so small a part of the impurity, but no more than this part of a path; and it is asked as
+# long as its noise is below the third.
+FIRST_NOISE, FIRST_MOST, FIRST_WORTH = 0.07, 0.2, 0.3
 KEPT = 2.0  # children consider columns whose bound is within so many deviations of the lowest
 KEPT_LEAST = 6  # and so many at least
 SURE = 1.0  # further columns are asked if they look better by so many deviations
@@ -88,15 +92,24 @@ class Growth:
 
     def rank(self, nodes: list[Node]) -> None:
         """Bounds of all columns, where they can say more than their noise."""
-        share = self.rule.bounds_share
-        chosen = [node for node in nodes if self._bounds_say_something(node)]
-        for answer in self.ask.bounds([Wanted(n, n.columns, share * n.budget) for n in chosen]):
+        prices = [(node, self._bounds_budget(node)) for node in nodes]
+        wanted = [Wanted(node, node.columns, budget) for node, budget in prices if budget]
+        for answer in self.ask.bounds(wanted):
             node = answer.node
+            if node.depth == 0:  # the first ranking is for the whole tree: all levels pay for it
+                node.budget = node.left * self.rule.node_part(0)
+                node.is_rough = self._is_rough(node, answer.variance)
             values = [float(value[0]) for value in answer.values]
             node.bounds = dict(zip(answer.columns, values, strict=True))
             node.bounds_deviation = math.sqrt(answer.variance)
             lead = self._by_chance(node)
             node.columns = tuple(sorted(node.columns, key=lambda j: node.bounds[j] + lead[j]))
+
+    def _is_rough(self, node: Node, variance: float) -> bool:
+        """Whether bounds only say where to look first: noise would ask for further columns."""
+        if node.known is None or node.known.is_exact:
+            return False
+        return math.sqrt(variance / 2) > WORTH * impurity(node.known.counts)  # Laplace's scale
 
     def _by_chance(self, node: Node) -> dict[int, float]:
         """How far a long list of categories can lower its bound by luck: the best of all its sets
@@ -109,13 +122,20 @@ class Growth:
         listed = {j for j in node.columns if isinstance(self.schema.columns[j], Categorical)}
         return {j: one * (n - 1) if j in listed else 0.0 for j, n in sizes.items()}
 
-    def _bounds_say_something(self, node: Node) -> bool:
-        if len(node.columns) <= self.rule.first_columns or not self.rule.bounds_share:
-            return False
-        price = self.rule.bounds_share * node.budget / len(node.columns)
-        if node.known is None or node.known.is_exact or price < LEAST_PRICE:
-            return price >= LEAST_PRICE
-        return WORTH * impurity(node.known.counts) * price >= 1
+    def _bounds_budget(self, node: Node) -> float:
+        """What bounds of a node's columns may cost together; 0 where they would say nothing."""
+        n = len(node.columns)
+        if n <= self.rule.first_columns or not self.rule.bounds_share:
+            return 0.0
+        usual = self.rule.bounds_share * node.budget
+        if node.known is None or node.known.is_exact or usual < n * LEAST_PRICE:
+            return usual if usual >= n * LEAST_PRICE else 0.0
+        said = impurity(node.known.counts)
+        if node.depth == 0:
+            enough = min(n / max(FIRST_NOISE * said, 1e-9), FIRST_MOST * node.left)
+            usual = max(usual, enough)
+        worth = WORTH if node.depth else FIRST_WORTH
+        return usual if worth * said * usual >= n else 0.0
 
     def ask_first(self, nodes: list[Node]) -> None:
         """Histograms of the likeliest columns; of all of them where none are ranked."""
@@ -138,7 +158,7 @@ class Growth:
         self._read(self.ask.histograms(wanted))
 
     def _better_columns(self, node: Node) -> tuple[int, ...]:
-        if not node.bounds or node.agreed is None:
+        if not node.bounds or node.agreed is None or node.is_rough:
             return ()
         left, noise = impurity(node.agreed.counts), node.bounds_deviation
         if (best := node.best) is not None and best.split is not None:

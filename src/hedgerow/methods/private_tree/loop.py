@@ -38,9 +38,8 @@ def declared_queries(schema: Schema, settings: Settings) -> list[DeclaredQuery]:
     cuts, k = tree_cuts(schema, settings.n_bins), len(schema.label.classes)
     usable, grid = usable_columns(schema, cuts), base_grid(schema)
     bins = k * sum(n_bins_of(grid[j], cuts[j]) for j in usable)
-    kind, declared = ClassHistograms.kind, []
-    if settings.save_budget:
-        declared.append(DeclaredQuery("rows", kind, 1.0, k))
+    kind = ClassHistograms.kind
+    declared = [DeclaredQuery("rows", kind, 1.0, k)]
     for level in range(settings.max_depth):
         nodes = 2**level
         if rule_of(schema, settings).bounds_share:
@@ -73,8 +72,7 @@ def grow(gate: Gate) -> Ensemble:
     """
     growth = Growth(gate)
     settings = growth.settings
-    if settings.save_budget:
-        growth.count_root()
+    growth.count_root()
     for depth in range(settings.max_depth):
         nodes = growth.open_nodes(depth)
         if growth.rule.bounds_share:
@@ -85,6 +83,19 @@ def grow(gate: Gate) -> Ensemble:
         growth.cut(nodes)
     growth.count_leaves()
     return _model(gate, growth)
+
+
+def caution_of(model: Ensemble) -> str:
+    """What whoever paid for a tree should be told of it; "" where there is nothing to tell."""
+    if len(model.trees) != 1 or len(model.trees[0].structure.feature) > 1:
+        return ""
+    saves = model.record.get("settings", {}).get("save_budget", True)
+    more = "" if saves else ", or save_budget, which asks fewer columns"
+    return (
+        f"the tree has one leaf, and epsilon = {model.statement.epsilon:g} is spent: no split was "
+        "borne out by the noisy counts, and every row is predicted alike. It takes more rows or "
+        f"epsilon, fewer columns{more}."
+    )
 
 
 def _model(gate: Gate, growth: Growth) -> Ensemble:

@@ -48,6 +48,7 @@ class Node:
     measured: list[Measured] = field(default_factory=list)  # independent ones, of this node alone
     bounds: dict[int, float] = field(default_factory=dict)  # noisy, by column
     bounds_deviation: float = 0.0
+    is_rough: bool = False  # whether bounds are too noisy to ask further columns by them
     agreed: Measured | None = None  # what is known once its histograms are there
     offers: list[Offer] = field(default_factory=list)
     spent: float = 0.0  # at this node

@@ -16,6 +16,7 @@ BOUNDS_SHARE = 0.5
 FIRST_SHARE = 0.8  # of a node's epsilon for histograms: the columns of the lowest bounds
 FIRST_COLUMNS = 2  # how many those are
 ENOUGH = 15.0  # rows of a node times its epsilon, below which a level is not worth its price
+ENOUGH_OF_EACH = 0.3  # the same for every column, where all are asked: below it a cut is a guess
 PLENTY = 150.0  # the same, from which on a node is asked about more than one column
 RETRY_SHARE = 0.1  # the most that a spare attempt may cost, as a part of a path's epsilon
 
@@ -30,6 +31,7 @@ class Rule:
     first_share: float
     first_columns: int
     count_share: float
+    enough: float = ENOUGH
 
     def node_part(self, depth: int) -> float:
         """The part of what is left of a path that a node at this depth may spend."""
@@ -40,10 +42,11 @@ class Rule:
         """With as many levels as so many rows can carry: the last ones would split noise.
 
         A level halves the rows of a node and takes a part of every path's epsilon. The last level
-        that still has `ENOUGH` of both at its nodes is the last one that is asked.
+        that still has `enough` of both at its nodes is the last one that is asked.
         """
         levels = self.max_depth
-        while levels > 1 and rows / 2 ** (levels - 1) * self._level(levels) * epsilon < ENOUGH:
+        enough = self.enough  # times what a level's epsilon is shared out over
+        while levels > 1 and rows / 2 ** (levels - 1) * self._level(levels) * epsilon < enough:
             levels -= 1
         return replace(self, max_depth=levels)
 
@@ -59,7 +62,8 @@ def rule_of(schema: Schema, settings: PrivateTreeSettings) -> Rule:
     """The shares that a plan's settings mean; 0 stands for the rule's own choice."""
     leaf = settings.leaf_share or LEAF_SHARE
     if not settings.save_budget:
-        return Rule(settings.max_depth, leaf, 0.0, 1.0, len(schema.columns), 0.0)
+        n = len(schema.columns)
+        return Rule(settings.max_depth, leaf, 0.0, 1.0, n, COUNT_SHARE, ENOUGH_OF_EACH * n)
     bounds = settings.bounds_share or BOUNDS_SHARE
     few = min(FIRST_COLUMNS, len(schema.columns))
     return Rule(settings.max_depth, leaf, bounds, FIRST_SHARE, few, COUNT_SHARE)
