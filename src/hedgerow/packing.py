@@ -36,34 +36,39 @@ _DTYPES = {
     )
 }
 
+_HEADER_LENGTH = struct.Struct("<I")
 _NAMES = {np.dtype(name).newbyteorder(order): name for name in _DTYPES for order in ("<", ">")}
 
 
 def pack(values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]] | None = None) -> bytes:
     """Pack JSON-able values and numeric arrays. The same input always gives the same bytes."""
-    table = []
+    shapes: dict[str, tuple[str, Shape]] = {}
     chunks: list[memoryview] = []  # not copied before they are joined
     for name, array in sorted((arrays or {}).items()):
         kind = _NAMES.get(array.dtype)
         if kind is None:
             raise FormatError(f"array {name!r} has dtype {array.dtype}, which is not packed")
-        shape = ",".join(map(str, array.shape))
-        table.append(f'[{_quoted(name)},"{kind}",[{shape}]]')
+        shapes[name] = (kind, array.shape)
         chunks.append(np.ascontiguousarray(array, _DTYPES[kind]).data)
-    text = _ENCODER.encode(values) if values else "{}"
-    # Written piece by piece, as `canonical_json` would: much is packed, and most of it is arrays.
-    header = f'{{"arrays":[{",".join(table)}],"values":{text}}}'.encode()
-    return b"".join([struct.pack("<I", len(header)), header, *chunks])
+    header = _header(values, shapes)
+    return b"".join([_HEADER_LENGTH.pack(len(header)), header, *chunks])
 
 
 def packed_size(values: Mapping[str, Any], arrays: Mapping[str, tuple[str, Shape]]) -> int:
     """How many bytes `pack` would make of values and of arrays of these dtypes and shapes."""
-    empty = {name: np.zeros(0, _DTYPES[kind]) for name, (kind, _) in arrays.items()}
-    more = sum(
-        len(",".join(map(str, shape))) - len("0") + math.prod(shape) * _DTYPES[kind].itemsize
-        for kind, shape in arrays.values()
-    )
-    return len(pack(values, empty)) + more
+    header = _header(values, dict(sorted(arrays.items())))
+    inside = sum(math.prod(shape) * _DTYPES[kind].itemsize for kind, shape in arrays.values())
+    return _HEADER_LENGTH.size + len(header) + inside
+
+
+def _header(values: Mapping[str, Any], arrays: Mapping[str, tuple[str, Shape]]) -> bytes:
+    """Piece by piece, as `canonical_json` would: much is packed, and most of it is arrays."""
+    table = [
+        f'[{_quoted(name)},"{kind}",[{",".join(map(str, shape))}]]'
+        for name, (kind, shape) in arrays.items()
+    ]
+    text = _ENCODER.encode(values) if values else "{}"
+    return f'{{"arrays":[{",".join(table)}],"values":{text}}}'.encode()
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -6,7 +6,9 @@ import itertools
 import threading
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from hedgerow.kernels import threads
 
@@ -81,3 +83,25 @@ def test_nothing_new_begins_once_the_caller_is_interrupted() -> None:
         threads.over_items(work, range(50))
     assert sum(late for _, late in begun) <= 2  # what two other threads had taken already
     assert len(begun) <= 5
+
+
+def blas_threads() -> list[int]:
+    found = ThreadpoolController().info()
+    return [library["num_threads"] for library in found if library["user_api"] == "blas"]
+
+
+def test_linear_algebra_has_one_thread_inside_and_its_own_number_again_after_the_last() -> None:
+    np.ones((2, 2)) @ np.ones((2, 2))  # loads the library
+    with threadpool_limits(2, "blas"):
+        before = blas_threads()
+        first, second = threads.one_blas_thread(), threads.one_blas_thread()
+        first.__enter__()
+        second.__enter__()
+        assert set(blas_threads()) == {1}
+        first.__exit__(None, None, None)  # whoever came first may leave first
+        assert set(blas_threads()) == {1}
+        second.__exit__(None, None, None)
+        assert blas_threads() == before
+        with pytest.raises(ValueError, match="inside"), threads.one_blas_thread():
+            raise ValueError("inside")
+        assert blas_threads() == before

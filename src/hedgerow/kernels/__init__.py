@@ -50,6 +50,7 @@ from hedgerow.kernels.statistics import (
     AVERAGING,
     COUNT,
     GRADIENT,
+    HAZARDS,
     LOGISTIC,
     NEWTON,
     NO_CLIP,
@@ -57,8 +58,9 @@ from hedgerow.kernels.statistics import (
     SOFTMAX,
     SQUARED,
     Gradients,
+    log_risks,
 )
-from hedgerow.kernels.structures import objection, table_tree
+from hedgerow.kernels.structures import objection, table_tree, table_trees
 from hedgerow.kernels.sweeps import (
     ColumnBins,
     RouteArrays,
@@ -66,6 +68,7 @@ from hedgerow.kernels.sweeps import (
     column_sums,
     leaf_counts,
     leaf_sums,
+    loops_for,
     node_histograms,
     step_sums,
 )
@@ -77,6 +80,7 @@ __all__ = [
     "BLOCK",
     "COUNT",
     "GRADIENT",
+    "HAZARDS",
     "LOGISTIC",
     "MAX_BLENDED",
     "NEWTON",
@@ -112,6 +116,8 @@ __all__ = [
     "leaf_counts",
     "leaf_sums",
     "level_histograms",
+    "log_risks",
+    "loops_for",
     "node_histograms",
     "objection",
     "row_statistics",
@@ -121,6 +127,7 @@ __all__ = [
     "step_sums",
     "sums_by_place",
     "table_tree",
+    "table_trees",
     "take_above",
     "use_threads",
 ]  # fmt: skip

@@ -91,8 +91,8 @@ def draw_tables(
 ) -> tuple[Int32s, Ints, Ints, NDArray[np.float32]]:
     """Draw tables of so many columns, each cut into so many parts at places of its own: (table,).
 
-    Returned are columns; where their bins begin, counted in each table; the part and the edge of
-    every bin: all of them one table after another. Column j has the chance[j] to be drawn. A table
+    Returned are columns; where their bins begin, and where all of them end; the part and the edge
+    of every bin: one table after another. Column j has the chance[j] to be drawn. A table
     of s columns takes at most s (s + 3) / 2 values of `uniform`, in the order in which columns
     and then shifts are drawn: the same seed gives the same tables.
     """
@@ -107,11 +107,7 @@ def draw_tables(
     part[begin[which] + bins.order[of]] = parts_by_place(
         bins.place[of], n_parts[table][which], shifts[which], begin
     )
-    # One place more than columns for each table, where its bins end.
-    starts = np.zeros(len(columns) + len(sizes), np.int64)
-    first = np.cumsum(sizes) - sizes  # (table,): its first column
-    starts[np.arange(len(columns)) + table + 1] = ends - begin[first[table]]
-    return columns, starts, part, bins.edges[of]
+    return columns, np.append(begin, len(of)), part, bins.edges[of]
 
 
 def parts_by_place(place: Floats, n_parts: Ints, shift: Floats, begin: Ints) -> Ints:

@@ -61,7 +61,8 @@ def encode(
             out[i] = n
         else:
             # A difference of two float32 may overflow; that of the same two float64 does not.
-            stretch = min(np.int64((np.float64(x) - np.float64(edges[0])) * scale), last)
+            stretch = np.int64((np.float64(x) - np.float64(edges[0])) * scale)
+            stretch = stretch if stretch < last else last
             low, high = np.int64(lead[stretch]), np.int64(lead[stretch + 1])
             while high - low > 4:
                 middle = (low + high) >> 1

@@ -60,7 +60,10 @@ class _Watch(event.Listener):
         if event.data["dispatcher"].__module__.startswith("hedgerow."):
             self.n_compiled += 1
             if self.n_compiled == 1:
-                self.say(COMPILING)
+                try:
+                    self.say(COMPILING)
+                except Exception:  # whoever wanted to know is gone; the loop is needed all the same
+                    _logger.info(COMPILING)
 
     def on_end(self, event: Any) -> None:
         pass

@@ -31,75 +31,71 @@ Leaves = NDArray[np.unsignedinteger]  # (tree, row): leaves, counted in their tr
 LeafValues = NDArray[np.float32]  # (leaf of all trees, output)
 
 
-@compiled(error_model="numpy", helper=True)
-def _blend(
-    narrow: Narrow, nodes: Int32s, root: int, n_nodes: int, first: int, size: int, ends: Narrow
-) -> None:
-    """Write the leaves of rows first .. first + size in a small tree, from its last node up.
+@compiled(error_model="numpy")
+def blended_leaves(
+    narrow: Narrow, trees: Int32s, nodes: Int32s, first_tree: int, stop_tree: int, first: int,
+    size: int, ends: Narrow, out: Leaves, at: int,
+) -> None:  # fmt: skip
+    """Write the leaves of rows first .. first + size in small trees, from column `at` of `out` on.
 
-    Every node says for every row where the row would end if it came by: (node, row) in `ends`,
-    the root's first. That is more work than walking, but has no branch and no look-up, so that the
-    processor does 32 rows at once.
+    The leaf of the first of these trees stands in the first row of `out`. A tree is gone through
+    from its last node up: every node says for every row where the row would end if it came by,
+    (node, row) in `ends`, the root's first. That is more work than walking, but has no branch and
+    no look-up, so that the processor does 32 rows at once.
     """
-    row, n = np.uint64(first), np.uint64(size)
-    for k in range(n_nodes - 1, -1, -1):
-        at, here = np.uint64(root + k), np.uint64(k)
-        column, left, right = np.uint64(nodes[at, 0]), nodes[at, 3], nodes[at, 4]
-        # One comparison tests both ends: a byte below `low` wraps around to a large one.
-        low, span = np.uint8(nodes[at, 1]), np.uint8(nodes[at, 2])
-        if left < 0 and right < 0:
-            a, b = np.uint8(-1 - left), np.uint8(-1 - right)
+    for tree in range(first_tree, stop_tree):
+        line, root = np.uint64(tree - first_tree), np.int64(trees[tree, 4])
+        for begin in range(0, size, BLOCK):
+            row, behind = np.uint64(first + begin), np.uint64(at + begin)
+            n = np.uint64(BLOCK if size - begin > BLOCK else size - begin)
+            for k in range(trees[tree, 2] - 1, -1, -1):
+                node, here = np.uint64(root + k), np.uint64(k)
+                column, left, right = np.uint64(nodes[node, 0]), nodes[node, 3], nodes[node, 4]
+                # One comparison tests both ends: a byte below `low` wraps around to a large one.
+                low, span = np.uint8(nodes[node, 1]), np.uint8(nodes[node, 2])
+                if left < 0 and right < 0:
+                    a, b = np.uint8(-1 - left), np.uint8(-1 - right)
+                    for i in range(n):
+                        ends[here, i] = b if np.uint8(narrow[column, row + i] - low) <= span else a
+                    continue
+                to_left, to_right = np.uint64(left), np.uint64(right)
+                if left < 0 or right < 0:  # a leaf beside an inner node is written out first
+                    leaf = np.uint8(-1 - (left if left < 0 else right))
+                    for i in range(n):
+                        ends[np.uint64(MAX_BLENDED), i] = leaf
+                    to_left = np.uint64(MAX_BLENDED) if left < 0 else to_left
+                    to_right = np.uint64(MAX_BLENDED) if right < 0 else to_right
+                for i in range(n):
+                    # Both are loaded, so that several rows are done at once.
+                    one, other = ends[to_left, i], ends[to_right, i]
+                    is_there = np.uint8(narrow[column, row + i] - low) <= span
+                    ends[here, i] = other if is_there else one
             for i in range(n):
-                ends[here, i] = b if np.uint8(narrow[column, row + i] - low) <= span else a
-            continue
-        to_left, to_right = np.uint64(left), np.uint64(right)
-        if left < 0 or right < 0:  # a leaf beside an inner node is written out first
-            leaf = np.uint8(-1 - min(left, right))
-            for i in range(n):
-                ends[np.uint64(MAX_BLENDED), i] = leaf
-            to_left = np.uint64(MAX_BLENDED) if left < 0 else to_left
-            to_right = np.uint64(MAX_BLENDED) if right < 0 else to_right
-        for i in range(n):
-            # Both are loaded, so that several rows are done at once.
-            one, other = ends[to_left, i], ends[to_right, i]
-            ends[here, i] = other if np.uint8(narrow[column, row + i] - low) <= span else one
+                out[line, behind + i] = ends[np.uint64(0), i]
 
 
 @compiled(error_model="numpy")
-def leaves(
+def table_leaves(
     narrow: Narrow, wide: Wide, trees: Int32s, place: Int32s, start: Ints, after: Int32s,
-    nodes: Int32s, first_tree: int, stop_tree: int, first: int, size: int, ends: Narrow,
-    out: Leaves, at: int,
+    first_tree: int, stop_tree: int, first: int, size: int, out: Leaves, at: int,
 ) -> None:  # fmt: skip
-    """Write the leaves of rows first .. first + size in some trees, from column `at` of `out` on.
+    """Do as `blended_leaves` for trees that are tables of few columns.
 
-    The leaf of the first of these trees stands in the first row of `out`. A tree is blended,
-    looked up as a table of few columns, or walked; `RouteArrays` has its arrays.
-
-    - In a table, nodes root, root + 1, ... are its columns: `after` has what a code adds to the
-      number of the cell. The node behind them has the leaf of every cell.
-    - In a walk `after` says for a node and a code which node comes next, -1 - k for leaf k. With a
-      depth all leaves lie so deep: no row has to look whether it has arrived.
+    Nodes root, root + 1, ... are its columns: `after` has what a code adds to the number of the
+    cell. The node behind them has the leaf of every cell.
     """
     row, to, n, only_narrow = np.uint64(first), np.uint64(at), np.uint64(size), wide.shape[0] == 0
     for tree in range(first_tree, stop_tree):
         line, before = np.uint64(tree - first_tree), np.int64(trees[tree, 3])
         root, kind = np.int64(trees[tree, 0]), np.int64(trees[tree, 1])
-        if trees[tree, 2] > 0 and only_narrow:
-            for begin in range(0, size, BLOCK):
-                some = min(BLOCK, size - begin)
-                _blend(narrow, nodes, trees[tree, 4], trees[tree, 2], first + begin, some, ends)
-                behind = to + np.uint64(begin)
-                for i in range(np.uint64(some)):
-                    out[line, behind + i] = ends[np.uint64(0), i]
-        elif kind > 1 and kind <= 4 and only_narrow:
+        cells = np.int64(start[root + kind])
+        if kind > 1 and kind <= 4 and only_narrow:
             # With fewer than four columns c and d repeat earlier ones, and are not added.
             last, next_last = root + kind - 1, root + kind - 2
             a, b = np.uint64(place[root]), np.uint64(place[root + 1])
             c, d = np.uint64(place[last]), np.uint64(place[next_last])
             of_a, of_b = np.uint64(start[root]), np.uint64(start[root + 1])
             of_c, of_d = np.uint64(start[last]), np.uint64(start[next_last])
-            cells = np.int64(start[root + kind])
             for i in range(n):
                 cell = cells + after[of_a + narrow[a, row + i]] + after[of_b + narrow[b, row + i]]
                 if kind > 2:
@@ -107,29 +103,51 @@ def leaves(
                 if kind > 3:
                     cell += after[of_d + narrow[d, row + i]]
                 out[line, to + i] = after[np.uint64(cell)] - before
-        elif kind < 0 and only_narrow:
+            continue
+        for i in range(n):  # of one column, or with wide codes
+            cell = cells
+            for node in range(root, root + kind):
+                of = np.int64(place[node])
+                if of >= 0:
+                    code = np.uint64(narrow[np.uint64(of), row + i])
+                else:
+                    code = np.uint64(wide[np.uint64(-1 - of), row + i])
+                cell += after[np.uint64(start[node]) + code]
+            out[line, to + i] = after[np.uint64(cell)] - before
+
+
+@compiled(error_model="numpy")
+def walked_leaves(
+    narrow: Narrow, wide: Wide, trees: Int32s, place: Int32s, start: Ints, after: Int32s,
+    first_tree: int, stop_tree: int, first: int, size: int, out: Leaves, at: int,
+) -> None:  # fmt: skip
+    """Do as `blended_leaves` for trees that are walked node by node.
+
+    `after` says for a node and a code which node comes next, -1 - k for leaf k. With a depth all
+    leaves lie so deep: no row has to look whether it has arrived.
+    """
+    row, to, n, only_narrow = np.uint64(first), np.uint64(at), np.uint64(size), wide.shape[0] == 0
+    for tree in range(first_tree, stop_tree):
+        line, before = np.uint64(tree - first_tree), np.int64(trees[tree, 3])
+        root, depth = np.int64(trees[tree, 0]), -np.int64(trees[tree, 1])
+        if depth > 0 and only_narrow:
             for i in range(n):
                 below = np.uint64(root)
-                for _ in range(-kind):
+                for _ in range(depth):
                     code = np.uint64(narrow[np.uint64(place[below]), row + i])
                     below = np.uint64(after[np.uint64(start[below]) + code])
                 out[line, to + i] = -1 - np.int64(below) - before  # -1 - k wrapped, and back
-        else:  # a table of one column, wide codes, or leaves at several depths
-            for i in range(n):
-                node, cell = root, np.int64(0)
-                stop = root + kind
-                while node >= 0 and (kind <= 0 or node < stop):
-                    of = np.int64(place[node])
-                    if of >= 0:
-                        code = np.uint64(narrow[np.uint64(of), row + i])
-                    else:
-                        code = np.uint64(wide[np.uint64(-1 - of), row + i])
-                    step = np.int64(after[np.uint64(start[node]) + code])
-                    cell += step
-                    node = node + 1 if kind > 0 else step
-                if kind > 0:
-                    node = -1 - np.int64(after[np.uint64(start[stop] + cell)])
-                out[line, to + i] = -1 - node - before
+            continue
+        for i in range(n):
+            node = root
+            while node >= 0:
+                of = np.int64(place[node])
+                if of >= 0:
+                    code = np.uint64(narrow[np.uint64(of), row + i])
+                else:
+                    code = np.uint64(wide[np.uint64(-1 - of), row + i])
+                node = np.int64(after[np.uint64(start[node]) + code])
+            out[line, to + i] = -1 - node - before
 
 
 @compiled(error_model="numpy")
@@ -140,7 +158,7 @@ def add_to_leaves(
     """Add rows' statistics to their leaves in some trees: (leaf of all trees, statistic)."""
     of = np.uint64(at)
     for begin in range(0, size, BLOCK):
-        some, stop = np.uint64(begin), np.uint64(min(size, begin + BLOCK))
+        some, stop = np.uint64(begin), np.uint64(size if size - begin < BLOCK else begin + BLOCK)
         for tree in range(first_tree, stop_tree):
             line, before = np.uint64(tree - first_tree), np.uint64(trees[tree, 3])
             if width == 2:  # one gradient and one Hessian, by far the most frequent
@@ -165,7 +183,8 @@ def add_one_to_bins(
     would have to be written before the next row could be added to it.
     """
     for begin in range(0, values.size, BLOCK):
-        size, of = min(BLOCK, values.size - begin), np.uint64(begin)
+        left, of = values.size - begin, np.uint64(begin)
+        size = BLOCK if left > BLOCK else left
         row = np.uint64(first + begin)
         for j in range(place.shape[0]):
             column, at = np.uint64(j), np.int64(place[j])
@@ -201,7 +220,7 @@ def add_to_bins(
     in the order they lie in.
     """
     for begin in range(0, size, BLOCK):
-        stop = np.uint64(min(size, begin + BLOCK))
+        stop = np.uint64(size if size - begin < BLOCK else begin + BLOCK)
         for j in range(place.shape[0]):
             column, at = np.uint64(j), np.int64(place[j])
             for i in range(np.uint64(begin), stop):
@@ -290,34 +309,31 @@ def softmax_step_sums(
 
 @compiled(error_model="numpy")
 def add_by_code(
-    scores: Floats, first: int, size: int, codes: Narrow | Leaves, lines: Ints, at: int,
-    values: Floats, first_tree: int, stop_tree: int,
+    scores: Floats, first: int, size: int, codes: Leaves, at: int, values: Floats,
+    n_trees: int,
 ) -> None:  # fmt: skip
     """Add trees in their order to scores (row,), by what a row's code has in `values` (tree, code).
 
-    The codes of a tree are those in line `lines[tree]` of `codes`, from column `at` on. Four trees
-    at a time take one look at each score.
+    The codes of the trees are the lines of `codes`, from column `at` on. Four trees at a time take
+    one look at each score.
     """
-    last = np.uint64(stop_tree)
+    last = np.uint64(n_trees)
     for begin in range(0, size, BLOCK):
-        n = np.uint64(min(BLOCK, size - begin))
-        of, row, tree = np.uint64(at + begin), np.uint64(first + begin), np.uint64(first_tree)
+        n = np.uint64(BLOCK if size - begin > BLOCK else size - begin)
+        of, row, tree = np.uint64(at + begin), np.uint64(first + begin), np.uint64(0)
         while tree + np.uint64(4) <= last:
             a, b = tree, tree + np.uint64(1)
             c, d = tree + np.uint64(2), tree + np.uint64(3)
-            of_a, of_b = np.uint64(lines[a]), np.uint64(lines[b])
-            of_c, of_d = np.uint64(lines[c]), np.uint64(lines[d])
             for i in range(n):
                 # One addition after another, in tree order: added in pairs they round otherwise.
-                score = scores[row + i] + values[a, np.uint64(codes[of_a, of + i])]
-                score += values[b, np.uint64(codes[of_b, of + i])]
-                score += values[c, np.uint64(codes[of_c, of + i])]
-                scores[row + i] = score + values[d, np.uint64(codes[of_d, of + i])]
+                score = scores[row + i] + values[a, np.uint64(codes[a, of + i])]
+                score += values[b, np.uint64(codes[b, of + i])]
+                score += values[c, np.uint64(codes[c, of + i])]
+                scores[row + i] = score + values[d, np.uint64(codes[d, of + i])]
             tree += np.uint64(4)
         while tree < last:
-            line = np.uint64(lines[tree])
             for i in range(n):
-                scores[row + i] += values[tree, np.uint64(codes[line, of + i])]
+                scores[row + i] += values[tree, np.uint64(codes[tree, of + i])]
             tree += np.uint64(1)
 
 

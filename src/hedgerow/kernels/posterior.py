@@ -124,7 +124,7 @@ def _solve(
             factor = times * beside[kernel, i - 1] * work[2, i - 1]
             pivot -= factor * times * beside[kernel, i - 1]
             value -= factor * out[top + i - 1, t]
-        pivot = max(pivot, 1.0)  # as it is but for rounding
+        pivot = 1.0 if pivot < 1.0 else pivot  # as it is but for rounding
         out[top + i, t] = value
         inverse = 1.0 / pivot
         work[2, i] = inverse
@@ -163,7 +163,8 @@ def _solve_all(
             times = taus[t] * taus[t]
             misfit = _solve(matrices, top, beside, kernel, times, work, solutions, t)
             weights[kernel, t] = prior[t] - 0.5 * misfit
-            most = max(most, weights[kernel, t])  # taken off, so that no exponential overflows
+            if weights[kernel, t] > most:  # taken off, so that no exponential overflows
+                most = weights[kernel, t]
     for kernel in range(n_kernels):
         for t in range(taus.size):
             weights[kernel, t] = math.exp(weights[kernel, t] - most)
@@ -200,7 +201,8 @@ def _whiten(
             for k in range(j):
                 rest -= root[i, k] * root[j, k]
             # On the diagonal `rest` is positive but for rounding.
-            root[i, j] = math.sqrt(max(rest, 1e-300)) if i == j else rest / root[j, j]
+            rest = 1e-300 if i == j and rest < 1e-300 else rest
+            root[i, j] = math.sqrt(rest) if i == j else rest / root[j, j]
         rest = moment[i]
         for k in range(i):
             rest -= root[i, k] * white[k]
@@ -257,7 +259,7 @@ def _add_inverses(
                 if i:
                     work[1, i] = times * beside[kernel, i - 1] / work[0, i - 1]
                     work[0, i] -= work[1, i] * times * beside[kernel, i - 1]
-                work[0, i] = max(work[0, i], 1.0)  # as it is but for rounding
+                work[0, i] = 1.0 if work[0, i] < 1.0 else work[0, i]  # as it is but for rounding
                 for j in range(n):
                     inverse[i, j] = -work[1, i] * inverse[i - 1, j] if j < i else 0.0
                 inverse[i, i] = 1.0

@@ -30,21 +30,22 @@ def add_scores(
         return
     # A tree of one narrow column needs no leaf: its values are laid out by code.
     by_code, lines = _values_by_code(routes, values)
-    runs, every, flat = list(_runs(lines >= 0)), np.arange(n_trees), scores.reshape(-1)
+    runs, flat = list(_runs(lines >= 0)), scores.reshape(-1)
 
     def work(first: int, stop: int) -> None:
         finder = LeafFinder(codes, routes, stop - first, len(values))
         for begin, size in stretches(first, stop):
             for is_code, *run in runs:
                 if is_code:
-                    loops.add_by_code(
-                        flat, begin, size, codes.narrow, lines, begin, by_code, run[0], run[1]
-                    )
+                    # As wide as leaves are, or the loop would be compiled once more for bytes.
+                    of, n = slice(*run), run[1] - run[0]
+                    some = codes.narrow[lines[of], begin : begin + size].astype(np.uint16)
+                    loops.add_by_code(flat, begin, size, some, 0, by_code[of], n)
                     continue
                 for trees in finder.chunks(run[0], run[1]):
                     finder.find(trees, begin, size)
                     table, n = by_leaf[trees[0] :], trees[1] - trees[0]
-                    loops.add_by_code(flat, begin, size, finder.leaf, every, 0, table, 0, n)
+                    loops.add_by_code(flat, begin, size, finder.leaf, 0, table, n)
 
     over_rows(work, n_rows, n_trees)
 
@@ -78,10 +79,10 @@ def add_kept(
         def work(first: int, stop: int) -> None:
             loops.add_by_leaf(scores, first, stop - first, kept, first, trees, 0, n_trees, values)
     else:
-        flat, every = scores.reshape(-1), np.arange(n_trees)
+        flat = scores.reshape(-1)
 
         def work(first: int, stop: int) -> None:
-            loops.add_by_code(flat, first, stop - first, kept, every, first, by_leaf, 0, n_trees)
+            loops.add_by_code(flat, first, stop - first, kept, first, by_leaf, n_trees)
 
     over_rows(work, scores.shape[0])
 

@@ -19,6 +19,7 @@ NO_TABLE, NO_EDGE = -1, -2
 MOST_CODES = 256  # of columns whose trees are blended, and leaves of these
 Bytes = NDArray[np.uint8]
 Float32s = NDArray[np.float32]
+_NOTHING = np.zeros(0, np.int32)
 
 
 @compiled(error_model="numpy", helper=True)
@@ -225,10 +226,9 @@ def as_table(
     The table is exact: a cell is one part of each column, and all codes of a part take the same way
     at every split, so walking the tree once for each cell with any codes of its parts will do.
     """
-    n, nothing = len(feature), np.zeros(0, np.int32)
-    used = sorted({*feature.tolist()} - {-1})
+    n, used = len(feature), sorted({*feature.tolist()} - {-1})
     if not 0 < len(used) <= most_columns or n > MOST_NODES:
-        return NO_TABLE, nothing, nothing, nothing
+        return NO_TABLE, _NOTHING, _NOTHING, _NOTHING
     by_node = np.empty((3, n), np.int64)
     columns, sizes = np.array([*used, -1], np.int32), np.empty(len(used) + 1, np.int32)
     missing_codes = [n_cells.item(column) for column in used]
@@ -247,9 +247,9 @@ def as_table(
         n_cells, categorical, most_cells, by_node, columns, sizes, after, by_code, by_column,
     )  # fmt: skip
     if length < 0:
-        return NO_EDGE, np.array([-1 - length], np.int32), nothing, nothing
+        return NO_EDGE, np.array([-1 - length], np.int32), _NOTHING, _NOTHING
     if length == 0:
-        return NO_TABLE, nothing, nothing, nothing
+        return NO_TABLE, _NOTHING, _NOTHING, _NOTHING
     return len(used), columns, sizes, after[:length].copy()
 
 

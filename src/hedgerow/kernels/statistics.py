@@ -16,7 +16,7 @@ from hedgerow.kernels.arrays import Floats, Ints
 from hedgerow.kernels.compiling import compiled
 from hedgerow.kernels.threads import BLOCK
 
-LOGISTIC, SOFTMAX, SQUARED = 0, 1, 2
+LOGISTIC, SOFTMAX, SQUARED, HAZARDS = 0, 1, 2, 3
 NEWTON, GRADIENT, AVERAGING, SLOPE, COUNT = 0, 1, 2, 3, 4
 NO_CLIP = 1 << 62
 UNWEIGHTED = np.zeros(0, np.uint16)  # the same type as weights: loops are compiled once for both
@@ -29,9 +29,9 @@ class Gradients(NamedTuple):
     """
 
     scores: Floats  # (row, output)
-    target: Floats  # (row,): a class, or a label scaled to [0, 1]
+    target: Floats  # (row,): a class, a label scaled to [0, 1], or a cell of time and event
     bits: int  # statistics are integers on the grid 2**-bits
-    loss: int  # LOGISTIC, SOFTMAX or SQUARED
+    loss: int  # LOGISTIC, SOFTMAX, SQUARED or HAZARDS
     update: int  # NEWTON, GRADIENT, AVERAGING, SLOPE or COUNT
     clip: int  # gradients are clamped to +- so many steps of the grid
     width: int  # how many statistics a row adds
@@ -40,7 +40,12 @@ class Gradients(NamedTuple):
 
     @property
     def room(self) -> int:
-        """How many statistics are written: a loss writes g and h of every output, asked or not."""
+        """How many statistics are written: a loss writes g and h of every output, asked or not.
+
+        Hazards of all intervals have one gradient together, and the row itself beside it.
+        """
+        if self.loss == HAZARDS:
+            return max(self.width, 2)
         return max(self.width, 2 * int(self.scores.shape[1]))
 
     @property
@@ -63,7 +68,10 @@ def _logistic(
     one = np.int64(1) << bits
     whole = float(one)
     for begin in range(0, scores.size, BLOCK):
-        first, size = np.uint64(begin), np.uint64(min(BLOCK, scores.size - begin))
+        first, size = (
+            np.uint64(begin),
+            np.uint64(BLOCK if scores.size - begin > BLOCK else scores.size - begin),
+        )
         for i in range(size):
             score = scores[first + i]
             x = score if target[first + i] > 0.5 else -score
@@ -152,6 +160,54 @@ def softmax(scores: Floats, target: Floats, bits: int, out: Ints) -> None:
         out[i, n + label] = (rest * (one - rest)) >> bits
 
 
+@compiled(error_model="numpy")
+def hazards(scores: Floats, target: Floats, bits: int, most: int, out: Ints) -> None:
+    """Write g of all intervals together, clamped to +-most steps, and the row itself: (row, 2).
+
+    A score is the logarithm of the hazard d_k of interval k. A row that was seen through k
+    intervals adds d_1 + ... + d_k; where it was censored within the next one, half of that hazard
+    more; where its event happened there, less d / (exp d - 1), which is between 0 and 1. So g is at
+    least -1. It is clamped before it is truncated toward zero; what is no number adds nothing.
+    """
+    n, one = scores.shape[1], np.int64(1) << bits
+    whole = float(one)
+    for i in range(scores.shape[0]):
+        cell = np.int64(target[i])
+        last = cell >> 1
+        total = 0.0
+        for k in range(last):
+            total += math.exp(scores[i, k])
+        if last < n:
+            d = math.exp(scores[i, last])
+            if cell & 1 == 0:
+                total += 0.5 * d
+            elif d > 700.0:  # the quotient below is nothing, and would be no number
+                total += 0.0
+            elif d > 1e-12:
+                total -= d / math.expm1(d)
+            else:
+                total -= 1.0
+        total = total if total == total else 0.0
+        total = total if total < 1.0 else 1.0
+        total = total if total > -1.0 else -1.0
+        steps = np.int64(total * whole)
+        steps = steps if steps < most else np.int64(most)
+        out[i, 0] = steps if steps > -most else np.int64(-most)
+        out[i, 1] = one
+
+
+@compiled(error_model="numpy")
+def log_risks(scores: Floats, out: Floats) -> None:
+    """Write the logarithm of the hazards of all intervals together: (row,)."""
+    for i in range(scores.shape[0]):
+        total = 0.0
+        for k in range(scores.shape[1]):
+            total += math.exp(scores[i, k])
+        out[i] = math.log(total) if total > 0.0 else -math.inf
+        if total != total:
+            out[i] = math.nan
+
+
 def _fixed(values: Floats, bits: int) -> Ints:
     """Truncate toward zero onto the grid; NaN becomes 0, so no row can exceed its bound."""
     return (np.where(values == values, values, 0.0) * float(1 << bits)).astype(np.int64)
@@ -191,6 +247,9 @@ def row_statistics(gradients: Gradients, first: int, size: int, out: Ints) -> No
         softmax(gradients.scores[rows], target, bits, out)
     elif gradients.loss == LOGISTIC:
         logistic(gradients.scores.reshape(-1)[rows], target, bits, most, out)
+    elif gradients.loss == HAZARDS:
+        hazards(gradients.scores[rows], target, bits, most, out)
+        return
     else:
         squared(gradients.scores[rows, 0], target, bits, out)
     if gradients.update == GRADIENT:

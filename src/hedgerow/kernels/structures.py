@@ -7,6 +7,7 @@ cache on disk notices changes of a function's own file only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -254,29 +255,56 @@ def table_tree(
     columns without `words` of sets, `edges`. See `_ordered_branches`. Every leaf of what is there
     gets a branch of the next column: its root in the leaf's place, the others behind all nodes.
     """
-    n_columns, n_words, first = len(columns), max(words.tolist()), starts.tolist()
-    room = 2 * max(stop - begin for begin, stop in pairwise(first)) + 4
-    nodes = np.empty((n_columns, room, 5), np.int64)  # of each column's branch
-    values, sizes = np.empty((n_columns, room), np.float32), np.empty((2, n_columns), np.int64)
-    sets = np.zeros((n_columns, room if n_words else 0, max(n_words, 1)), np.uint64)
+    return table_trees([len(columns)], columns, words, starts, part, edges, aside)[0]
+
+
+def table_trees(
+    n_columns: Sequence[int], columns: Int32s, words: Ints, starts: Ints, part: Ints,
+    edges: Float32s, aside: Float32s,
+) -> list[tuple[NDArray[Any], ...]]:  # fmt: skip
+    """Do as `table_tree` for several tables of so many columns each, one table after another."""
+    n_words, bins = max(words.tolist()), starts.tolist()
+    room = 2 * max(stop - begin for begin, stop in pairwise(bins)) + 4
+    nodes = np.empty((len(columns), room, 5), np.int64)  # of each column's branch
+    values, sizes = (
+        np.empty((len(columns), room), np.float32),
+        np.empty((2, len(columns)), np.int64),
+    )
+    sets = np.zeros((len(columns), room if n_words else 0, max(n_words, 1)), np.uint64)
     memory = np.empty((room, 6), np.int64)
     _ordered_branches(part, edges, starts, words, aside, nodes, values, sizes, memory)
     for k in np.flatnonzero(words).tolist() if n_words else ():
         values[k] = 0.0
-        sizes[0, k] = _set_branch(part, first[k], first[k + 1], k, nodes, sets, memory)
-    n = n_leaves = 1
-    for size in sizes[0].tolist():
-        n, n_leaves = n + n_leaves * (size - 1), n_leaves * ((size + 1) // 2)
+        sizes[0, k] = _set_branch(part, bins[k], bins[k + 1], k, nodes, sets, memory)
+    n_nodes, trees, first = sizes[0].tolist(), list[tuple[NDArray[Any], ...]](), 0
+    for size in n_columns:
+        of, n, n_leaves = slice(first, first + size), 1, 1
+        for branch in n_nodes[of]:
+            n, n_leaves = n + n_leaves * (branch - 1), n_leaves * ((branch + 1) // 2)
+        trees.append(
+            _assembled(
+                columns[of], words[of], sizes[:, of], nodes[of], values[of], sets[of], n, n_leaves
+            )
+        )
+        first += size
+    return trees
+
+
+def _assembled(
+    columns: Int32s, words: Ints, sizes: Ints, nodes: Ints, values: Float32s, sets: Words, n: int,
+    n_leaves: int,
+) -> tuple[NDArray[Any], ...]:  # fmt: skip
+    """Return the tree of one table, of so many nodes and leaves, from its columns' branches."""
     tree, value = np.empty((4, n), np.int32), np.zeros(n, np.float32)
     missing_left, start = np.zeros(n, np.uint8), np.zeros(n + 1, np.int32)
     cells = np.empty(n_leaves, np.int64)
     _assemble(
-        columns, words, sizes, nodes, values, np.empty((2, n_leaves, 2), np.int64), tree, value,
-        missing_left, start, cells,
+        columns, words, np.ascontiguousarray(sizes), nodes, values,
+        np.empty((2, n_leaves, 2), np.int64), tree, value, missing_left, start, cells,
     )  # fmt: skip
     feature, left, right, branch = tree
     members = np.empty(start.item(n), np.uint64)
-    for k in np.flatnonzero(words).tolist() if n_words else ():
+    for k in np.flatnonzero(words).tolist() if members.size else ():
         of_column = np.flatnonzero(feature == columns[k])
         word = np.arange(words[k])
         members[start[of_column][:, None] + word] = sets[k, branch[of_column], : words[k]]

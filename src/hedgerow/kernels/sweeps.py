@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ class RouteArrays(NamedTuple):
     start: Ints  # (node,): where its codes begin in `after`
     after: Int32s  # (code of all nodes,): next node, -1 - k for leaf k; in tables what a code adds
     nodes: Int32s  # (node to blend, 5): place, first code, how many more, elsewhere, there
+    runs: list[tuple[Any, int, int]]  # what `loops_for` says of the trees
 
 
 class ColumnBins(NamedTuple):
@@ -87,8 +89,7 @@ class LeafFinder:
     """Finds the leaves of a stretch of rows, in some trees at a time."""
 
     def __init__(self, codes: CodeArrays, routes: RouteArrays, n_rows: int, n_leaves: int) -> None:
-        self._arrays = (codes.narrow, codes.wide, *routes)
-        self._ends = np.empty((loops.MAX_BLENDED + 1, BLOCK), np.uint8)
+        self._codes, self._routes = codes, routes
         self._n_rows = min(n_rows, STRETCH)
         self._at_once = max(1, _TREES * STRETCH // max(self._n_rows, 1))
         few = n_leaves <= 1 << 16 or _largest(routes, n_leaves) <= 1 << 16
@@ -109,7 +110,44 @@ class LeafFinder:
         self, leaf: NDArray[Any], at: int, trees: tuple[int, int], first: int, size: int
     ) -> None:
         """Write the same to another array, from a column on."""
-        loops.leaves(*self._arrays, *trees, first, size, self._ends, leaf, at)
+        narrow, wide, routes = self._codes.narrow, self._codes.wide, self._routes
+        for find, begin, end in routes.runs:
+            run = (max(begin, trees[0]), min(end, trees[1]))
+            if run[0] >= run[1]:
+                continue
+            out = leaf[run[0] - trees[0] :]
+            if find is None:
+                out[: run[1] - run[0], at : at + size] = 0
+            elif find is loops.blended_leaves and len(wide) == 0:
+                ends = self._ends
+                find(narrow, routes.trees, routes.nodes, *run, first, size, ends, out, at)
+            else:  # nodes to blend hold narrow codes, and can be walked as well
+                look_up = loops.walked_leaves if find is loops.blended_leaves else find
+                look_up(narrow, wide, *routes[:4], *run, first, size, out, at)
+
+    @cached_property
+    def _ends(self) -> NDArray[np.uint8]:
+        return np.empty((loops.MAX_BLENDED + 1, BLOCK), np.uint8)
+
+
+def loops_for(trees: Int32s) -> list[tuple[Any, int, int]]:
+    """Stretches of trees whose leaves one loop finds: the loop, the first tree, the one behind.
+
+    Loops are apart, so that only those are compiled that a method's trees need. A tree of one leaf
+    needs none.
+    """
+    found = list[tuple[Any, int, int]]()
+    for k, (root, columns, blended, _, _) in enumerate(trees.tolist()):
+        find: Any = loops.table_leaves if columns > 0 else loops.walked_leaves
+        if blended > 0:
+            find = loops.blended_leaves
+        elif root < 0:
+            find = None
+        if found and found[-1][0] is find:
+            found[-1] = (find, found[-1][1], k + 1)
+        else:
+            found.append((find, k, k + 1))
+    return found
 
 
 def _largest(routes: RouteArrays, n_leaves: int) -> int:

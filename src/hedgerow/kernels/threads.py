@@ -7,9 +7,11 @@ there are or on how rows are cut.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import TypeVar
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 BLOCK = 1024  # rows that a loop takes at once: its values stay in the nearest cache
 _LEAST = 32 * BLOCK  # rows of a range; below that waking a thread costs more than it brings
@@ -98,3 +100,40 @@ def over_items(work: Callable[[S], T], items: Sequence[S]) -> list[T]:
 def over_rows(work: Callable[[int, int], T], n_rows: int, each: int = 1) -> list[T]:
     """Return what `work(first, stop)` gives for every range, in order; see `ranges_of`."""
     return over_items(lambda rows: work(*rows), ranges_of(n_rows, each))
+
+
+class _Blas:
+    """How many are inside of `one_blas_thread`, and what brings the other threads back."""
+
+    def __init__(self) -> None:
+        self.lock, self.inside = threading.Lock(), 0
+        self.controller: Any = None
+        self.limit: Any = None
+
+
+_blas = _Blas()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let NumPy's linear algebra use one thread inside the block.
+
+    Its matrices are small here: more threads bring nothing, wait by spinning, and may change last
+    bits. The number is the process's own, so the first one in takes it and the last one out gives
+    it back.
+    """
+    with _blas.lock:
+        if not _blas.inside:
+            if _blas.controller is None:  # looking for libraries takes milliseconds
+                from threadpoolctl import ThreadpoolController
+
+                _blas.controller = ThreadpoolController()
+            _blas.limit = _blas.controller.limit(limits=1, user_api="blas")
+        _blas.inside += 1
+    try:
+        yield
+    finally:
+        with _blas.lock:
+            _blas.inside -= 1
+            if not _blas.inside:
+                _blas.limit.restore_original_limits()

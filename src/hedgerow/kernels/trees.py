@@ -309,7 +309,7 @@ def grow(
         column = -1
         if here.histogram is not None and len(here.rows) > 1:
             found = search.of(here.histogram[None], here.sums[None])
-            column = int(found.columns[0])
+            column = found.columns.item(0)
         if column < 0:
             tree.leaf[here.rows] = node
             continue
@@ -327,7 +327,7 @@ def _children(
     max_depth: int,
 ) -> tuple[_Open, _Open]:  # fmt: skip
     """Both children of a node, the left one last: it is looked at first."""
-    place, rows = int(codes.place[found.columns[0]]), parent.rows
+    place, rows = codes.place.item(found.columns.item(0)), parent.rows
     code = codes.narrow[place] if place >= 0 else codes.wide[-1 - place]
     goes_right = found.rights[0].take(code.take(rows))
     # Rows stay in rising order on either side: later passes read codes forward through memory.

@@ -325,7 +325,9 @@ class Party:
         if (run := self._runs.get(name)) is None:
             return self._witnesses.show(self._sessions.read(message))
         subject = (run.plan.hash, run.opening, run.roster)
-        return self._witnesses.show(self._handshake.read(message, *subject, older=True))
+        joined = self._handshake.read(message, *subject, older=True)
+        self._witnesses.check_enough(joined, run.roster)
+        return self._witnesses.show(joined)
 
     def _keep_heads(self, message: Message) -> Message:
         """After all have joined: what the others leave of their ledgers."""

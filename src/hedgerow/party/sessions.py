@@ -19,8 +19,8 @@ from hedgerow.errors import HedgerowError
 from hedgerow.party.limits import Limits
 from hedgerow.party.run import Newest
 from hedgerow.party.witnesses import PartyWitnesses
+from hedgerow.privacy.ledger.labels import label_spending
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.privacy.ledger.spending import label_spending
 from hedgerow.protocol import messages
 from hedgerow.protocol.handshake import JOINED, Opening, PartyHandshake
 from hedgerow.protocol.identity import Announcement, Roster

@@ -57,6 +57,14 @@ class PartyWitnesses:
         if self.take_part and open_gaps(self._ledger, self._name):
             raise Refusal("rolled-back")
 
+    def check_enough(self, joined: Joined, roster: Roster) -> None:
+        """Refuse a run that too few others take part in to witness this ledger.
+
+        Said before anybody shows anything, and so before the coordinator or a party reserves it.
+        """
+        if self.take_part and len(joined.announcements) - 1 < self._needed(roster):
+            raise Refusal("unwitnessed")
+
     def show(self, joined: Joined) -> Message:
         """What this party keeps of everybody else in a handshake, each signed for that one."""
         shows = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,19 +47,22 @@ class GrowingTree:
 
     def structure(self) -> Structure:
         """The tree so far as flat arrays, leaves numbered in node order."""
-        none = np.zeros(0, np.uint64)
-        members = [none if cut is None else cut.members for cut in self.cuts]
-        starts = np.concatenate([[0], np.cumsum([len(m) for m in members])])
+        sets = [(0 if cut is None else len(cut.members)) for cut in self.cuts]
+        members = [cut.members for cut in self.cuts if cut is not None and len(cut.members)]
+        nodes = [
+            (-1, 0.0, 0) if cut is None else (cut.column, cut.threshold, cut.missing_left)
+            for cut in self.cuts
+        ]
+        feature, threshold, missing_left = zip(*nodes, strict=True)
+        left, right = zip(*self.children, strict=True)
         return Structure(
-            feature=np.array([-1 if c is None else c.column for c in self.cuts], np.int32),
-            threshold=np.array([0 if c is None else c.threshold for c in self.cuts], np.float32),
-            missing_left=np.array(
-                [0 if c is None else c.missing_left for c in self.cuts], np.uint8
-            ),
-            left=np.array([pair[0] for pair in self.children], np.int32),
-            right=np.array([pair[1] for pair in self.children], np.int32),
-            member_start=starts.astype(np.int32),
-            members=np.concatenate([*members, none]),
+            feature=np.array(feature, np.int32),
+            threshold=np.array(threshold, np.float32),
+            missing_left=np.array(missing_left, np.uint8),
+            left=np.array(left, np.int32),
+            right=np.array(right, np.int32),
+            member_start=np.array([0, *accumulate(sets)], np.int32),
+            members=np.concatenate(members) if members else np.zeros(0, np.uint64),
         )
 
 

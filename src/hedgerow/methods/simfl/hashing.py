@@ -64,11 +64,27 @@ class HashFamily:
         return total / self.width
 
 
+# The family that was asked for last, if it is small: parties of one process all ask for the same.
+_LAST: dict[tuple[str, int, int, float], HashFamily] = {}
+_MOST_KEPT = 1 << 20  # elements of its table
+
+
 def hash_family(schema: Schema, seed: int, n_hashes: int, width: float) -> HashFamily:
-    """The functions that a public seed stands for."""
+    """The functions that a public seed stands for. Not to be written to."""
     check_hashes(schema, n_hashes)
     if not (math.isfinite(width) and width > 0):
         raise SettingsError(f"the window r is {width}; it must be above 0. Nothing was sent.")
+    key = (schema.hash, seed, n_hashes, width)
+    family = _LAST.get(key)
+    if family is None:
+        family = _drawn_family(schema, seed, n_hashes, width)
+        if family.table.size <= _MOST_KEPT:
+            _LAST.clear()
+            _LAST[key] = family
+    return family
+
+
+def _drawn_family(schema: Schema, seed: int, n_hashes: int, width: float) -> HashFamily:
     grid = base_grid(schema)
     tables = []
     for j, column in enumerate(grid):

@@ -15,6 +15,15 @@ def can_be_cut(possible: Bools) -> bool:
     return int(np.count_nonzero(possible[:-1])) > 1
 
 
+def drawn_edge(first: int, stop: int, rng: Generator) -> tuple[int, bool]:
+    """Where to cut bins first .. stop - 1 of an ordered column: the first bin that goes right.
+
+    Also, whether missing values go left. It draws what `drawn_sides` does, in the same order.
+    """
+    missing_left = not rng.integers(2)
+    return first + 1 + int(rng.integers(stop - first - 1)), missing_left
+
+
 def drawn_sides(possible: Bools, ordered: bool, category_split: str, rng: Generator) -> Bools:
     """Which bins go right, from those that can hold rows: both (bin,), the last one missing.
 
