@@ -4,7 +4,8 @@ A coordinator and four parties run on hosts of their own (network namespaces; it
 by the documented commands. Each scenario trains one model of 60 rounds while something goes wrong,
 repeats the command where it says that it can go on, and then compares all five ledgers. Prints how
 many rounds a second there were and the longest gap, beside what was measured of the engine that
-hedgerow had before (NVFlare, tamed), and writes benchmarks/results/network.json.
+hedgerow had before (NVFlare, tamed), and writes benchmarks/results/network.json; with --only the
+rest of the file stays. Whatever else loads the machine counts: the file says how much did.
 
 With --repeat each scenario is tried so often, and benchmarks/results/network_repeated.json has how
 many trials ended well and which sites' processes died.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -273,7 +275,8 @@ def main() -> None:
         place.mkdir(parents=True, exist_ok=True)
         names = (COORDINATOR, *PARTIES, "stranger")
         with Network(names) as network, Sites(network, place) as sites:
-            found: dict[str, Any] = {}
+            stored = earlier(out) if options.only != list(SCENARIOS) and not options.repeat else {}
+            found: dict[str, Any] = stored.get("scenarios", {})
             for name in options.only:
                 if reason := unavailable(name):
                     found[name] = {"skipped": reason}
@@ -283,7 +286,7 @@ def main() -> None:
                     trials.append(trial(name, sites))
                     console.print(name, trials[-1])
                     found[name] = together(trials) if options.repeat else trials[0]
-                    write(out, found, sites.compare())
+                    write(out, found, added(sites.compare(), stored.get("ledgers", {})))
     if options.repeat:
         console.print(found)
     else:
@@ -297,7 +300,19 @@ def trial(name: str, sites: Sites) -> dict[str, Any]:
     sites.network.set_lines(dict.fromkeys(PARTIES, FAR if far else Line()))
     sites.wait_for_all()
     outcome = asdict(scenario(sites))
-    return {**outcome, "ended_by_themselves": sites.start_again()}
+    load = round(os.getloadavg()[0], 1)
+    return {**outcome, "ended_by_themselves": sites.start_again(), "load": load}
+
+
+def earlier(path: Path) -> dict[str, Any]:
+    """What the file has of other scenarios."""
+    found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return found
+
+
+def added(ledgers: dict[str, int], before: dict[str, int]) -> dict[str, int]:
+    """What was counted in the ledgers of this run and of those that the file has already."""
+    return {what: count + before.get(what, 0) for what, count in ledgers.items()}
 
 
 def write(path: Path, found: dict[str, Any], ledgers: dict[str, int]) -> None:

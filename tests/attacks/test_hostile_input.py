@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hedgerow.data.schema import Schema
-from hedgerow.data.schema_toml import read_schema
 from hedgerow.deployment.limits_file import read_limits
 from hedgerow.engines.cards import read_card, read_roster
 from hedgerow.errors import HedgerowError
@@ -178,7 +177,7 @@ LONG = "format = 1\na = " + "9" * 10_000  # more digits than Python reads
 
 @pytest.mark.parametrize("text", [NESTED, LONG])
 @pytest.mark.parametrize(
-    "read", [read_card, read_roster, Plan.read, read_schema, lambda file: read_limits(file, "a")]
+    "read", [read_card, read_roster, Plan.read, Schema.read, lambda file: read_limits(file, "a")]
 )
 def test_toml_that_cannot_be_read_is_refused_in_words(
     text: str, read: Callable[[Path], Any], tmp_path: Path

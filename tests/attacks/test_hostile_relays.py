@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
+import struct
 import tempfile
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +20,18 @@ import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hedgerow import clock
 from hedgerow.deployment.coordinator import _read_boots
 from hedgerow.engines import sockets
 from hedgerow.engines.cards import read_card, read_roster
-from hedgerow.engines.party_end import MOST_PROBLEM, Answer, PartyEnd, Question
+from hedgerow.engines.party_end import Answer, PartyEnd, Question
 from hedgerow.engines.relay import RelayEngine, RelayService
 from hedgerow.engines.site import Site
-from hedgerow.engines.sockets import Listener
+from hedgerow.engines.sockets import LONGEST_MESSAGE, MOST_WORDS, Listener, Unreachable, call
 from hedgerow.errors import FormatError, HedgerowError, SettingsError
 from hedgerow.packing import pack
 from hedgerow.protocol.engine import Reply
+from tests.engines.grpc.rig import until
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=6)
 NUMBERS = st.integers(-(10**400), 10**400) | st.floats(allow_nan=False, allow_infinity=False)
@@ -96,7 +102,7 @@ def test_whatever_a_carrier_says_is_believed_or_refused_in_words(boots: Any, pro
         reply = engine.ask(["a"], b"x", 1.0)["a"]
         assert reply.body is None
         assert reply.problem.isprintable()
-        assert len(reply.problem) <= MOST_PROBLEM
+        assert len(reply.problem) <= MOST_WORDS
         try:
             there = engine.connected()
         except HedgerowError:
@@ -164,3 +170,84 @@ def test_a_socket_that_was_exchanged_for_a_link_opens_no_other_file(
         Listener(path, bytes.upper, group)
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     assert key.read_text() == "secret"
+
+
+@contextmanager
+def saying(path: Path, *said: bytes) -> Iterator[socket.socket]:
+    """A connection of the relay's group that says this and then waits."""
+    with (
+        sockets._short(path) as address,
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection,
+    ):
+        connection.settimeout(30.0)
+        connection.connect(address)
+        for part in said:
+            connection.sendall(part)
+        yield connection
+
+
+def was_closed(connection: socket.socket) -> bool:
+    """Whether the other side ends it, which may take a while on a busy machine."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def left_in(listener: Listener) -> int:
+    """How many bytes connections may still take."""
+    return listener._room._left
+
+
+def head(size: int) -> bytes:
+    return struct.pack("<Q", size)
+
+
+def test_a_message_longer_than_any_may_be_is_refused_by_its_length(tmp_path: Path) -> None:
+    path = tmp_path / "relay.sock"
+    with Listener(path, bytes.upper) as listener:
+        with saying(path, head(LONGEST_MESSAGE + 1)) as connection:
+            assert was_closed(connection)
+        with saying(path, head(LONGEST_MESSAGE)):
+            until(lambda: left_in(listener) == LONGEST_MESSAGE)
+        until(lambda: left_in(listener) == 2 * LONGEST_MESSAGE)
+
+
+def test_all_messages_of_a_relays_group_together_take_twice_the_longest(tmp_path: Path) -> None:
+    """Whoever may open the socket of a relay could else fill the memory of the party's machine."""
+    path, longest = tmp_path / "relay.sock", 2**16
+    with Listener(path, bytes.upper, longest=longest) as listener:
+        with ExitStack() as stack:
+            said = head(longest), bytes(longest // 2)
+            half = [stack.enter_context(saying(path, *said)) for _ in range(2)]
+            until(lambda: left_in(listener) == 0)
+            for _ in range(20):
+                with saying(path, head(longest)) as further:
+                    assert was_closed(further)
+            with pytest.raises(Unreachable):
+                call(path, b"whoever else asks is told so at once", 30.0)
+            half[0].sendall(bytes(longest // 2))
+            answer = head(longest) + bytes(longest)
+            assert sockets._exactly(half[0], len(answer), clock.monotonic() + 30.0) == answer
+            until(lambda: left_in(listener) == longest)
+            assert call(path, b"then there is room", 30.0) == b"THEN THERE IS ROOM"
+        until(lambda: left_in(listener) == 2 * longest)
+
+
+def test_replies_that_nobody_reads_are_in_memory_twice_at_most(tmp_path: Path) -> None:
+    path, longest = tmp_path / "relay.sock", 2**22  # more than a socket holds of it
+    answered, lock = list[int](), threading.Lock()
+
+    def long_answer(message: bytes) -> bytes:
+        with lock:
+            answered.append(1)
+        return bytes(longest)
+
+    with Listener(path, long_answer, longest=longest), ExitStack() as stack:
+        waiting = [stack.enter_context(saying(path, head(1), b"x")) for _ in range(2)]
+        for connection in waiting:
+            assert connection.recv(8) == head(longest)  # its reply is on its way
+        for _ in range(5):
+            with saying(path, head(0)) as further:
+                assert was_closed(further)
+        assert len(answered) == 7

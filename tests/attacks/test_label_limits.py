@@ -20,8 +20,9 @@ from hedgerow.engines.local import local_federation
 from hedgerow.methods.fedxgboost.run import agreement_for
 from hedgerow.party.limits import Limits
 from hedgerow.party.sessions import PartySessions
+from hedgerow.privacy.ledger.labels import label_spending
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.privacy.ledger.spending import Budget, label_spending
+from hedgerow.privacy.ledger.spending import Budget
 from hedgerow.protocol.roles import Agreement
 from tests.methods.fedxgboost.tables import schema_of, settings, shares, whole
 

@@ -117,6 +117,20 @@ def test_a_run_with_fewer_others_than_all_but_c_is_refused(tmp_path: Path, trust
     assert set(rig.run(("a", "b", "c")).values()) == {"joined"}  # one may be away
 
 
+def test_too_few_to_witness_is_said_before_anybody_is_shown_or_reserves_anything(
+    tmp_path: Path,
+) -> None:
+    rig = WitnessRig(tmp_path, ("a", "b", "c", "d"), "coordinator")
+    rig.new_plan()
+    rig.announce(("a", "b"))
+    for name in ("a", "b"):
+        said = rig.shown((name,))[name]
+        assert said == {"word": "unwitnessed"}
+        assert rig.ledgers[name].lines(name, "reserve") == []
+    rig.announce(("a", "b", "c"))  # one may be away
+    assert all("word" not in said for said in rig.shown(("a", "b", "c")).values())
+
+
 def test_the_operator_may_ask_for_fewer_or_more_witnesses(tmp_path: Path) -> None:
     for least, said in ((1, "joined"), (3, "unwitnessed")):
         folder = tmp_path / str(least)

@@ -213,6 +213,31 @@ def test_too_few_parties_stop_a_run_before_anything_is_charged(
         trained(carrier, federation)
 
 
+def test_who_is_there_comes_with_replies_and_is_asked_again_a_moment_later(
+    carrier: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, now, asked = four(carrier, tmp_path).engine, [100.0], list[str]()
+    assert isinstance(engine, RelayEngine)
+    monkeypatch.setattr(relay.clock, "monotonic", lambda: now[0])
+    looks = carrier.connected
+
+    def counted() -> Mapping[str, int] | None:
+        asked.append("who")
+        return looks()
+
+    monkeypatch.setattr(carrier, "connected", counted)
+    monkeypatch.setattr(carrier, "ask_each", lambda m, _: dict.fromkeys(m, Reply(b"y")))
+    engine.ask(NAMES[:1], b"x", 5.0)
+    there = {name: party.boot for name, party in carrier.parties.items()}
+    assert len(asked) == 1  # with the reply
+    assert engine.connected() == there
+    assert len(asked) == 1
+    carrier.away.add(NAMES[3])
+    now[0] += relay.FRESH_SECONDS + 0.01
+    assert engine.connected() == {n: boot for n, boot in there.items() if n != NAMES[3]}
+    assert len(asked) == 2
+
+
 def test_a_carrier_that_does_not_run_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

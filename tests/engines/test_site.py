@@ -234,6 +234,26 @@ def test_a_roster_with_another_key_for_this_site_is_not_pinned(tmp_path: Path) -
     assert forged.phrase != agreed.phrase
 
 
+def test_what_belongs_to_another_federation_is_not_pinned(tmp_path: Path) -> None:
+    sites, others = (made_sites(tmp_path / name, "a", "b", "c") for name in ("one", "two"))
+    for each in (sites, others):
+        pin_everywhere(each)
+    for name in ("a", "coordinator"):
+        before = sites[name].pinned()
+        with pytest.raises(SettingsError, match=r"that of another federation.*Nothing was pinned"):
+            sites[name].pin(others[name].pinned())
+        assert sites[name].pinned() == before
+
+
+def test_a_card_for_a_roster_and_a_roster_for_a_card_are_named(tmp_path: Path) -> None:
+    sites = made_sites(tmp_path, "a", "b", "c")
+    pin_everywhere(sites)
+    with pytest.raises(FormatError, match=r"it is a card\. `hedgerow federation roster`"):
+        read_roster(sites["a"].card_file)
+    with pytest.raises(FormatError, match=r"it is a roster\. Each site has its own card"):
+        read_card(sites["a"].roster_file)
+
+
 def test_no_roster_yet_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="hedgerow party pin"):
         made_sites(tmp_path, "a")["a"].roster()

@@ -228,4 +228,9 @@ def _toml(values: Mapping[str, Any]) -> str:
 def _read(cls: type[T], file: Path, what: str) -> T:
     document = Document(what, format=FORMAT)
     with named(f"{file} is no readable {what}"):
-        return document.read(cls, document.load(file))
+        values = document.load(file)
+        if what == "roster" and "signature" in values:
+            raise FormatError("it is a card. `hedgerow federation roster` makes a roster of cards")
+        if what == "card" and "party" in values:
+            raise FormatError("it is a roster. Each site has its own card, NAME.card.toml")
+        return document.read(cls, values)

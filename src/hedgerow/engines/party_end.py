@@ -20,7 +20,6 @@ from hedgerow.protocol.identity import NAME
 
 FORMAT = 1  # of what travels between the two ends
 FILE = "hedgerow.toml"  # of whoever administers the machine, among the runtime's own files
-MOST_PROBLEM = 300  # characters
 LONGEST_SECONDS = 3600.0  # that anybody is waited for
 _DOWN = "its end of the relay runs, but nobody answers at the socket of its `hedgerow party start`"
 T = TypeVar("T")
@@ -102,8 +101,3 @@ def read_end(cls: type[T], file: Path) -> T:
     """What the machine's administrator configured; a job or a run cannot say otherwise."""
     document = Document("relay", SettingsError, format=1)
     return document.read(cls, document.load(file, "the administrator of this machine writes it"))
-
-
-def one_line(text: str) -> str:
-    """Words of a runtime or a site, fit for a log or a terminal."""
-    return "".join(c if c.isprintable() else " " for c in text)[:MOST_PROBLEM]

@@ -5,7 +5,7 @@ The process that drives a run (`hedgerow train`) asks; the process that holds th
 values and bytes packed by `packing.pack`, one request and one reply a connection:
 
     {"format": 1, "what": "ask", "names": [...], "timeout": seconds}  arrays: "all", or one a name
-        -> {"format": 1, "problems": {name: words}}                   arrays: a reply by its name
+        -> {"format": 1, "problems": {name: words}, "boots": as below}  arrays: a reply by its name
     {"format": 1, "what": "who"}
         -> {"format": 1, "boots": {name: boot counter}}    of parties that are connected; or null
 """
@@ -19,8 +19,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from hedgerow import clock
-from hedgerow.engines.party_end import LONGEST_SECONDS, one_line
-from hedgerow.engines.sockets import Unreachable, call
+from hedgerow.engines.party_end import LONGEST_SECONDS
+from hedgerow.engines.sockets import Unreachable, call, one_line
 from hedgerow.errors import FormatError, HedgerowError
 from hedgerow.packing import pack, unpack
 from hedgerow.protocol.engine import Reply
@@ -30,6 +30,7 @@ FORMAT = 1
 GRACE_SECONDS = 45.0  # for the carrier, beyond the parties' time: Flower may take half a minute
 WHO_SECONDS = 10.0
 RESTART_SECONDS = 15.0  # for a carrier to be started again in the middle of a run
+FRESH_SECONDS = 0.05  # for so long what a carrier said of who is there counts as now
 _ALL = "all"
 _LEFT_OUT = Reply(None, "it is left out of this run (--without)")
 
@@ -54,25 +55,26 @@ class RelayService:
 
     def handle(self, request: bytes) -> bytes:
         values, arrays = unpack(request)
+        del request  # of what is long only what is still needed is kept: messages, then replies
         if values.get("format") != FORMAT or values.get("what") not in ("ask", "who"):
             raise FormatError("a request is not readable")
         if values["what"] == "who":
-            boots = self._carrier.connected()
-            return pack({"format": FORMAT, "boots": None if boots is None else dict(boots)})
-        names, seconds = values.get("names"), values.get("timeout")
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise FormatError("a request is not readable")
+            return pack({"format": FORMAT, "boots": self._boots()})
+        seconds = values.get("timeout")
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
             raise FormatError("a request is not readable")
-        shared = arrays.get(_ALL)
-        if shared is None and set(arrays) != set(names):
-            raise FormatError("a request has not one message for each name")
-        whole = None if shared is None else shared.tobytes()
-        messages = {name: arrays[name].tobytes() if whole is None else whole for name in names}
+        messages = _messages_in(values.get("names"), arrays)
+        del arrays
         replies = self._carrier.ask_each(messages, float(min(seconds, LONGEST_SECONDS)))
+        del messages
         bodies = {n: _array(r.body) for n, r in replies.items() if r.body is not None}
         problems = {name: r.problem for name, r in replies.items() if r.body is None}
-        return pack({"format": FORMAT, "problems": problems}, bodies)
+        found = {"format": FORMAT, "problems": problems, "boots": self._boots()}
+        return pack(found, bodies)
+
+    def _boots(self) -> dict[str, int] | None:
+        boots = self._carrier.connected()
+        return None if boots is None else dict(boots)
 
 
 class RelayEngine:
@@ -93,6 +95,7 @@ class RelayEngine:
     ) -> None:
         self._path, self._start, self._without = path, start, frozenset(without)
         self._names = tuple(sorted(check_names(names)))
+        self._heard: tuple[float, dict[str, Any]] = (-1.0, {})  # when a reply said who is there
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -110,8 +113,13 @@ class RelayEngine:
 
     def connected(self) -> dict[str, int] | None:
         """Parties that are connected now, with their boot counters; None if the carrier cannot
-        know. A carrier that is just being started again is given a moment."""
-        boots = self._boots(clock.monotonic() + RESTART_SECONDS)
+        know. A carrier that is just being started again is given a moment.
+
+        Rounds follow each other within milliseconds, and each reply says who is there.
+        """
+        now, (heard, said) = clock.monotonic(), self._heard
+        fresh = 0 <= heard <= now <= heard + FRESH_SECONDS
+        boots = _boots_in(said) if fresh else self._boots(now + RESTART_SECONDS)
         if boots is None:
             return None
         wanted = {*self._names} - self._without
@@ -162,7 +170,10 @@ class RelayEngine:
             values, bodies = self._call(asked, messages, seconds + GRACE_SECONDS)
         except Unreachable:
             problem = f"whatever carries messages does not run or broke off. {self._start}"
+            self._heard = (-1.0, {})
             return {name: Reply(None, problem) for name in names}
+        if "boots" in values:  # a carrier of an earlier version does not say
+            self._heard = (clock.monotonic(), {"boots": values["boots"]})
         problems = values.get("problems")
         told = problems if isinstance(problems, dict) else {}
         return {
@@ -187,6 +198,17 @@ class RelayEngine:
                 f"{FORMAT}: it is of another version of hedgerow. Start it again"
             )
         return found, bodies
+
+
+def _messages_in(names: Any, arrays: Mapping[str, Any]) -> dict[str, bytes]:
+    """The message of each party; where all get the same one, it is in memory once."""
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise FormatError("a request is not readable")
+    if _ALL in arrays:
+        return dict.fromkeys(names, arrays[_ALL].tobytes())
+    if set(arrays) != set(names):
+        raise FormatError("a request has not one message for each name")
+    return {name: arrays[name].tobytes() for name in names}
 
 
 def _boots_in(values: Mapping[str, Any]) -> dict[str, int] | None:

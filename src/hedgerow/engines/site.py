@@ -209,8 +209,9 @@ class Site:
         if pinned != public:
             known = "has another key for" if pinned else "does not name"
             raise SettingsError(
-                f"the roster {known} {self.name}: it was made without its newest card, or somebody "
-                f"stands in between. Nothing was pinned. Send {self.card_file.name} again."
+                f"the roster {known} {self.name}: it was made without its newest card, or is that "
+                "of another federation, or somebody stands in between. Nothing was pinned. Send "
+                f"{self.card_file.name} again."
             )
         history = self.folder / "rosters"
         history.mkdir(mode=0o700, exist_ok=True)

@@ -21,8 +21,11 @@ from hedgerow import clock
 from hedgerow.errors import HedgerowError, SettingsError
 
 log = logging.getLogger(__name__)
-MAX_BYTES = 2**31  # a longer message is refused before any memory is taken
+LONGEST_MESSAGE = 2**28  # to a party or from one, whatever carries it
+MAX_BYTES = 2**31  # of messages to all parties together, or of their replies
 MOST_CONNECTIONS = 64  # at once; further ones are closed
+MOST_WORDS = 400  # characters of what others say
+SERVE_SECONDS = 600.0  # for a request to come, and for its reply to go
 _LENGTH = struct.Struct("<Q")
 
 
@@ -36,11 +39,19 @@ class Listener:
     """Answers requests at a socket file until it is closed; each connection has its own thread.
 
     With `group` the accounts of that group may open it too, as those of another runtime have to.
+    A request may have `longest` bytes; all connections together hold twice that, of requests and of
+    replies that wait to be read. Whatever does not fit is closed before memory is taken.
     """
 
-    def __init__(self, path: Path, handle: Callable[[bytes], bytes], group: str = "") -> None:
-        self._path, self._handle = path, handle
-        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
+    def __init__(
+        self,
+        path: Path,
+        handle: Callable[[bytes], bytes],
+        group: str = "",
+        longest: int = LONGEST_MESSAGE,
+    ) -> None:
+        self._path, self._handle, self._longest = path, handle, longest
+        self._free, self._room = threading.BoundedSemaphore(MOST_CONNECTIONS), _Room(2 * longest)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -90,14 +101,38 @@ class Listener:
     def _serve(self, connection: socket.socket) -> None:
         try:
             with connection:
-                connection.settimeout(600.0)
-                _write(connection, self._handle(_read(connection)))
-        except (Unreachable, OSError):
-            log.info("a connection at %s ended early", self._path.name)
+                deadline = clock.monotonic() + SERVE_SECONDS
+                length = _length(connection, deadline, self._longest)
+                with self._room.for_bytes(length):
+                    reply = self._handle(_exactly(connection, length, deadline))
+                with self._room.for_bytes(len(reply)):
+                    connection.settimeout(SERVE_SECONDS)
+                    _write(connection, reply)
+        except (Unreachable, OSError) as error:
+            log.info("a connection at %s ended early: %s", self._path.name, error)
         except Exception as error:  # whatever went wrong, the caller sees a broken connection
             log.error("a request at %s failed: %s", self._path.name, type(error).__name__)
         finally:
             self._free.release()
+
+
+class _Room:
+    """How many bytes connections may still take, all together."""
+
+    def __init__(self, size: int) -> None:
+        self._lock, self._left = threading.Lock(), size
+
+    @contextmanager
+    def for_bytes(self, size: int) -> Iterator[None]:
+        with self._lock:
+            if size > self._left:
+                raise Unreachable(f"{size} bytes are more than the {self._left} left for all")
+            self._left -= size
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._left += size
 
 
 def call(path: Path, message: bytes, timeout_seconds: float) -> bytes:
@@ -109,9 +144,14 @@ def call(path: Path, message: bytes, timeout_seconds: float) -> bytes:
             with _short(path) as address:
                 connection.connect(address)
             _write(connection, message)
-            return _read(connection, deadline)
+            return _exactly(connection, _length(connection, deadline, MAX_BYTES), deadline)
         except OSError as error:
             raise Unreachable(f"nobody answers at {path.name}") from error
+
+
+def one_line(text: str) -> str:
+    """Words of a peer, a site or a library, fit for one line of a log or a terminal."""
+    return "".join(c if c.isprintable() else " " for c in text)[:MOST_WORDS]
 
 
 def _share(path: Path, group: str) -> None:
@@ -140,19 +180,18 @@ def _write(connection: socket.socket, message: bytes) -> None:
         connection.sendall(message)
 
 
-def _read(connection: socket.socket, deadline: float | None = None) -> bytes:
+def _length(connection: socket.socket, deadline: float, longest: int) -> int:
     (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size, deadline))
-    if length > MAX_BYTES:
-        raise Unreachable(f"a message of {length} bytes is longer than the {MAX_BYTES} allowed")
-    return _exactly(connection, length, deadline)
+    if length > longest:
+        raise Unreachable(f"a message of {length} bytes is longer than the {longest} allowed")
+    return int(length)
 
 
-def _exactly(connection: socket.socket, size: int, deadline: float | None) -> bytes:
+def _exactly(connection: socket.socket, size: int, deadline: float) -> bytes:
     buffer, got = bytearray(size), 0  # the system gives memory as it is written to
     with memoryview(buffer) as view:
         while got < size:
-            if deadline is not None:
-                connection.settimeout(max(0.01, deadline - clock.monotonic()))
+            connection.settimeout(max(0.01, deadline - clock.monotonic()))
             received = connection.recv_into(view[got:])
             if not received:
                 raise Unreachable("the connection ended in the middle of a message")

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Protocol
 
 from hedgerow import clock
-from hedgerow.engines.party_end import FILE, Answer, Question, one_line
+from hedgerow.engines.party_end import FILE, Answer, Question
 from hedgerow.engines.relay import RelayService
-from hedgerow.engines.sockets import Listener
+from hedgerow.engines.sockets import MAX_BYTES, Listener, one_line
 from hedgerow.errors import FormatError
 from hedgerow.protocol.engine import Reply
 from hedgerow.protocol.identity import NAME
@@ -194,7 +194,7 @@ class Switchboard:
 
 def listen(end: CoordinatorEnd, board: Switchboard) -> Listener:
     """Answer `hedgerow train` at the socket that the machine's administrator named."""
-    return Listener(Path(end.socket), RelayService(board).handle, end.group)
+    return Listener(Path(end.socket), RelayService(board).handle, end.group, MAX_BYTES)
 
 
 def _party_in(carried: Reply) -> str:

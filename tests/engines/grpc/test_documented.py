@@ -46,6 +46,10 @@ def rows() -> list[str]:
                 f"{one['most_mb']:.0f}")
             for one in FEDERATION["carried"].values()
         ),
+        *(
+            row(one["parties"], one["releases"], f"{one['median_ms']:.0f}", f"{one['most_mb']:.0f}")
+            for one in FEDERATION["trained"].values()
+        ),
     ]  # fmt: skip
 
 
@@ -65,6 +69,14 @@ def test_every_training_ended_well_and_no_charge_was_lost() -> None:
 
 
 def test_many_parties_and_large_messages_were_carried_within_the_stated_memory() -> None:
+    assert {"3 x 10000000", "50 x 100000", "200 x 1000"} <= FEDERATION["carried"].keys()
     assert max(one["most_mb"] for one in FEDERATION["carried"].values()) < 300
+    assert FEDERATION["trained"].keys() == {"50", "200"}
     for one in FEDERATION["trained"].values():
         assert one["fewest_parties"] == one["parties"]
+
+
+def test_a_round_over_loopback_was_measured_beside_one_process() -> None:
+    assert FEDERATION["rounds"].keys() == {"on disk", "in memory"}
+    took = FEDERATION["rounds"]["in memory"]["median_ms"]  # where only the engine differs
+    assert took["apart"] - took["here"] <= 10

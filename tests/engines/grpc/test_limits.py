@@ -148,7 +148,9 @@ def test_strangers_are_logged_at_a_bounded_rate(caplog: pytest.LogCaptureFixture
     with caplog.at_level(logging.WARNING):
         for i in range(5000):
             strangers.turned_away(f"10.0.{i % 7}.1", "a reason")
-    assert len(caplog.records) == MOST_LINES
+    # A server of an earlier test may still turn somebody away.
+    mine = [record for record in caplog.records if "10.0." in record.getMessage()]
+    assert len(mine) == MOST_LINES
     assert strangers.total == 5000
 
 

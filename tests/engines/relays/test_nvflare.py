@@ -16,9 +16,9 @@ from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.shareable import Shareable, make_reply
 
 from hedgerow.engines import nvflare
-from hedgerow.engines.nvflare import FIELD, TOPIC, HedgerowRecipe
+from hedgerow.engines.nvflare import HedgerowRecipe
 from hedgerow.engines.nvflare.controller import AuxMessages, RelayController
-from hedgerow.engines.nvflare.executor import RelayExecutor
+from hedgerow.engines.nvflare.executor import FIELD, TOPIC, RelayExecutor
 from hedgerow.engines.party_end import Answer, Question
 from hedgerow.errors import HedgerowError, SettingsError
 from tests.engines.relays.played import PlayedParties

@@ -13,8 +13,9 @@ import pytest
 from hedgerow.coordinator.federation import Federation
 from hedgerow.data.tables import Rows
 from hedgerow.engines import switchboard
-from hedgerow.engines.party_end import Answer, PartyEnd, Question, one_line, read_end
+from hedgerow.engines.party_end import Answer, PartyEnd, Question, read_end
 from hedgerow.engines.relay import RelayEngine
+from hedgerow.engines.sockets import one_line
 from hedgerow.engines.switchboard import CoordinatorEnd, Switchboard, listen
 from hedgerow.errors import FormatError, SettingsError, SumFailed
 from hedgerow.methods.registry import plan_for
@@ -239,4 +240,4 @@ def test_an_end_is_what_the_administrator_wrote(tmp_path: Path) -> None:
 
 
 def test_words_of_others_are_cut_to_a_line() -> None:
-    assert one_line("a\nb\x1b[31m" + "c" * 1000) == "a b [31m" + "c" * 292
+    assert one_line("a\nb\x1b[31m" + "c" * 1000) == "a b [31m" + "c" * 392

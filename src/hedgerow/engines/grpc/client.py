@@ -211,8 +211,11 @@ class Link:
             for frame in call:
                 if (entry := assembler.add(frame)) is not None:
                     self._queue(*entry, outbox)
+                del entry  # or the message would be kept until the next one begins
         except FormatError as error:
             raise Unwelcome(f"the coordinator sent what is not allowed: {error}") from error
+        finally:
+            assembler.clear()  # see `Assembler`
 
     def _queue(self, number: int, message: bytes, outbox: _Outbox) -> None:
         """Wait for a place in line; the coordinator sends no more until there is one."""
@@ -230,6 +233,7 @@ class Link:
                     outbox.answer(number, self._handle(message))
                 except Exception as error:
                     log.error("a message could not be answered: %s", type(error).__name__)
+            del entry, message, outbox  # nothing of it is kept until the next one
 
 
 class _Outbox:
@@ -255,6 +259,7 @@ class _Outbox:
                 yield entry
             else:
                 yield from pieces_of(*entry)
+            del entry  # or the reply would be kept until the next one
 
 
 def _next(call: Any) -> bytes:

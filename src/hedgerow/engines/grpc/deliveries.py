@@ -45,6 +45,7 @@ class PartyStream:
         """Pieces of what is to be sent, for as long as the stream lasts."""
         while (entry := self._line.get()) is not None:
             yield from pieces_of(*entry)
+            del entry  # or the message would be kept until the next one
 
     def close(self, reason: str) -> None:
         """End the stream; the first reason is the one that is told."""
@@ -58,10 +59,13 @@ class PartyStream:
             for frame in frames:
                 if (entry := assembler.add(frame)) is not None:
                     self._deliveries.replied(self.name, *entry)
+                del entry  # or the reply would be kept until the next one begins
         except FormatError as error:
             self.close(f"it sent what is not allowed: {error}")
         except Exception:  # the stream broke off; whoever waits for it is told by its callback
             log.debug("the stream of %s broke off", self.name)
+        finally:
+            assembler.clear()  # see `Assembler`
 
 
 @dataclass

@@ -6,6 +6,8 @@ import ipaddress
 
 import grpc
 
+from hedgerow.engines.sockets import one_line
+
 CONNECT_SECONDS = 10.0  # for a connection and the hello
 TOLD_NOTHING = (
     "the coordinator does not know this party's key and ended the stream without a word. It may "
@@ -16,6 +18,7 @@ TOLD_NOTHING = (
 def words_of(error: grpc.RpcError, address: str) -> str:
     """What a failed attempt means, for a person."""
     code, details = error.code(), (error.details() or "").lower()
+    words = one_line(details) or "no reason given"
     if code == grpc.StatusCode.UNAUTHENTICATED:
         return TOLD_NOTHING
     if "certificate" in details or "handshake" in details or "ssl" in details or "tls" in details:
@@ -28,17 +31,12 @@ def words_of(error: grpc.RpcError, address: str) -> str:
     if "dns" in details or "name resolution" in details or "resolv" in details:
         return f"the name in {address} cannot be resolved: check the address and this site's DNS"
     if "proxy" in details:
-        return f"the proxy does not lead to {address}: {_one_line(details)}"
+        return f"the proxy does not lead to {address}: {words}"
     if code in (grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED):
         return f"no hello from {address} within {CONNECT_SECONDS:.0f} s, or the stream was ended"
     if code == grpc.StatusCode.UNAVAILABLE:
-        return f"{address} cannot be reached, or the connection broke: {_one_line(details)}"
-    return f"the stream to {address} ended ({code.name.lower()}): {_one_line(details)}"
-
-
-def _one_line(text: str) -> str:
-    """Words of a library or a peer, fit for one line."""
-    return "".join(c if c.isprintable() else " " for c in text)[:200] or "no reason given"
+        return f"{address} cannot be reached, or the connection broke: {words}"
+    return f"the stream to {address} ended ({code.name.lower()}): {words}"
 
 
 def is_loopback(address: str) -> bool:

@@ -21,6 +21,7 @@ from typing import Annotated, Any, TypeVar
 from hedgerow import clock
 from hedgerow.data.documents import Document, Matching, Within
 from hedgerow.engines.cards import COORDINATOR
+from hedgerow.engines.sockets import one_line
 from hedgerow.errors import FormatError, HedgerowError
 from hedgerow.packing import canonical_json, digest
 from hedgerow.protocol.identity import NAME, Identity, Roster, signed_by
@@ -136,7 +137,7 @@ def read_verdict(frame: bytes, hello: PartyHello, binding: Binding) -> Verdict:
             "else uses its certificate. Ask its operator by telephone; a new key needs a new roster"
         )
     if not verdict.welcome:
-        raise Unwelcome(f"the coordinator refused: {_line(verdict.words)}")
+        raise Unwelcome(f"the coordinator refused: {one_line(verdict.words)}")
     return verdict
 
 
@@ -198,8 +199,3 @@ def _read(cls: type[T], document: Document, frame: bytes) -> T:
     values: dict[str, Any] = document.parse(text, "it", "JSON")
     read: T = document.read(cls, values)
     return read
-
-
-def _line(text: str) -> str:
-    """Words of a peer, fit for a log."""
-    return "".join(c if c.isprintable() else " " for c in text)[:400]

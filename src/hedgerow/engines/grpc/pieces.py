@@ -9,11 +9,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 
+from hedgerow.engines.sockets import LONGEST_MESSAGE
 from hedgerow.errors import FormatError
 
 PIECE_BYTES = 2**18  # small enough that a ping behind it is in time on a slow line
 LONGEST_FRAME = 2**21  # gRPC reads no more than this of anybody
-LONGEST_MESSAGE = 2**28
 _HEAD = struct.Struct("<BQ")
 _MORE, _LAST = 0, 1
 
@@ -32,6 +32,11 @@ def pieces_of(number: int, message: bytes) -> Iterator[bytes]:
 class Assembler:
     """Puts the pieces of one stream together again.
 
+    Clear it when the stream ends: gRPC keeps the error of a stream that broke off in a circle with
+    the frames that it went through, so that half a message would wait for Python's collector, which
+    looks at how many objects there are and not at how large. Three parties whose streams broke off
+    during messages of 10 MB took the coordinator from 250 to 400 MB.
+
     Parameters
     ----------
     wants : whether a message of this number is waited for; others are counted and not kept
@@ -42,10 +47,14 @@ class Assembler:
         self, wants: Callable[[int], bool] = lambda number: True, longest: int = LONGEST_MESSAGE
     ) -> None:
         self._wants, self._longest = wants, longest
-        self._number: int | None = None  # of the message under way
+        self._kept = True
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the message under way."""
+        self._number: int | None = None
         self._message = bytearray()  # grows in place: lists of pieces would leave holes in memory
         self._size = 0
-        self._kept = True
 
     def add(self, frame: bytes) -> tuple[int, bytes] | None:
         """The number and the whole message once its last piece is here."""
@@ -68,6 +77,6 @@ class Assembler:
             self._message += part
         if flag == _MORE:
             return None
-        message, kept = bytes(self._message), self._kept
-        self._number, self._message, self._size = None, bytearray(), 0
-        return (number, message) if kept else None
+        message = bytes(self._message)
+        self.clear()
+        return (number, message) if self._kept else None

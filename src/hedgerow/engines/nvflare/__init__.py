@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HedgerowRecipe"]
 
-TOPIC = "hedgerow"
-FIELD = "data"
-
 
 def __getattr__(name: str) -> Any:
     """The recipe on demand: importing NVFlare's takes `--export` away from a program's words."""

@@ -17,7 +17,7 @@ from nvflare.apis.shareable import Shareable
 from nvflare.apis.signal import Signal
 
 from hedgerow import clock
-from hedgerow.engines.nvflare import FIELD, TOPIC
+from hedgerow.engines.nvflare.executor import FIELD, TOPIC
 from hedgerow.engines.party_end import FILE, read_end
 from hedgerow.engines.switchboard import CoordinatorEnd, Switchboard, listen
 from hedgerow.protocol.engine import Reply

@@ -11,9 +11,10 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
-from hedgerow.engines.nvflare import FIELD, TOPIC
 from hedgerow.engines.party_end import FILE, PartyEnd, read_end
 from hedgerow.errors import FormatError
+
+TOPIC, FIELD = "hedgerow", "data"  # of the messages that both ends send
 
 
 class RelayExecutor(Executor):
