@@ -156,7 +156,7 @@ def clock_trusted(stack: ExitStack) -> None:
         times = [(line, datetime.fromisoformat(line.time)) for line in lines]
         return [line for line, time in times if now - spending.MONTH < time <= now]
 
-    _replace(stack, spending, "_of_month", of_month)
+    _replace(stack, spending, "of_month", of_month)
 
 
 def _pragma(stack: ExitStack, old: str, new: str) -> None:
@@ -273,6 +273,20 @@ def witnesses_not_heard(stack: ExitStack) -> None:
     _replace(stack, PartyWitnesses, "_lost", lambda self, show, joined: [])
 
 
+def later_starts_passed_over(stack: ExitStack) -> None:
+    """A party that lost a start of its own, which left no head, goes on."""
+    _replace(stack, PartyWitnesses, "_is_own", lambda self, start: False)
+
+
+def counted_too_late(stack: ExitStack) -> None:
+    """As it was: that too few others can witness was said to whoever had reserved already."""
+    _replace(stack, PartyWitnesses, "check_enough", lambda self, joined, roster: None)
+
+
+def ended_plans_answered(stack: ExitStack) -> None:
+    _replace(stack, party_module, "check_not_ended", lambda plan: None)
+
+
 DEFECTS: dict[str, Plant] = {
     "charge after ask": charge_after_ask,
     "answer without charge": answer_without_charge,
@@ -301,6 +315,8 @@ DEFECTS: dict[str, Plant] = {
     "attendance not told": attendance_not_told,
     "budget of this process alone": budget_per_process,
     "roll-back accepted": witnesses_not_heard,
+    "witnesses counted too late": counted_too_late,
+    "plans answered after their end": ended_plans_answered,
 }
 
 
@@ -314,10 +330,9 @@ def planted(name: str) -> Iterator[None]:
 
 def find(name: str, most: int = MOST) -> tuple[int, str]:
     """How many histories it takes to find a defect, and which rule it breaks; 0 if none does."""
-    old = name == "roll-back accepted"
     with planted(name):
         for seed in range(most):
-            found = simulate(seed, backups=old)
+            found = simulate(seed)
             if found.violations:
                 return seed + 1, found.violations[0].partition(":")[0]
     return 0, ""

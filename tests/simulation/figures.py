@@ -10,24 +10,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+from hedgerow.testing.simulation.states import OFTEN, RECOVERIES, STATES
 from tests.simulation.defects import RESULT as DEFECTS
 
 ROOT = Path(__file__).parents[2]
 CAMPAIGN = ROOT / "benchmarks" / "results" / "simulation.json"
 PAGES = (ROOT / "README.md", ROOT / "docs" / "simulation.md")
-_RETRIES = {
-    "further attempt": "a further attempt at a slot, paid by a spare",
-    "command run again": "the same command run again",
-    "went on without a party": "a model made without one of its parties, which it names",
-    "party did not start": "a party that did not come up and was started again",
-    "disk freed": "a full disk with room again",
-    "approved": "a plan approved by a person",
-    "rejected": "a plan rejected by a person",
-    "withdrawn": "an approval withdrawn",
-    "pinned again": "a roster pinned again",
-    "took turns inside of the ledger": "turns of two processes inside of one ledger",
-    "equal to an undisturbed run": "a model compared with that of an undisturbed run, and equal",
-}
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
@@ -49,6 +37,17 @@ def _fail_points(counts: dict[str, int]) -> list[tuple[object, ...]]:
     return [(f"`{name}`", f"{found[name]:,}") for name in sorted(found)]
 
 
+def _rare(rare: dict[str, int]) -> str:
+    if not rare:
+        return f"All {len(STATES)} states below were reached {OFTEN} times or more."
+    rarest = min(rare, key=lambda name: rare[name])
+    often = len(STATES) - len(rare)
+    return (
+        f"{often} of {len(STATES)} states were reached {OFTEN} times or more; the rarest, "
+        f"`{rarest}`, was reached {rare[rarest]} times. The record lists those below {OFTEN}."
+    )
+
+
 def figures() -> dict[str, str]:
     """By name: the text that belongs between the two comments of that name."""
     campaign = json.loads(CAMPAIGN.read_text())
@@ -67,13 +66,14 @@ def figures() -> dict[str, str]:
             f"history has {campaign['median_faults']} faults and {campaign['median_finished']} "
             f"finished command; one takes {1000 * per_history:.0f} ms of a processor."
         ),
+        "rare": _rare(campaign["rare"]),
         "faults": _table(("fault", "times"), _counted(counts, "fault ")),
         "lies": _table(("lie of the coordinator", "times"), _counted(counts, "lie: ")),
         "refusals": _table(("refusal", "times"), _counted(counts, "refusal ")),
         "fail points": _table(("fail point", "passed"), _fail_points(counts)),
         "retries": _table(
             ("what followed", "times"),
-            [(words, f"{counts.get(name, 0):,}") for name, words in _RETRIES.items()],
+            [(words, f"{counts.get(name, 0):,}") for name, words in RECOVERIES.items()],
         ),
         "defects": _table(
             ("planted defect", "histories", "rule that it breaks"),

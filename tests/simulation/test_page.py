@@ -8,15 +8,12 @@ import re
 import pytest
 
 from hedgerow.failpoints import FAIL_POINTS
-from hedgerow.protocol.messages import REFUSALS
 from hedgerow.testing.simulation import simulate
-from hedgerow.testing.simulation.faults import BACKUPS, KINDS
+from hedgerow.testing.simulation.states import STATES, rare
 from tests.simulation.figures import CAMPAIGN, PAGES, written
 
 PAGE = PAGES[1]
 LONG = 50_000  # histories
-# Plans have no last day here, no old ledger is put back in a campaign, and no code falls over.
-ELSEWHERE = {"expired", "rolled-back", "failed"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -45,8 +42,17 @@ def test_the_campaign_broke_no_rule_and_reached_every_state() -> None:
     assert campaign["failures"] == []
     assert campaign["median_faults"] >= 3
     assert campaign["median_finished"] >= 1
-    if campaign["histories"] >= LONG:  # a shorter one has not met the rarest words yet
-        assert all(counts.get(f"refusal {word}", 0) >= 10 for word in set(REFUSALS) - ELSEWHERE)
-    points = {name.split(" ")[2] for name in counts if name.startswith("fail point ")}
+    assert campaign["rare"] == rare(counts)
+    always = [state for state in STATES if state.startswith(("fault ", "fail point "))]
+    assert all(counts.get(state) for state in always)
+    if campaign["histories"] >= LONG:  # a shorter one has not met the rarest often yet
+        assert campaign["rare"] == {}
+
+
+def test_the_states_are_all_that_there_are() -> None:
+    """Fail points and words that are added have to be reached, and are counted as they happen."""
+    points = {state.split(" ")[2] for state in STATES if state.startswith("fail point ")}
     assert points == set(FAIL_POINTS)
-    assert all(counts.get(f"fault {kind}", 0) for kind in KINDS if kind not in BACKUPS)
+    counted = json.loads(CAMPAIGN.read_text())["counts"]
+    kinds = ("fault ", "lie: ", "refusal ", "fail point ")
+    assert {name for name in counted if name.startswith(kinds)} <= set(STATES)

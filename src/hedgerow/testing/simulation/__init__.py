@@ -17,8 +17,10 @@ lies.py        a coordinator that lies
 machines.py    the machines of parties and coordinator, and their processes
 network.py     the network, and the engine that real code sends through
 randomness.py  keys, nonces and noise that follow from the seed
+reading.py     bytes that travelled, read once for all machines
 scenarios.py   parties, trust, limits and work of a history
 setting.py     the federation of a history: machines, network, rules, liar
+states.py      what a long campaign must have met
 scheduler.py   simulated time, and programs that wait
 world.py       all of it together, and what is recorded
 """

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
 from hedgerow.testing.simulation.campaign import Tally, run_campaign, shrink
 from hedgerow.testing.simulation.history import simulate
+from hedgerow.testing.simulation.states import OFTEN, STATES
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -22,19 +24,26 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, metavar="N", help="run a campaign of N histories")
     parser.add_argument("--first", type=int, default=0, metavar="S", help="its first seed (0)")
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
+    parser.add_argument("--nice", type=int, default=0, help="leave others the processor (0 to 19)")
     parser.add_argument("--out", type=Path, help="result file; the same command goes on with it")
     parser.add_argument(
         "--old-backups", action="store_true",
-        help="operators also put older copies of ledgers back",
+        help="operators put older copies of ledgers back in every history",
     )  # fmt: skip
     given = parser.parse_args(arguments)
     if given.seed is not None:
         return _one(given.seed, given.trace, given.old_backups)
     if given.seeds is None:
         parser.error("give --seed, or --seeds for a campaign")
-    total = run_campaign(
-        given.first, given.seeds, given.jobs, given.out, given.old_backups, say=_say
-    )
+    os.nice(given.nice)
+    try:
+        total = run_campaign(
+            given.first, given.seeds, given.jobs, given.out, given.old_backups, say=_say
+        )
+    except KeyboardInterrupt:
+        kept = f"{given.out} has what was done; " if given.out else "nothing is kept; "
+        print(f"interrupted: {kept}the same command goes on")
+        return 130
     _report(total)
     return 1 if total.failures else 0
 
@@ -65,6 +74,11 @@ def _report(total: Tally) -> None:
     )
     for name, count in found["counts"].items():
         print(f"{count:>10,}  {name}")
+    print(
+        f"{len(STATES) - len(found['rare'])} of {len(STATES)} states reached {OFTEN} times or more"
+    )
+    for name, count in found["rare"].items():
+        print(f"{count:>10,}  {name}: fewer")
 
 
 if __name__ == "__main__":

@@ -39,6 +39,8 @@ class Accidents:
             self._set_clock(fault)
         elif fault.kind in BACKUPS or fault.kind in ("new key", "other roster"):
             self._meddle(fault)
+        elif fault.kind == "restart party" and machine is not None:
+            machine.stop(fault.seconds)
         elif machine is not None:
             machine.crash("power" in fault.kind, fault.seconds)
         else:

@@ -16,10 +16,12 @@ from typing import Any
 
 from hedgerow.testing.simulation.faults import Fault
 from hedgerow.testing.simulation.history import Outcome, simulate
+from hedgerow.testing.simulation.states import rare
 
-FORMAT = 1
-COLLECT = 10
+FORMAT = 2
+COLLECT = 25
 CHUNK = 50  # seeds between two writes of the result
+TOLD = 1_000  # histories between two lines that say how far it is
 Check = Callable[[Outcome], bool]
 
 
@@ -77,6 +79,7 @@ class Tally:
             "faults_in_a_history": {str(n): self.faults[n] for n in sorted(self.faults)},
             "finished_in_a_history": {str(n): self.finished[n] for n in sorted(self.finished)},
             "counts": {name: self.counts[name] for name in sorted(self.counts)},
+            "rare": rare(self.counts),
             "failures": [failure.to_dict() for failure in self.failures],
         }
 
@@ -121,11 +124,14 @@ def shrink(seed: int, outcome: Outcome, **how: Any) -> tuple[list[Fault], Outcom
 
 @contextmanager
 def _without_gc() -> Iterator[None]:
+    """Garbage is looked for between histories, and not among what was there before them."""
     enabled = gc.isenabled()
     gc.disable()
+    gc.freeze()
     try:
         yield
     finally:
+        gc.unfreeze()
         if enabled:
             gc.enable()
 
@@ -171,10 +177,14 @@ def run_campaign(
         for start in range(gap, stop, CHUNK)
     ]
     for start, stop, tally in _results(waiting, jobs):
+        told = total.histories // TOLD
         total.merge(tally)
         done.append([start, stop])
         for failure in tally.failures:
             say(f"seed {failure.seed}: {failure.violations[0]}")
+            say(f"  with {'; '.join(failure.faults) or 'no fault at all'}")
+        if total.histories // TOLD > told:
+            say(f"{total.histories:,} histories, {len(total.failures)} violations")
         if result is not None:
             _write(result, total, done, backups)
     return total

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -83,8 +84,13 @@ def run_command(
 
 @cache
 def _folder() -> Path:
-    """Where models are written: the one thing that a history does on the real disk."""
-    folder = Path(tempfile.mkdtemp(prefix="hedgerow-simulation-"))
+    """Where models are written: the one thing that a history does outside of its own disk.
+
+    In memory where the system has a folder there, so that thousands of syncs wait for no disk.
+    """
+    memory = Path("/dev/shm")
+    within = memory if os.access(memory, os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="hedgerow-simulation-", dir=within))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 

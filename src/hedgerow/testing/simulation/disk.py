@@ -11,7 +11,8 @@ from __future__ import annotations
 import itertools
 import re
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -33,34 +34,44 @@ class Crashed(BaseException):
 class File:
     """One file of a machine."""
 
-    def __init__(self) -> None:
-        self.data, self.durable = bytearray(), bytearray()
-        self.writes: list[tuple[int, bytes | None]] = []  # since the last sync; None: cut there
+    def __init__(self, data: bytes = b"") -> None:
+        self.data, self._durable = bytearray(data), bytearray(data)
+        self._writes: list[tuple[int, bytes | None]] = []  # not in `_durable` yet; None: cut there
+        self._synced = 0  # so many of them would survive
         self.mark = (7, next(_marks))
         self.locks: dict[Handle, int] = {}
-        self.exists_durably = False
+        self.exists_durably = bool(data)
+
+    @property
+    def unsynced(self) -> bool:
+        return len(self._writes) > self._synced
 
     def write(self, offset: int, data: bytes | None) -> None:
-        self.writes.append((offset, data))
+        self._writes.append((offset, data))
         _apply(self.data, offset, data)
 
     def sync(self) -> None:
-        for offset, data in self.writes:
-            _apply(self.durable, offset, data)
-        self.writes.clear()
+        if self.data:
+            self._synced = len(self._writes)  # where they led is looked at when the power fails
+        else:  # a journal that was cut
+            self._durable.clear()
+            self._writes.clear()
+            self._synced = 0
         self.exists_durably = True
 
     def lose_power(self, dice: Dice) -> None:
         """Each write since the last sync is there, gone, or torn between two sectors."""
-        for offset, data in self.writes:
-            fate = dice.unit()
-            if fate < 0.4:
-                continue
-            if data is not None and fate < 0.6:
-                data = data[: SECTOR * dice.integer(0, len(data) // SECTOR)]
-            _apply(self.durable, offset, data)
-        self.writes.clear()
-        self.data = bytearray(self.durable)
+        for number, (offset, data) in enumerate(self._writes):
+            if number >= self._synced:
+                fate = dice.unit()
+                if fate < 0.4:
+                    continue
+                if data is not None and fate < 0.6:
+                    data = data[: SECTOR * dice.integer(0, len(data) // SECTOR)]
+            _apply(self._durable, offset, data)
+        self._writes.clear()
+        self._synced = 0
+        self.data = bytearray(self._durable)
         self.exists_durably = True
 
 
@@ -80,12 +91,14 @@ class SimulatedDisk:
         self.files: dict[str, File] = {}
         self.touched, self._wait, self._dice = touched, wait, dice
         self.full: set[str] = set()  # machines without room
+        self.watched: Container[tuple[str, str]] | None = None  # what is to be told; None: all
         self.unlinked: dict[str, File] = {}  # and the folder not synced since: may come back
         self.handles: dict[str, list[Handle]] = {}  # by the process that opened them
         self.process = ""  # whose code is running
         self.shared = False  # whether processes take turns on one file
         self.preempt: Callable[[bool], None] = lambda begun: None
         self.connections: list[apsw.Connection] = []
+        self.changes = Counter[str]()  # by machine: counts whatever may change what is read there
 
     def shut(self) -> None:
         """The history is over: nothing that still has a file open may write to it."""
@@ -111,21 +124,23 @@ class SimulatedDisk:
         for handle in self.handles.pop(process, []):
             handle.dead = True
             handle.file.locks.pop(handle, None)
+            self.changes[handle.machine] += 1  # what it left half done is undone by who reads next
 
     def lose_power(self, machine: str) -> None:
+        self.changes[machine] += 1
         for name, file in list(self.unlinked.items()):
             if name.startswith(f"{machine}/") and self._dice.chance(0.7):
                 self.files.setdefault(name, file)
         self.unlinked.clear()
         for name, file in list(self.files.items()):
             if name.startswith(f"{machine}/"):
-                created = file.exists_durably or not file.writes or self._dice.chance(0.5)
+                created = file.exists_durably or not file.unsynced or self._dice.chance(0.5)
                 file.lose_power(self._dice)
                 if not created:
                     del self.files[name]
 
     def unsynced(self, name: str) -> bool:
-        return bool(self.files[name].writes)
+        return self.files[name].unsynced
 
     def copy(self, name: str) -> bytes:
         """A backup of a file, as an operator makes one while nobody writes."""
@@ -133,9 +148,8 @@ class SimulatedDisk:
 
     def put_back(self, name: str, data: bytes) -> None:
         """Another file under the same name, and no journal beside it."""
-        file = File()
-        file.data, file.durable, file.exists_durably = bytearray(data), bytearray(data), True
-        self.files[name] = file
+        self.files[name] = File(data)
+        self.changes[name.partition("/")[0]] += 1
         self.files.pop(f"{name}-journal", None)
 
 
@@ -155,10 +169,12 @@ class Handle:
         self._touch("write")
         if self.machine in self.disk.full:
             raise apsw.FullError("database or disk is full")
+        self.disk.changes[self.machine] += 1
         self.file.write(offset, bytes(data))
 
     def xTruncate(self, size: int) -> None:
         self._touch("write")
+        self.disk.changes[self.machine] += 1
         self.file.write(size, None)
 
     def xSync(self, flags: int) -> None:
@@ -170,9 +186,10 @@ class Handle:
     def _touch(self, what: str) -> None:
         if self.dead:
             raise apsw.IOError("the process is gone")
-        self.disk.touched(self.machine, what)
-        if self.dead:  # by that
-            raise apsw.IOError("the process is gone")
+        if self.disk.watched is None or (self.machine, what) in self.disk.watched:
+            self.disk.touched(self.machine, what)
+            if self.dead:  # by that
+                raise apsw.IOError("the process is gone")
 
     def xFileSize(self) -> int:
         return len(self.file.data)
@@ -229,12 +246,14 @@ class _SimulatedVFS(apsw.VFS):
         return Handle(self.disk, path, self.disk.process)
 
     def xDelete(self, name: str, sync_directory: bool) -> None:
+        self.disk.changes[name.partition("/")[0]] += 1
         found = self.disk.files.pop(name, None)
         if found is not None and not sync_directory:
             self.disk.unlinked[name] = found
 
     def xAccess(self, name: str, flags: int) -> bool:
-        return name in self.disk.files
+        found = self.disk.files.get(name)  # one without a byte is not there, as on Unix
+        return found is not None and len(found.data) > 0
 
     def xFullPathname(self, name: str) -> str:
         return name
@@ -246,6 +265,9 @@ _ERRORS: tuple[tuple[type[Exception], type[sqlite3.Error]], ...] = (
     (apsw.CorruptError, sqlite3.DatabaseError),
     (apsw.NotADBError, sqlite3.DatabaseError),
 )
+
+
+_READING, _LOCKING = ("SELECT", "PRAGMA data_version"), ("BEGIN IMMEDIATE", "COMMIT")
 
 
 class SimulatedConnection:
@@ -262,8 +284,11 @@ class SimulatedConnection:
         self._disk, self._process, self._patience, self._wait = disk, process, wait_seconds, wait
         self.name = name
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        self._connection = apsw.Connection(name, flags=flags, vfs=_VFS, statementcachesize=16)
+        self._connection = apsw.Connection(name, flags=flags, vfs=_VFS, statementcachesize=64)
         disk.connections.append(self._connection)
+        self._machine = name.partition("/")[0]
+        self._known: dict[tuple[str, tuple[Any, ...]], list[Any]] = {}
+        self._known_at = -1  # the machine's changes when that was read
 
     @property
     def in_transaction(self) -> bool:
@@ -271,7 +296,40 @@ class SimulatedConnection:
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
         self._check_alive()
-        waited, found = 0.0, None
+        rows = self._known_rows(sql, parameters)
+        if rows is None:
+            at = self._disk.changes[self._machine]
+            rows = self._run(sql, parameters)
+            self._know(sql, parameters, rows, at)
+        if self._disk.shared:
+            self._disk.preempt(sql.startswith("BEGIN"))
+        return Rows(rows)
+
+    def _known_rows(self, sql: str, parameters: Sequence[Any]) -> list[Any] | None:
+        """What this connection has read before, if nothing can have changed since.
+
+        Ledgers read the same again and again, because others might have written: in a history it
+        is known whether anybody has.
+        """
+        if self._known_at != self._disk.changes[self._machine]:
+            return None
+        file = self._disk.files.get(self.name)
+        if file is None or any(n >= apsw.SQLITE_LOCK_PENDING for n in file.locks.values()):
+            return None  # SQLite would have to wait
+        return self._known.get((sql, tuple(parameters)))
+
+    def _know(self, sql: str, parameters: Sequence[Any], rows: list[Any], at: int) -> None:
+        now = self._disk.changes[self._machine]
+        if sql.startswith(_READING) and at == now:
+            if self._known_at != now:
+                self._known.clear()
+                self._known_at = now
+            self._known[sql, tuple(parameters)] = rows
+        elif not sql.startswith(_LOCKING):
+            self._known_at = -1  # it may have changed pages that are not written yet
+
+    def _run(self, sql: str, parameters: Sequence[Any]) -> list[Any]:
+        waited = 0.0
         while True:
             try:
                 self._disk.process = self._process
@@ -285,12 +343,11 @@ class SimulatedConnection:
                 waited += 0.05
                 self._wait(0.05)
             except apsw.Error as error:
+                self._known_at = -1
                 self._check_alive()
                 raise _translated(error) from error
         self._check_alive()
-        if self._disk.shared:
-            self._disk.preempt(sql.startswith("BEGIN"))
-        return Rows(rows)
+        return list(rows)
 
     def executescript(self, script: str) -> None:
         self.execute(script)

@@ -76,7 +76,7 @@ def draw_faults(dice: Dice, parties: Sequence[str], backups: bool = False) -> li
         count += 1
     kinds = {kind: weight for kind, (_, weight) in KINDS.items() if weight}
     if backups:
-        kinds |= dict.fromkeys(BACKUPS, 2.0)
+        kinds |= dict.fromkeys(BACKUPS, 4.0)
     return [_drawn(dice, dice.weighted(kinds), parties) for _ in range(count)]
 
 

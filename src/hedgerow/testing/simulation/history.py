@@ -26,6 +26,7 @@ from hedgerow.testing.simulation.endings import check_end, expected
 from hedgerow.testing.simulation.faults import COORDINATOR, Fault, draw_faults
 from hedgerow.testing.simulation.machines import PartyMachine
 from hedgerow.testing.simulation.randomness import Dice, secrets_from
+from hedgerow.testing.simulation.reading import read_once
 from hedgerow.testing.simulation.scenarios import Scenario, draw_scenario, start_of
 from hedgerow.testing.simulation.setting import Setting
 from hedgerow.testing.simulation.world import LogWatch, World
@@ -34,6 +35,7 @@ TRIES = 3  # of a command while things go wrong; then its operator waits for bet
 CALM_TRIES = 8  # of a command in calm: a telephone call with each party, and one more
 MOST_STEPS = 20_000
 CALM_SECONDS = 1_800.0  # within which a command ends once nothing goes wrong
+RESTART_SECONDS = 5.0  # within which a party that its operator starts again is back
 
 
 @dataclass
@@ -54,9 +56,9 @@ def simulate(
     backups: bool = False,
 ) -> Outcome:
     """Run the history of a seed; with other faults than its own where some are given."""
-    scenario = draw_scenario(Dice(seed, "scenario"))
+    scenario = draw_scenario(seed)
     if faults is None:
-        faults = draw_faults(Dice(seed, "faults"), scenario.parties, backups)
+        faults = draw_faults(Dice(seed, "faults"), scenario.parties, backups or scenario.backups)
     _prepare(scenario)
     world = World(seed, list(faults))
     with _simulated(world, scenario):
@@ -92,6 +94,7 @@ def _simulated(world: World, scenario: Scenario) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(secrets_from(Dice(world.seed, "secrets")))
         stack.enter_context(disk_from(world.disk))
+        stack.enter_context(read_once())
         stack.enter_context(fail_points_told(world.fail_point))
         if not scenario.noise:
             stack.enter_context(noise_off())
@@ -259,10 +262,12 @@ class History(Setting):
             self.world.require(not command.running, "commands end", command.work.run)
             return
         self.given_up.discard(command.work.run)
-        for _ in range(CALM_TRIES):
+        for _ in range(0 if _is_final(command.error) else CALM_TRIES):
             error = command.error
             if isinstance(error, RefusedBy) and error.party in self.parties:
                 self._settle(self.parties[error.party], error.word)
+                # Whoever settles lost lines starts the party again before hanging up.
+                self.world.scheduler.run(lambda: False, MOST_STEPS, RESTART_SECONDS)
             self._begin(command)
             ended = self.world.scheduler.run(lambda: not command.running, MOST_STEPS, CALM_SECONDS)
             if not ended:

@@ -20,8 +20,9 @@ from hedgerow.protocol.masks import MaskKeys
 from hedgerow.protocol.messages import Ask, Message
 from hedgerow.queries import LabelSums
 from hedgerow.testing.simulation.faults import Fault
-from hedgerow.testing.simulation.network import Network, read
+from hedgerow.testing.simulation.network import Network
 from hedgerow.testing.simulation.randomness import Dice
+from hedgerow.testing.simulation.reading import read
 from hedgerow.testing.simulation.scenarios import BINARY, REGRESSION, Scenario, training_plan
 from hedgerow.testing.simulation.world import World
 
@@ -40,36 +41,14 @@ class Liar:
         self._dice = Dice(world.seed, "lies")
         self._keys = MaskKeys()
         self._told = 0
-        self.lies: dict[str, Callable[[str], list[Message | bytes]]] = {
-            "replay": self._replay,
-            "another party's message": self._of_another,
-            "another set": self._other_set,
-            "a small set": self._small_set,
-            "a party that is not there": self._sybil,
-            "a false drop-out": self._false_drop_out,
-            "three false drop-outs": self._false_drop_outs,
-            "less noise": self._less_noise,
-            "another question": self._other_question,
-            "another slot": self._other_slot,
-            "an answer for another key": self._other_key,
-            "another plan of the same run": self._other_plan,
-            "a plan of another schema": self._other_schema,
-            "another roster": self._other_roster,
-            "a run of its own": self._own_run,
-            "an old joining": self._old_joining,
-            "a forged joining": self._forged_joining,
-            "no message": self._garbage,
-            "a stranger's message": self._stranger,
-            "a flood of plans": self._flood,
-        }
 
     def lie(self, fault: Fault) -> None:
         """Tell a party the lie that the fault draws."""
-        names = [*self.lies, "a false drop-out", "a false drop-out", "replay"]
+        names = [*LIES, "a false drop-out", "a false drop-out", "replay"]
         name = names[int(fault.drawn * len(names))]
         self._world.count(f"lie: {name}")
         self._world.note("liar", f"to {fault.machine}: {name}")
-        for number, message in enumerate(self.lies[name](fault.machine)):
+        for number, message in enumerate(LIES[name](self, fault.machine)):
             data = message
             if isinstance(message, Message):
                 signed = message if message.signature else message.signed(self._identity)
@@ -220,6 +199,29 @@ class Liar:
             entries = [entry for entry in entries if entry["name"] != party]
         return [Message("join", pack({**message.values, "announcements": entries}))]
 
+    def _forged_shows(self, party: str) -> list[Message | bytes]:
+        """What others keep of a party's ledger is changed on the way, or kept back."""
+        message = self._sent(party, "join")
+        if message is None or not message.values.get("shows"):
+            return []
+        shows = [dict(show) for show in message.values["shows"]]
+        if self._dice.chance(0.3):
+            del shows[0]
+        else:
+            shows[0]["signature"] = self._dice.bytes(64).hex()
+        return [Message("join", pack({**message.values, "shows": shows}))]
+
+    def _forged_heads(self, party: str) -> list[Message | bytes]:
+        """A head that its party did not leave."""
+        message = self._sent(party, "leave")
+        if message is None:
+            return []
+        heads = [dict(head) for head in message.values["heads"]]
+        for head in heads:
+            if head["party"] != party:
+                head["count"] += 1
+        return [Message("leave", pack({**message.values, "heads": heads}))]
+
     def _garbage(self, party: str) -> list[Message | bytes]:
         known = self._sent(party)
         lies: list[Message | bytes] = [
@@ -251,3 +253,29 @@ class Liar:
             }  # fmt: skip
             found.append(messages.plain("open", values))
         return found
+
+
+LIES: dict[str, Callable[[Liar, str], list[Message | bytes]]] = {
+    "replay": Liar._replay,
+    "another party's message": Liar._of_another,
+    "another set": Liar._other_set,
+    "a small set": Liar._small_set,
+    "a party that is not there": Liar._sybil,
+    "a false drop-out": Liar._false_drop_out,
+    "three false drop-outs": Liar._false_drop_outs,
+    "less noise": Liar._less_noise,
+    "another question": Liar._other_question,
+    "another slot": Liar._other_slot,
+    "an answer for another key": Liar._other_key,
+    "another plan of the same run": Liar._other_plan,
+    "a plan of another schema": Liar._other_schema,
+    "another roster": Liar._other_roster,
+    "a run of its own": Liar._own_run,
+    "an old joining": Liar._old_joining,
+    "a forged joining": Liar._forged_joining,
+    "forged shows": Liar._forged_shows,
+    "forged heads": Liar._forged_heads,
+    "no message": Liar._garbage,
+    "a stranger's message": Liar._stranger,
+    "a flood of plans": Liar._flood,
+}

@@ -26,7 +26,8 @@ from hedgerow.testing.simulation.disk import Crashed
 from hedgerow.testing.simulation.faults import COORDINATOR
 from hedgerow.testing.simulation.world import Machine, World
 
-REJECTED, WITHDRAWN = 0.08, 0.12  # how often people want none of a plan, or no longer
+REJECTED, WITHDRAWN = 0.2, 0.12  # how often people want none of a plan, or no longer
+STOP_SECONDS = 2.0  # until a process that was asked to stop has ended
 RETRY_SECONDS = 10.0  # after which a supervisor starts a process again that did not come up
 ROLES: dict[str, RoleFactory] = {
     "simfl": similarity_role,
@@ -192,6 +193,18 @@ class PartyMachine(Machine):
         self.gone()
         if running:
             raise Crashed(self.process)
+
+    def stop(self, back_after: float) -> None:
+        """Its operator restarts it in order: it answers nothing more, and then its process ends."""
+        if self.party is not None:
+            self.party.close()
+            self.world.note(self.name, "is being stopped")
+        process = self.process
+        self.world.scheduler.after(STOP_SECONDS, lambda: self._stopped(process, back_after))
+
+    def _stopped(self, process: str, back_after: float) -> None:
+        if self.process == process:  # else it was killed meanwhile
+            self.crash(power=False, back_after=0.0 if self.world.calm else back_after)
 
     def gone(self) -> None:
         self.world.disk.end_process(self.process)

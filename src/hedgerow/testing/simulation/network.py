@@ -7,13 +7,12 @@ changed, out of order or held up by a partition; an old reply may come instead o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Protocol
 
-from hedgerow.errors import FormatError
 from hedgerow.protocol.engine import Reply
-from hedgerow.protocol.messages import Message
+from hedgerow.protocol.handshake import JOIN_RUN
 from hedgerow.testing.simulation.faults import FROM, TO, Fault
+from hedgerow.testing.simulation.reading import read
 from hedgerow.testing.simulation.world import World
 
 LEFT = "it left before it replied"  # what the engine of gRPC says of a broken stream
@@ -42,6 +41,7 @@ class Network:
         self.blocked: dict[tuple[str, str], float] = {}  # (party, direction): until when
         self.slow: dict[str, float] = {}  # parties that take their time: until when
         self.heard: list[tuple[str, bytes]] = []  # messages that parties were sent, for lies
+        self.honest_joins: set[bytes] = set()  # what the coordinator let parties join with
         self.replies: dict[str, bytes] = {}  # the last reply of each party
         self.on_reply: Callable[[str, bytes, bytes], None] = lambda name, asked, reply: None
 
@@ -138,6 +138,8 @@ class SimulatedEngine:
         about = sorted({_about(message) for message in data.values()})
         world.note(self._process, f"{' and '.join(about)} -> {', '.join(data)}")
         world.count(f"sent {kinds[0]}")
+        if kinds == [JOIN_RUN]:
+            network.honest_joins |= set(data.values())
         found: dict[str, Reply] = {}
         waiting, began = [True], world.scheduler.now
 
@@ -198,15 +200,6 @@ class ConnectedEngine(SimulatedEngine):
 
     def ask_each(self, messages: Mapping[str, bytes], timeout_seconds: float) -> dict[str, Reply]:
         return self._exchange(messages, timeout_seconds)
-
-
-@lru_cache(maxsize=256)
-def read(data: bytes) -> Message | None:
-    """A message that travelled; None if nobody can read it."""
-    try:
-        return Message.from_bytes(data)
-    except FormatError:
-        return None
 
 
 def kind_of(data: bytes) -> str:

@@ -7,7 +7,8 @@ models. Rows, plans and undisturbed models come from a small pool that a process
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -26,12 +27,14 @@ from hedgerow.methods.simfl.settings import SimilaritySettings
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.party.limits import Limits
 from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.accounting.request import Request
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.spending import Budget
 from hedgerow.privacy.settings import Privacy
 from hedgerow.protocol.roles import Agreement
 from hedgerow.testing.noise import noise_off
 from hedgerow.testing.simulation.randomness import Dice
+from hedgerow.testing.simulation.scheduler import START
 
 PARTIES = ("ash", "birch", "cedar", "elm", "fir", "holly", "oak")
 BINARY = Schema.from_bounds({"age": (0, 100), "dose": (0, 1)}, classes=[0, 1])
@@ -39,6 +42,7 @@ REGRESSION = Schema(
     (Numeric("age", 0, 100), Numeric("dose", 0, 1)), Label("days", lower=0.0, upper=30.0)
 )
 N_ROWS = 12
+ENDING, BACKUPS_KEPT = 0.06, 0.1  # how often plans have a last day, and ledgers are put back
 _SMALL = {"n_trees": 3, "max_depth": 2}
 _BINS = {"n_trees": 1, "max_depth": 2, "n_bins": 4}
 # By method: settings, and how often it is drawn under the trust of the parties.
@@ -80,6 +84,7 @@ class Scenario:
     interleaved: bool
     wait_seconds: float
     budget: Budget | None
+    backups: bool = False  # operators put old copies of ledgers back
 
     @property
     def tables(self) -> dict[str, Rows]:
@@ -137,6 +142,7 @@ def undisturbed(
         return method_named(method).grow(Gate(federation, plan, ledger))
 
 
+@lru_cache(maxsize=1024)
 def training_plan(method: str, trust: str, schema: Schema, seed: int, run: str, spare: int) -> Plan:
     settings = {**METHODS, **_BY_COORDINATOR, "ldp": (_SMALL, 0.0)}[method][0]
     pure = method in ("private-tree", "dp-xgboost")
@@ -145,8 +151,31 @@ def training_plan(method: str, trust: str, schema: Schema, seed: int, run: str, 
     return plan_for(schema, privacy, method, settings, seed=seed, run=run)
 
 
-def draw_scenario(dice: Dice) -> Scenario:
-    """What the history of these dice is about."""
+def draw_scenario(seed: int) -> Scenario:
+    """What the history of a seed is about."""
+    return _with_rare_things(_drawn(Dice(seed, "scenario")), Dice(seed, "rare"))
+
+
+def _with_rare_things(scenario: Scenario, dice: Dice) -> Scenario:
+    """The same, sometimes with what a campaign would else not meet often enough."""
+    works = scenario.works
+    if dice.chance(ENDING):
+        works = tuple(
+            replace(work, plan=_ending(work.plan, _day_of(work.after, dice.integer(-1, 2))))
+            for work in works
+        )
+    return replace(scenario, works=works, backups=dice.chance(BACKUPS_KEPT))
+
+
+def _day_of(after: float, more_days: int) -> str:
+    return datetime.fromtimestamp(START + after + more_days * 86_400, UTC).date().isoformat()
+
+
+def _ending(plan: Plan | None, day: str) -> Plan | None:
+    return None if plan is None else replace(plan, request=Request(ends=day))
+
+
+def _drawn(dice: Dice) -> Scenario:
     trust = dice.choice(("parties",) * 7 + ("coordinator", "coordinator", "nobody"))
     many = dice.choice((3,) * 14 + (4,) * 4 + (5, 7) if trust == "parties" else (1, 2, 3, 3))
     parties = PARTIES[:many]
@@ -190,9 +219,8 @@ def _work(
         return Work(kind, run, after, None, vertical_agreement(schema, chosen, run))
     seed, spare = dice.integer(1, 2), dice.choice((0, 1, 1, 1, 2, 3))
     if kind == "evaluate":
-        model = undisturbed("dp-tr-newton", PARTIES[:3], "coordinator", schema is REGRESSION, seed)
-        privacy = Privacy(1.0, 1e-6, trust, spare=spare)
-        return Work(kind, run, after, evaluation_plan(model, privacy, run))
+        plan = _measuring_plan(schema is REGRESSION, seed, trust, spare, run)
+        return Work(kind, run, after, plan)
     weights = {name: weight for name, (_, weight) in METHODS.items()}
     if trust == "coordinator":
         weights |= {name: weight for name, (_, weight) in _BY_COORDINATOR.items()}
@@ -202,6 +230,12 @@ def _work(
         weights.pop("private-tree", None)
     method = dice.weighted(weights)
     return Work(kind, run, after, training_plan(method, trust, schema, seed, run, spare))
+
+
+@lru_cache(maxsize=256)
+def _measuring_plan(regression: bool, seed: int, trust: str, spare: int, run: str) -> Plan:
+    model = undisturbed("dp-tr-newton", PARTIES[:3], "coordinator", regression, seed)
+    return evaluation_plan(model, Privacy(1.0, 1e-6, trust, spare=spare), run)
 
 
 def start_of(work: Work, schema: Schema) -> Ensemble | None:

@@ -28,6 +28,7 @@ class Setting:
         world.disk.shared = scenario.interleaved
         self.network = Network(world, self.parties, scenario.connected)
         self.network.on_reply = self._replied
+        self.rules.honest_joins = self.network.honest_joins
         self.roster = roster_of(self.parties, self.coordinator.identity, scenario.trust)
         identity, foreign = self.coordinator.identity, self.rules.foreign
         self.liar = Liar(world, self.network, identity, scenario, self.roster, foreign)

@@ -72,6 +72,7 @@ class World:
         self._waiting: dict[tuple[str, str], list[Fault]] = defaultdict(list)
         for fault in faults:
             self._waiting[fault.machine, fault.place].append(fault)
+        self.disk.watched = self._waiting
 
     # What is recorded
 
