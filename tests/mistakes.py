@@ -42,6 +42,22 @@ def cell(column: int, value: str, rows: int = 3, quoted: bool = False) -> Prepar
     return prepare
 
 
+def times(*cuts: int, codes: str = '["no", "yes"]') -> Prepare:
+    """Make `dose` the time to `sick`; the column goes."""
+
+    def prepare(folder: Path) -> None:
+        said = f"cuts = {list(cuts)}\n" if cuts else ""
+        label = f'name = "dose"\nevent = "sick"\nevent_codes = {codes}\n{said}'
+        text = (folder / "schema.toml").read_text()
+        head, _, rest = text.partition("[label]")
+        unit, *columns = rest[rest.index("[unit]") :].split("[[column]]")
+        kept = [column for column in columns if 'name = "dose"' not in column]
+        parts = (f"{head}[label]\n{label}\n{unit}", *kept)
+        (folder / "schema.toml").write_text("[[column]]".join(parts))
+
+    return prepare
+
+
 def write(file: str, text: str | bytes) -> Prepare:
     data = text if isinstance(text, bytes) else text.encode()
     return lambda folder: (folder / file).write_bytes(data)
@@ -75,7 +91,8 @@ def on_train(*words: str) -> tuple[str, ...]:
 
 
 SPENT = "nothing was spent"
-MISTAKES = [
+ON_TIMES = ("train", "--schema", "schema.toml", "--out", "m.hedge", *TABLES, *PROMISE)
+MISTAKES: list[Mistake] = [
     Mistake("wrong path of a table", (*TRAIN, *PROMISE, "--data", "north.csv"),
             ("no table at north.csv", "check the path", SPENT)),
     Mistake("a table separated by tabs", (*TRAIN, *PROMISE, "--data", "north.tsv"),
@@ -87,6 +104,20 @@ MISTAKES = [
     Mistake("wrong path of the schema", ("train", "--schema", "scheme.toml", "--out", "m.hedge",
             *TABLES, *PROMISE),
             ("no schema file at scheme.toml", "check the path", SPENT)),
+    Mistake("negative times", ON_TIMES,
+            ("label 'dose' is negative in 3 rows", "leave these rows out", SPENT),
+            lambda folder: (times(1, 2, 5)(folder), cell(1, "-1")(folder))),
+    Mistake("another event code", ON_TIMES,
+            ("3 rows with a code that is neither 'no' (censored) nor 'yes'", "competing", SPENT),
+            lambda folder: (times(1, 2, 5)(folder), cell(3, "other")(folder))),
+    Mistake("competing events", ON_TIMES,
+            ("has 3 event codes", "Competing events are not modelled", SPENT),
+            times(1, 2, 5, codes='["no", "yes", "other"]')),
+    Mistake("times without cuts", ON_TIMES,
+            ("needs both: event", "cuts = [...]", SPENT), times()),
+    Mistake("times with a method that does not know them", on_train(),
+            ("method 'random-trees' knows nothing of times to an event", "Nothing was asked"),
+            times(1, 2, 5)),
     Mistake("wrong path of a model", ("predict", "modle.hedge", "--data", "a.csv", "--out", "-"),
             ("no model at modle.hedge", "check the path")),
     Mistake("wrong path of a ledger", ("ledger", "show", "spent.ledger"),
@@ -149,6 +180,15 @@ MISTAKES = [
             ("is a folder", "name a file"), trained=True),
     Mistake("many trees drawn as one", ("tree", "m.hedge"),
             ("cannot be drawn as one readable tree", 'method "private-tree"'), trained=True),
+    Mistake("real rows in an audit", ("audit", "--schema", "schema.toml", *PROMISE, "--data",
+            "a.csv"),
+            ("real rows are not audited", "no plan declares any", SPENT, "Leave --data out")),
+    Mistake("an audit of pure epsilon by its releases", ("audit", "--schema", "schema.toml",
+            "--epsilon", "1", "--method", "private-tree"),
+            ("scores Gaussian noise", "'private-tree'", "Nothing was audited", "--black-box")),
+    Mistake("runs of an audit that is one run", ("audit", "--schema", "schema.toml", *PROMISE,
+            "--runs", "20"),
+            ("--runs belongs to --black-box", "one run")),
     Mistake("a notebook that is none", ("demo", "--notebook", "demo.py"),
             ("demo.py is no name of a notebook", "ends in .ipynb")),
     Mistake("a ledger named as the model", ("statement", "m.hedge.ledger"),

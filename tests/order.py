@@ -23,6 +23,7 @@ GROUPS = (
     "tests/engines/dask/",
     "tests/crashes/",
     "tests/methods/fedxgboost/",
+    "tests/e2e/test_open_federation",
     "tests/e2e/test_vertical_sites",
     "tests/deployment/test_processes",
     "tests/methods/simfl/",

@@ -23,7 +23,7 @@ from hedgerow.cli.app import app
 from hedgerow.data.schema import Schema
 from hedgerow.failpoints import FAIL_POINTS
 from hedgerow.methods.fedxgboost.settings import VerticalSettings
-from hedgerow.model.losses import TREE_UPDATES, Logistic, Softmax, Squared
+from hedgerow.model.losses import TREE_UPDATES, Hazards, Logistic, Loss, Softmax, Squared
 from hedgerow.model.statement import Statement
 from hedgerow.privacy.accounting.gaussian import mu_of
 from hedgerow.privacy.settings import DEFAULTS, Privacy
@@ -223,6 +223,21 @@ def test_the_figures_of_weights_are_those_of_the_result_file() -> None:
     )
 
 
+def test_the_figures_of_times_to_an_event_are_those_of_the_result_file() -> None:
+    results = json.loads((ROOT / "benchmarks" / "results" / "survival.json").read_text())
+    text = (ROOT / "docs" / "survival.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^\| ([\w-]+) \([\d,]+\) \| (.+) \|$", text, re.MULTILINE)
+    assert [name for name, _ in shown] == list(dict.fromkeys(m["cohort"] for m in results["means"]))
+    for name, line in shown:
+        cells = [cell for cell in line.split(" | ") if cell != "-"]
+        of = {m["model"]: m for m in results["means"] if m["cohort"] == name}
+        order = ["gradient boosting", "XGBoost (Cox)", "Cox", "Kaplan-Meier"]
+        order += [f"hedgerow, epsilon {epsilon}" for epsilon in ("0.1", "0.5", "1", "4")]
+        found = [of[model] for model in order if model in of]
+        assert cells == [f"{m['concordance']:.3f} ({m['integrated_brier']:.3f})" for m in found]
+    assert f"mean of {results['splits']} splits" in text
+
+
 def test_the_figures_of_the_vertical_page_are_those_of_the_result_file() -> None:
     results = json.loads((ROOT / "benchmarks" / "results" / "vertical_audit.json").read_text())
     found, shares = results["datasets"]["credit1_full"], ("0.1", "0.5", "0.9", "0.95")
@@ -275,7 +290,9 @@ def test_the_threat_model_lists_every_refusal_and_fail_point() -> None:
 def test_the_bounds_of_the_proofs_are_those_of_the_source() -> None:
     text = (ROOT / "docs" / "proofs" / "row-bounds.md").read_text(encoding="utf-8")
     table = text.split("| loss | update |")[1].split("\n\n")[0]
-    losses = {"logistic": Logistic(), "softmax": Softmax(3), "squared": Squared()}
+    losses: dict[str, Loss] = {
+        "logistic": Logistic(), "softmax": Softmax(3), "squared": Squared(), "hazards": Hazards(5),
+    }  # fmt: skip
     name = ""
     seen = set()
     for row in table.splitlines()[2:]:
@@ -291,7 +308,7 @@ def test_the_bounds_of_the_proofs_are_those_of_the_source() -> None:
                 scale = {"1/2": 0.5, "sqrt(1/2)": 0.5**0.5}.get(cells[4]) or float(cells[4])
                 assert bound.second_scale == pytest.approx(scale, rel=1e-12)
             seen.add((name, update))
-    assert len(seen) == len(losses) * len(TREE_UPDATES)
+    assert len(seen) == len(losses) * len(TREE_UPDATES) - 1  # hazards have no Newton update
 
 
 def test_epsilons_of_other_changes_are_computed() -> None:
@@ -348,3 +365,31 @@ def test_figures_of_accuracy_are_those_of_the_result_file(page: str, least: int)
                 assert cell == figure(name.partition(",")[0], *titles[line[0]]), (line[0], name)
                 checked += 1
     assert checked >= least
+
+
+def test_the_figures_of_the_audit_page_are_those_of_the_result_files() -> None:
+    folder, text = ROOT / "benchmarks" / "results", (ROOT / "docs" / "audit.md").read_text()
+    audits = json.loads((folder / "one_run_audit.json").read_text())["summary"]
+    for name, found in audits.items():
+        table, epsilon, defect = name.split(", ")
+        if defect != "none":
+            assert found["reported_as_violation"] == found["runs"]
+            continue
+        assert found["runs"] == found["estimate_within_factor_two"] == 100
+        start = f"| {table} | {epsilon.split()[1]} | {found['claimed_mu']:.4f} | "
+        line = next(line for line in text.splitlines() if line.startswith(start))
+        assert line.endswith(f"| {found['bound_above_claim']} of 100 |")
+        assert f"| {found['median_lower_mu']:.4f} | {found['median_any_lower_mu']:.3f} |" in line
+    rebuilt = json.loads((folder / "reconstruction.json").read_text())["summary"]
+    for name, found in rebuilt.items():
+        above, error = found["points_above_guesser"], found["standard_error"]
+        start = f"| {name.split(', ')[0]} | "
+        cells = f"| {above:+.2f} ({error:.2f}) | {found['points_above_guesser_held_out']:+.2f} |"
+        assert any(line.startswith(start) and cells in line for line in text.splitlines())
+        assert "XGBoost" not in name or above > 3 * error
+    replays = json.loads((folder / "replay.json").read_text())
+    assert replays["pairs"] >= 1_000_000
+    assert f"compares {replays['pairs']:,} pairs" in text
+    for one in replays["defects"]:
+        assert one["seconds"] < 60
+        assert f"| {one['defect']} | {one['seconds']:.2f} | {one['found']} |" in text

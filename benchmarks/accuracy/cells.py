@@ -96,7 +96,7 @@ def source_of(method: str) -> str:
         return f"interpret-core {version('interpret-core')}"
     if method == CONSTANT:
         return "constant"
-    folder = SOURCE / "growing"
+    folder = SOURCE / "methods"
     if method in (AUTO, THREE):
         return f"{code_hash(sorted((folder / 'auto').glob('**/*.py')))} x {DRAWS}"
     others = sorted(set(folder.glob("**/*.py")) - set((folder / "auto").glob("**/*.py")))
@@ -106,16 +106,15 @@ def source_of(method: str) -> str:
 @cache
 def rest_of_source() -> str:
     """The hash of everything else a hedgerow model depends on, to say what was reused."""
-    names = ("binning", "gate", "losses", "party", "presets", "scores", "settings")
-    files = [SOURCE / f"{name}.py" for name in names]
-    for folder in ("kernels", "queries", "privacy", "model"):
-        files += sorted((SOURCE / folder).glob("**/*.py"))
-    return code_hash(files)
+    folders = ("coordinator", "data", "kernels", "model", "party", "privacy", "queries")
+    return code_hash(p for f in folders for p in sorted((SOURCE / f).glob("**/*.py")))
 
 
 def code_hash(files: Iterable[Path]) -> str:
     """A hash of programs without their comments and layout."""
-    found = hashlib.sha256()
+    found, files = hashlib.sha256(), list(files)
+    if not files:
+        raise FileNotFoundError("no program to hash: it was moved, and old figures would be reused")
     for path in files:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         found.update(f"{path.relative_to(SOURCE)}\n{ast.dump(tree)}\n".encode())

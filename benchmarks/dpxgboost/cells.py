@@ -65,9 +65,9 @@ def code_of(method: str) -> str:
         return f"xgboost {version('xgboost-cpu')}"
     if method == AUTO:
         return source_of(AUTO)
-    files = sorted((SOURCE / "growing" / "dp_xgboost").glob("*.py"))
+    files = sorted((SOURCE / "methods" / "dp_xgboost").glob("*.py"))
     files += [SOURCE / "queries" / f"{n}.py" for n in ("split_choices", "leaf_averages")]
-    files += [SOURCE / "queries" / "gradients.py", SOURCE / "losses.py"]
+    files += [SOURCE / "queries" / "gradients.py", SOURCE / "model" / "losses.py"]
     defaults = json.dumps(dict(method_named("dp-xgboost").settings({}).to_dict()), sort_keys=True)
     if method not in (PAPER, PAPER_OFF):
         defaults += json.dumps(LARGE_CLASSES, sort_keys=True)

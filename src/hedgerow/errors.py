@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = [
     "BudgetExceeded",
     "ExportError",
+    "FitWarning",
     "FormatError",
     "HedgerowError",
     "Interrupted",
@@ -22,6 +23,7 @@ __all__ = [
     "SlotSpent",
     "SumFailed",
     "TableError",
+    "VerificationFailed",
 ]
 
 
@@ -64,6 +66,10 @@ class PlanWarning(UserWarning):
     """A plan is allowed and looks like a mistake, by public facts alone; no row was looked at."""
 
 
+class FitWarning(UserWarning):
+    """A model was paid for and says hardly anything, by what was released; no row was looked at."""
+
+
 class FormatError(HedgerowError, ValueError):
     """Bytes that are not what they claim to be: a file or a message."""
 
@@ -74,6 +80,12 @@ class ExportError(HedgerowError, ValueError):
 
 class LedgerError(HedgerowError):
     """A ledger cannot be opened, is in use, or does not verify."""
+
+
+class VerificationFailed(HedgerowError):
+    """A model, or a file about how it was made, is not what it says; the text names the file."""
+
+    exit_code = 1
 
 
 class LedgerWriteFailed(LedgerError):

@@ -15,7 +15,6 @@ import pytest
 from hedgerow import Ensemble, PrivateBoostingClassifier
 from hedgerow.data.csv_format import CsvFormat, changed
 from hedgerow.data.draft_columns import nice_bounds
-from hedgerow.data.drafting import draft_schema
 from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema, Unit
 from hedgerow.data.tables import rows_of
 from hedgerow.errors import HedgerowError, PlanWarning, SchemaError, TableError
@@ -69,7 +68,7 @@ def test_a_draft_from_csv_is_the_same_but_for_booleans(call: Call, folder: Path)
 
 def test_one_value_in_two_spellings_is_drafted_once() -> None:
     table = pa.table({"x": ["True", "true", "FALSE", "False"] * 5, "y": ["1", "1.0", "a", "b"] * 5})
-    schema = draft_schema(table, "y")
+    schema = Schema.draft(table, "y")
     assert schema.columns == (Categorical("x", ("FALSE", "True"), other="category"),)
     assert schema.label.classes == ("1", "a", "b")
     assert rows_of(table, schema).target.tolist() == [0, 0, 1, 2] * 5
@@ -97,7 +96,7 @@ def test_the_warning_is_loud(call: Call, folder: Path) -> None:
     ],
 )
 def test_labels(label: str, expected: Label) -> None:
-    assert draft_schema(pa.table(SAMPLE), label).label == expected
+    assert Schema.draft(pa.table(SAMPLE), label).label == expected
 
 
 def test_a_schema_is_not_overwritten(call: Call, folder: Path) -> None:
@@ -118,7 +117,7 @@ def test_a_schema_is_not_overwritten(call: Call, folder: Path) -> None:
 )
 def test_no_draft_can_be_made(table: dict[str, Any], label: str, message: str) -> None:
     with pytest.raises(TableError, match=message):
-        draft_schema(pa.table(table), label)
+        Schema.draft(pa.table(table), label)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +161,7 @@ def test_a_column_that_needs_a_hand_is_left_out(name: str, values: list[str], re
     table = pa.table(
         {name: values, "dose": [i % 40 for i in range(300)], "sick": ["no", "yes"] * 150}
     )
-    schema = draft_schema(table, "sick")
+    schema = Schema.draft(table, "sick")
     assert schema.names == ("dose",)
     _, note = schema.notes
     assert note.startswith("Left out: ")
@@ -181,27 +180,27 @@ def test_a_column_that_needs_a_hand_is_left_out(name: str, values: list[str], re
 )
 def test_a_column_that_only_looks_odd_stays(name: str, values: list[Any]) -> None:
     table = pa.table({name: values, "sick": ["no", "yes"] * 150})
-    schema = draft_schema(table, "sick")
+    schema = Schema.draft(table, "sick")
     assert schema.names == (name,)
     assert len(schema.notes) == 1  # that rows were read
 
 
 def test_rows_without_a_label_are_counted() -> None:
     table = pa.table({"dose": list(range(6)), "sick": ["no", "yes", "", "NA", None, "no"]})
-    _, note = draft_schema(table, "sick").notes
+    _, note = Schema.draft(table, "sick").notes
     assert "3 of 6 rows have no value of the label 'sick'" in note
 
 
 def test_a_label_with_commas_is_refused() -> None:
     table = pa.table({"dose": [1, 2, 3] * 100, "cost": [f"{i},5" for i in range(300)]})
     with pytest.raises(TableError, match="label 'cost' holds numbers with commas"):
-        draft_schema(table, "cost")
+        Schema.draft(table, "cost")
 
 
 def test_where_nothing_is_left_the_reasons_are_told() -> None:
     table = pa.table({"cost": [f"{i},5" for i in range(300)], "sick": ["no", "yes"] * 150})
     with pytest.raises(TableError, match=r"no column besides 'sick'.*'cost' holds numbers"):
-        draft_schema(table, "sick")
+        Schema.draft(table, "sick")
 
 
 def test_ids_with_repeats_propose_the_unit_person() -> None:

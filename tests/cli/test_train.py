@@ -136,6 +136,20 @@ def test_a_budget_stops_the_run_that_exceeds_it(train: Call, folder: Path) -> No
     refused(train(*SMALL, "--out", "d.hedge", "--budget-delta", 0.1), SettingsError, "--budget-eps")
 
 
+def test_a_share_for_pure_runs_is_kept_for_them(train: Call, call: Call) -> None:
+    ceiling = ("--ledger", "all.ledger", "--budget-epsilon", 4, "--budget-pure", 1.5)
+    assert train(*SMALL, *ceiling).exit_code == 0
+    shown = call("ledger", "show", "all.ledger", "--json").stdout
+    total = json.loads(shown)["totals"][0]
+    assert (total["budget_epsilon"], total["budget_pure"]) == (4.0, 1.5)
+    assert "4 (1.5 pure) at" in call("ledger", "show", "all.ledger").stdout
+    second = (*SMALL, *ceiling, "--out", "second.hedge")
+    refused(train(*second), BudgetExceeded, "with the share of 1.5 for pure runs, from 3.*over")
+    alone = ("--ledger", "all.ledger", "--budget-epsilon", 4, "--out", "third.hedge")
+    refused(train(*SMALL, *alone), LedgerError, "1.5 of it for pure runs; it cannot be changed")
+    refused(train(*SMALL, "--out", "d.hedge", "--budget-pure", 1), SettingsError, "--budget-pure n")
+
+
 def test_a_run_that_another_process_drives_is_refused(train: Call, folder: Path) -> None:
     assert train(*SMALL).exit_code == 0
     with held(folder / "m.hedge.plan.toml", "run"):

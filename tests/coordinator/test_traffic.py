@@ -16,7 +16,7 @@ from hedgerow.coordinator import traffic as module
 from hedgerow.coordinator.federation import Federation
 from hedgerow.coordinator.gate import Gate
 from hedgerow.coordinator.traffic import OPENING_ROUNDS, Traffic, traffic
-from hedgerow.data.schema import Schema
+from hedgerow.data.schema import Label, Schema
 from hedgerow.data.tables import Rows, rows_of
 from hedgerow.errors import PlanError
 from hedgerow.methods.registry import METHODS, Method, method_named, plan_for
@@ -83,6 +83,18 @@ def test_no_method_sends_more_than_its_plan_says(method: str, loss: str) -> None
     # Multiclass labels are no regression.
     changes = {"loss": "log"} if (method, loss) == ("dp-xgboost", "softmax-3") else {}
     check(*run(schema, rows_of(table_of(120, 4), schema), method, **changes))
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 500.0])
+def test_times_to_an_event_send_no_more_than_their_plan_says(epsilon: float) -> None:
+    label = Label("t", event="e", cuts=(1, 2, 4, 8))
+    schema, rng = schema_of("logistic").with_label(label), np.random.default_rng(4)
+    outcome = {"t": rng.exponential(4, 120), "e": rng.integers(0, 2, 120)}
+    rows, privacy = rows_of({**table_of(120, 2), **outcome}, schema), Privacy(epsilon, 1e-5)
+    plan = plan_for(schema, privacy, "auto", {}, seed=1)
+    federation = federation_of(split_rows(rows, [30, 40]), schema, privacy)
+    method_named("auto").grow(Gate(federation, plan, Ledger.in_memory()))
+    check(plan, federation, close=False)
 
 
 @pytest.mark.parametrize("method", METHODS)

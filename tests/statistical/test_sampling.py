@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import warnings
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from hedgerow.privacy.noise import discrete_gaussian, mechanisms
 from hedgerow.privacy.noise.mechanisms import SecureSource
 from tests.statistical.measures import (
     UNNOTICED,
+    Floats,
     counts_fit,
     counts_unnoticed,
     follows_normal,
@@ -30,21 +32,37 @@ from tests.statistical.measures import (
 
 HAPPENS = 2**64 - 5  # a word that makes an event of chance exp(-1/2) at its first step
 Draw = Callable[[int, int], NDArray[np.int64]]
+Exponent = Callable[[Floats, int], Floats]
 
 
 def draw(size: int, sigma: int) -> NDArray[np.int64]:
     return SecureSource().gaussian(size, float(sigma))
 
 
+def exponent(number: Floats, sigma: int) -> Floats:
+    """Minus the logarithm of a number's weight: the promised distribution."""
+    return number**2 / (2.0 * sigma**2)
+
+
+def cell_chances(sigma: int, exponent: Exponent = exponent) -> Floats:
+    """Chances of -4 sigma to 4 sigma one by one, and of all that lies beyond."""
+    number = np.arange(-12.0 * sigma, 12.0 * sigma + 1)
+    weights = np.exp(-exponent(number, sigma))
+    inside = np.abs(number) <= 4 * sigma
+    return np.append(weights[inside], weights[~inside].sum()) / weights.sum()
+
+
+def cell_counts(draws: NDArray[np.int64], sigma: int) -> NDArray[np.int64]:
+    """How many draws fell into each of those cells."""
+    most = 4 * sigma
+    near = np.abs(draws) <= most
+    seen = np.bincount(draws[near] + most, minlength=2 * most + 1)
+    return np.append(seen, np.sum(~near))
+
+
 def fits(draw: Draw, sigma: int, n: int = 60_000) -> bool:
     """Draws against the exact probabilities of a small sigma."""
-    most, k = 4 * sigma, np.arange(-12 * sigma, 12 * sigma + 1)
-    p = np.exp(-(k**2) / (2.0 * sigma**2))
-    inside = np.abs(k) <= most
-    chances = np.append(p[inside], p[~inside].sum()) / p.sum()
-    draws = draw(n, sigma)
-    seen = np.bincount(draws[np.abs(draws) <= most] + most, minlength=2 * most + 1)
-    return counts_fit(np.append(seen, np.sum(np.abs(draws) > most)), chances)
+    return counts_fit(cell_counts(draw(n, sigma), sigma), cell_chances(sigma))
 
 
 def some_words(n: int) -> NDArray[np.uint64]:
@@ -188,13 +206,32 @@ def test_a_stream_of_one_word_gives_nothing_and_ends(word: int) -> None:
     assert len(read(np.full(3_000, word, np.uint64), 1000, 1)[0]) == 0
 
 
-BROKEN = {
+def without_the_last_step(number: Floats, sigma: int) -> Floats:
+    return exponent(number, sigma) - (np.abs(number) % sigma / sigma) ** 2 / 2
+
+
+def with_two_zeros(number: Floats, sigma: int) -> Floats:
+    return exponent(number, sigma) - math.log(2) * (number == 0)
+
+
+def without_thinning(number: Floats, sigma: int) -> Floats:
+    k = np.abs(number) // sigma
+    return exponent(number, sigma) - k * (k - 1) / 2 + k / 2
+
+
+# What is wrong: the piece of source, what stands there instead, and the distribution that follows
+BROKEN: dict[str, tuple[str, str, Exponent]] = {
     "the last step of keeping is left out": (
         "at = _exp(words, at, TWO, twice, low, top)",
         "at += 1",
+        without_the_last_step,
     ),
-    "zero comes with both signs": ("if negative and k == 0 and j < ONE:", "if k < 0:"),
-    "k is not thinned out": ("tries = k * (k - 1)", "tries = k"),
+    "zero comes with both signs": (
+        "if negative and k == 0 and j < ONE:",
+        "if k < 0:",
+        with_two_zeros,
+    ),
+    "k is not thinned out": ("tries = k * (k - 1)", "tries = k", without_thinning),
 }
 
 
@@ -215,8 +252,15 @@ def broken(old: str, new: str, folder: Path) -> Any:
 def test_a_broken_sampler_is_found(
     what: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(discrete_gaussian, "gaussians", broken(*BROKEN[what], tmp_path).gaussians)
-    assert not fits(draw, 2)
+    """With a deviation of two and 60,000 draws the first defect passed one run in eight."""
+    n, sigma = 100_000, 4
+    old, new, exponent = BROKEN[what]
+    monkeypatch.setattr(discrete_gaussian, "gaussians", broken(old, new, tmp_path).gaussians)
+    assert not fits(draw, sigma, n)
+    true = cell_chances(sigma, exponent)
+    assert counts_unnoticed(n, cell_chances(sigma), true) < UNNOTICED
+    # The defect does what its distribution says, so the chance above is the right one.
+    assert counts_fit(cell_counts(draw(n, sigma), sigma), true)
 
 
 def test_fresh_words_for_unfinished_numbers_are_found() -> None:

@@ -18,6 +18,7 @@ private_evaluation.py  the private part of `evaluate`
 sessions.py            what commands share whose parties send each other messages in a session
 vertical_parties.py    who takes part in `vertical`, and who holds which column
 advise.py              how much epsilon is needed
+audit.py               what a plan releases attacked on made-up rows, beside its promise
 console.py             pages for the operator and the privacy officer of a site
 coordinator.py         the site that drives runs, and its port
 deciding.py            people decide on plans at a party, and who may
@@ -39,6 +40,7 @@ similarity.py          SimFL, which has no epsilon
 statement.py           what a model promises
 train.py               trains a model over parties
 tree.py                one readable tree as text, rules, picture or JSON
+verify.py              whether a model is what the ledgers of its makers say
 vertical.py            parties with different columns of the same people
 warm.py                compiles loops ahead of time
 """

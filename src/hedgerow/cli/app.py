@@ -14,6 +14,7 @@ import typer
 from hedgerow import __version__
 from hedgerow.cli import (
     advise,
+    audit,
     console,
     coordinator,
     demo,
@@ -34,6 +35,7 @@ from hedgerow.cli import (
     statement,
     train,
     tree,
+    verify,
     vertical,
     warm,
 )
@@ -78,6 +80,15 @@ _ADVISE = (
     "hedgerow advise --schema schema.toml --rows 20000 --sample public.csv --target 0.85 "
     "--out curve.svg"
 )
+_VERIFY = (
+    "hedgerow verify model.hedge --ledger coordinator/ledger.sqlite --ledger "
+    "hospital-a/ledger.sqlite --ledger hospital-b/ledger.sqlite"
+)
+_AUDIT = (
+    "hedgerow audit --schema schema.toml --epsilon 1 --delta 1e-6 --out model.hedge.audit.json "
+    "--picture audit.svg; the models alone: "
+    "hedgerow audit --schema schema.toml --epsilon 1 --delta 1e-6 --black-box --runs 500"
+)
 _PLAN = "hedgerow plan --schema schema.toml --epsilon 1 --delta 1e-6 --parties 3 --out plan.toml"
 for group, name, command, example in (
     (app, "demo", demo.demo, "hedgerow demo --out demo-output --epsilon 1"),
@@ -94,9 +105,11 @@ for group, name, command, example in (
     (app, "export", export.export, "hedgerow export model.hedge --to xgboost --out model.json"),
     (app, "similarity", similarity.similarity, _SIMILARITY),
     (app, "explain", explain.explain, "hedgerow explain model.hedge --column age"),
+    (app, "audit", audit.audit, _AUDIT),
     (app, "report", report.report, "hedgerow report model.hedge --out report.html"),
     (app, "tree", tree.tree, "hedgerow tree model.hedge --svg tree.svg"),
     (app, "statement", statement.statement, "hedgerow statement model.hedge"),
+    (app, "verify", verify.verify, _VERIFY),
     (app, "methods", methods.methods, "hedgerow methods --json"),
     (app, "runs", runs.runs, "hedgerow runs trial/coordinator"),
     (app, "console", console.console, "hedgerow console hospital-a --account 'Anna Meyer'"),

@@ -27,13 +27,12 @@ def draft(
     The schema is marked as drafted; `hedgerow schema confirm` records who replaced or accepted it.
     """
     from hedgerow.cli.files import write_text
-    from hedgerow.data.csv_format import PLAIN
-    from hedgerow.data.drafting import draft_schema
+    from hedgerow.data.schema import Schema
     from hedgerow.data.schema_toml import schema_text
 
     if out is not None and out.exists():
         raise HedgerowError(f"{out} exists and is not overwritten; choose another --out.")
-    proposed = draft_schema(data, label, str(data), csv.applied(PLAIN))
+    proposed = Schema.draft(data, label, **vars(csv))
     for note in proposed.notes:
         tell(note, style="bold yellow")
     if out is None:
@@ -54,7 +53,7 @@ def confirm(
     from hedgerow.cli.files import write_text
     from hedgerow.data.schema import Schema
     from hedgerow.data.schema_checks import SCHEMA
-    from hedgerow.data.schema_toml import confirmed_text, schema_from_document
+    from hedgerow.data.schema_toml import confirmed_text
 
     public = Schema.read(schema)
     if not public.drafted:
@@ -66,7 +65,7 @@ def confirm(
         )
     confirmed = public.confirm(by)
     text = confirmed_text(schema.read_text(encoding="utf-8"), confirmed.confirmed_by)
-    if schema_from_document(SCHEMA.parse(text, str(schema), "TOML"), str(schema)) != confirmed:
+    if Schema.from_dict(SCHEMA.parse(text, str(schema), "TOML"), str(schema)) != confirmed:
         raise SchemaError(f"{schema} has no line drafted = true at its top; write it on one")
     write_text(schema, text)
     tell(f"{schema}: {confirmed.origin}. Its hash is {confirmed.hash[:16]} now; make plans anew.")

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
     from hedgerow.model.ensemble import Ensemble
 
-_TITLES = {"auc": "AUC", "rmse": "RMSE", "mae": "mean absolute error"}
+_TITLES = {
+    "auc": "AUC", "rmse": "RMSE", "mae": "mean absolute error",
+    "events": "events up to the horizon", "integrated_brier": "integrated Brier score",
+}  # fmt: skip
 WARNING = (
     "These numbers are computed from exact rows and are NOT private: the model's guarantee does "
     "not cover them. Treat them like the rows themselves. With --epsilon the parties answer "
@@ -137,11 +140,17 @@ def _exact(
     for name, value in measured.items():
         if name == "rows":
             continue
-        text = "undefined: one class only" if value is None else f"{value:,.{decimals(value)}f}"
+        text = _undefined(name) if value is None else f"{value:,.{decimals(value)}f}"
+        text = f"{value:,}" if isinstance(value, int) else text
         shown.add_row(_TITLES.get(name, name.replace("_", " ")), text)
     results().print(shown)
     show(SENTENCES[seen])
     show(WARNING, style="yellow")
+
+
+def _undefined(name: str) -> str:
+    why = "no pair of rows to compare" if name == "concordance" else "one class only"
+    return f"undefined: {why}"
 
 
 def measure(
@@ -156,6 +165,8 @@ def measure(
     from hedgerow.model.ensemble import Ensemble
 
     trained, csv = Ensemble.load(model), csv or options.CsvOptions()
+    if trained.schema.label.task == "survival":
+        return _survival_measures(trained, data, csv, part)
     label, seen = trained.schema.label, [_seen(trained, path, csv, part) for path in data]
     target = np.concatenate([true for true, _ in seen])
     predicted = np.concatenate([made for _, made in seen])  # (row, class), or (row,) for regression
@@ -179,12 +190,14 @@ def _seen(
 
     label = trained.schema.label
     stream = stream_of(path, str(path), csv.applied(trained.schema.csv))
-    n_label_columns = list(stream.names or ()).count(label.name)
-    if n_label_columns != 1:
-        raise TableError(
-            f"{path} needs the label column {label.name!r} once to be measured on, and has it "
-            f"{n_label_columns} times; add it, or use `hedgerow predict` for rows without labels."
-        )
+    for name in label.columns:
+        n_label_columns = list(stream.names or ()).count(name)
+        if n_label_columns != 1:
+            raise TableError(
+                f"{path} needs the label column {name!r} once to be measured on, and has it "
+                f"{n_label_columns} times; add it, or use `hedgerow predict` for rows without "
+                "labels."
+            )
     labels = labels_of(stream, label)
     if not labels.size:
         raise TableError(
@@ -197,6 +210,30 @@ def _seen(
     if not mask.any():
         raise TableError(f"no row of {path} was held out, so there is nothing to measure.")
     return labels[mask], predicted[mask]
+
+
+def _survival_measures(
+    trained: Ensemble, data: Sequence[Path], csv: options.CsvOptions, part: Part
+) -> dict[str, Any]:
+    """Concordance and integrated Brier score, of times as they are written in the tables."""
+    import numpy as np
+
+    from hedgerow.data.readers import stream_of
+    from hedgerow.data.tables import outcomes_of, rows_of
+    from hedgerow.evaluation.survival import exact_measures
+
+    schema, seen = trained.schema, []
+    for path in data:
+        cells, survival = _seen(trained, path, csv, part)
+        stream = stream_of(path, str(path), csv.applied(schema.csv))
+        times, events = outcomes_of(stream, schema.label)
+        if part.share:
+            mask = part.mask(rows_of(stream, schema), schema)
+            times, events = times[mask], events[mask]
+        seen.append((survival, times, events > 0.5, cells))
+    survival, times, happened, cells = (np.concatenate(of) for of in zip(*seen, strict=True))
+    measured = exact_measures(survival, times, happened, cells, schema.label.cuts)
+    return {"rows": len(times), "events": int(np.sum(cells % 2 == 1)), **measured}
 
 
 def _class_measures(

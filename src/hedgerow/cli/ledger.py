@@ -61,7 +61,7 @@ def list_(json: options.Json = False) -> None:
             str(entry["runs"]),
             f"{entry['epsilon']:.4g}",
             f"{entry['delta']:g}",
-            "none set" if budget is None else f"{budget:g}",
+            "none set" if budget is None else _budget_text(entry),
             "no limit" if next_run is None else f"{next_run:.4g}",
         )
     results().print(shown)
@@ -110,7 +110,7 @@ def show(ledger: LedgerNamed = None, data: CountedFiles = None, json: options.Js
             str(total["runs"]),
             f"{total['epsilon']:.4g}",
             f"{total['delta']:g}",
-            "none set" if budget is None else f"{budget:g} at {total['delta']:g}",
+            "none set" if budget is None else f"{_budget_text(total)} at {total['delta']:g}",
             "no limit" if left is None else f"{left:.4g}",
             "no limit" if left is None else f"{total['next_run_epsilon']:.4g}",
         )
@@ -207,19 +207,25 @@ def _run(line: Line, ledger: Ledger) -> dict[str, Any]:
     }
 
 
+def _budget_text(total: dict[str, Any]) -> str:
+    share = total["budget_pure"]
+    return f"{total['budget_epsilon']:g}" + (f" ({share:g} pure)" if share is not None else "")
+
+
 def _total(ledger: Ledger, owner: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
-    from hedgerow.privacy.ledger.spending import budget_of, spending
+    from hedgerow.privacy.ledger.spending import budget_of, counts_as_gaussians, spending
 
     budget, spent = budget_of(ledger, owner), spending(ledger, owner)
     deltas = [run["delta"] for run in runs if run["owner"] == owner]
     delta = budget.delta if budget else max(deltas, default=1e-6)
-    epsilon = spent.epsilon(delta)
+    epsilon = spent.epsilon(delta, as_gaussians=counts_as_gaussians(budget))
     return {
         "owner": owner,
         "runs": spent.runs,
         "epsilon": epsilon,
         "delta": delta,
         "budget_epsilon": budget.epsilon if budget else None,
+        "budget_pure": budget.pure if budget else None,
         "left_epsilon": max(0.0, budget.epsilon - epsilon) if budget else None,
         "next_run_epsilon": spent.room(budget) if budget else None,
     }

@@ -211,6 +211,10 @@ class BudgetOptions:
     budget_delta: Annotated[
         float | None, _option(PROMISE, "--budget-delta", "Its delta; by default the plan's.")
     ] = None
+    budget_pure: Annotated[
+        float | None,
+        _option(PROMISE, "--budget-pure", "The share of it that runs of pure epsilon may take."),
+    ] = None
 
 
 @dataclass(frozen=True)

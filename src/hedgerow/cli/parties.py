@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from hedgerow.coordinator.federation import Federation
     from hedgerow.data.schema import Schema
     from hedgerow.deployment.runs import Command
-    from hedgerow.engines.relay import RelayEngine
     from hedgerow.privacy.accounting.plan import Plan
     from hedgerow.privacy.ledger.ledger import Ledger
     from hedgerow.protocol.identity import Roster
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 ENGINES = ("local", "grpc", "relay:SOCKET", "dask")
 RELAY = "relay:"
 _COMMAND = "hedgerow train"  # of those that drive a run, the usual one
-_CONNECT_SECONDS = 8.0  # for sites that are just being started
-_RETURN_SECONDS = 10.0  # for parties to dial again after the coordinator's port was gone
 
 
 class Parties(Protocol):
@@ -255,29 +252,26 @@ class OtherSites(_NothingStarted):
     ) -> Iterator[Federation]:
         """The parties, for a run or a session; their roles are theirs."""
         from hedgerow.coordinator.federation import Federation
+        from hedgerow.deployment.driving import CONNECT_SECONDS, RETURN_SECONDS, carrier_of
         from hedgerow.deployment.hold import holding
 
         reply, gone = self._patience.reply_seconds, self._patience.gone_seconds
-        back = max(gone, _RETURN_SECONDS)
+        back = max(gone, RETURN_SECONDS)
         site, roster = self._site, self._roster
         with holding(site, _COMMAND):
-            engine = self._engine()
-            if missing := engine.await_parties(_CONNECT_SECONDS + gone):
+            engine = carrier_of(site, self._relay, self._without)
+            if missing := engine.await_parties(CONNECT_SECONDS + gone):
                 tell(
                     f"Not connected: {', '.join(missing)}. `hedgerow coordinator status "
                     f"{site.path}` says why. Going on with the others, if they are enough."
                 )
             yield Federation(engine, schema, roster, site.identity(), reply, back, site.trial)
 
-    def _engine(self) -> RelayEngine:
-        from hedgerow.engines.relay import RelayEngine
-
-        names, without = self._roster.names, self._without
-        if self._engine_name.startswith(RELAY):
-            path = Path(self._engine_name.removeprefix(RELAY))
-            return RelayEngine(path, names, "Start the relay of the runtime that carries.", without)
-        start = f"Start it with: hedgerow coordinator start {self._site.path}"
-        return RelayEngine(self._site.carrier_socket, names, start, without)
+    @property
+    def _relay(self) -> str | None:
+        """The socket of another runtime's relay, if one carries."""
+        is_relay = self._engine_name.startswith(RELAY)
+        return self._engine_name.removeprefix(RELAY) if is_relay else None
 
 
 def pinned_values(roster: Roster) -> dict[str, Any]:

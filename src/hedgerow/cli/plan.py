@@ -74,8 +74,10 @@ def plan(
         write_text(out, plan_text(new_plan))
     if json:
         rule = rule_of(new_plan, public) if new_plan.method == "auto" else []
-        told = {"expected": None if expected is None else asdict(expected)}
+        told: dict[str, Any] = {"expected": None if expected is None else asdict(expected)}
         told["curve"] = None if curve is None else curve.to_dict()
+        if needed_events := events_needed_text(new_plan, public):
+            told["events"] = needed_events
         facts_ = {**summary(new_plan, public, parties), **told}
         print_json({**facts_, "rule": rule, "plan": new_plan.to_dict()})
     else:
@@ -96,6 +98,8 @@ def _facts(
     from hedgerow.privacy.settings import DEFAULTS
 
     n_rows = rows or made.settings.public_rows
+    if schema.label.task == "survival" and not needed:
+        return None  # what is expected of leaf weights is known for classes and numbers
     if not n_rows:
         if needed:
             raise SettingsError(
@@ -183,6 +187,8 @@ def _show(
     console.print(slots)
     if made.method == "auto":
         _show_rule(made, schema)
+    if needed := events_needed_text(made, schema):
+        show(needed)
     for line in made.budget.notes():
         show(line)
     cost = table("Cost", "what", "value", right=("value",))
@@ -206,8 +212,24 @@ def _show(
         for name, value in (("a leaf weight", expected.leaf), ("a row's score", expected.row)):
             cost.add_row(f"error of {name}, {with_rows}", f"{value:.3g} {expected.unit}")
     console.print(cost)
-    if facts is None:
+    if facts is None and schema.label.task != "survival":
         show("Give --rows N to see what noise does to leaf weights; it stays out of the plan.")
+
+
+def events_needed_text(made: Plan, schema: Schema) -> str:
+    """Times to an event: below how many events the model is one curve for all; "" for others."""
+    from hedgerow.methods.auto import events_of_plan
+
+    if schema.label.task != "survival":
+        return ""
+    needed = events_of_plan(made, schema)
+    if needed is None:
+        return "How many events the columns' effects need depends on the rows: --set rows_hint=N."
+    return (
+        f"Where a noisy count finds fewer than about {needed:,.0f} events, noise would be more "
+        "than most effects of the columns, and the model is one Kaplan-Meier curve for all rows. "
+        "More epsilon, fewer columns or more rows help."
+    )
 
 
 def rule_of(made: Plan, schema: Schema) -> list[dict[str, str]]:

@@ -7,7 +7,7 @@ import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,7 +30,10 @@ def predict(
     csv: options.CsvOptions,
     json: options.Json = False,
 ) -> None:
-    """Write one probability per class and the likelier class for every row, in the same order."""
+    """Write one probability per class and the likelier class for every row, in the same order.
+
+    For times to an event: the risk, the median time and survival at the schema's cuts.
+    """
     from hedgerow.cli.files import check_writable, write_text
     from hedgerow.data.readers import stream_of
     from hedgerow.model.ensemble import Ensemble
@@ -63,6 +66,9 @@ def predictions_csv(
     writer = csv.writer(file, lineterminator="\n")
     first: list[list[str]] = [[] for _ in probabilities] if ids is None else [[i] for i in ids]
     head = [] if ids is None else ["id"]
+    if schema.label.task == "survival":
+        _write_survival(writer, schema, head, first, probabilities)
+        return file.getvalue()
     if not classes:
         writer.writerow([*head, "predicted"])
         for cells, value in zip(first, probabilities.tolist(), strict=True):
@@ -73,3 +79,20 @@ def predictions_csv(
     for cells, row, best in zip(first, probabilities.tolist(), likelier.tolist(), strict=True):
         writer.writerow([*cells, *(f"{p:.9g}" for p in row), classes[best]])
     return file.getvalue()
+
+
+def _write_survival(
+    writer: Any,
+    schema: Schema,
+    head: list[str],
+    first: list[list[str]],
+    survival: NDArray[np.float64],
+) -> None:
+    """The risk, the median time (inf beyond the horizon) and survival at every cut."""
+    from hedgerow.evaluation.survival import medians, risks
+
+    cuts = schema.label.cuts
+    writer.writerow([*head, "risk", "median", *(f"survival_{cut:g}" for cut in cuts)])
+    columns = zip(first, risks(survival), medians(survival, cuts), survival, strict=True)
+    for cells, risk, median, row in columns:
+        writer.writerow([*cells, *(f"{value:.9g}" for value in (risk, median, *row))])

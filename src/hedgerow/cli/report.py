@@ -23,6 +23,10 @@ EvaluationFile = Annotated[
         help="What `hedgerow evaluate --epsilon` wrote; default: MODEL.evaluation.json.",
     ),
 ]
+AuditFile = Annotated[
+    Path | None,
+    typer.Option("--audit", help="What `hedgerow audit --out` wrote; default: MODEL.audit.json."),
+]
 
 
 def report(
@@ -30,23 +34,28 @@ def report(
     out: Out = Path("report.html"),
     ledger: LedgerFile = None,
     evaluation: EvaluationFile = None,
+    audit: AuditFile = None,
     json: options.Json = False,
 ) -> None:
     """Write one self-contained page: promise, budget, shapes, trees. Costs no budget."""
+    from hedgerow.audit.result import AuditResult
     from hedgerow.cli.data_sets import ledger_of_run
     from hedgerow.cli.files import write_text
     from hedgerow.evaluation.result import Evaluation
     from hedgerow.inspection.explain import explain
+    from hedgerow.inspection.report.audited import check_audit
     from hedgerow.inspection.report.facts import check_evaluation, facts_of
     from hedgerow.inspection.report.page import page_of
     from hedgerow.model.ensemble import Ensemble
     from hedgerow.privacy.ledger.ledger import Ledger
 
     loaded = Ensemble.load(model)
-    chosen, stored = (
+    chosen, stored, audited = (
         given or (beside if (beside := model.with_name(model.name + suffix)).is_file() else None)
-        for given, suffix in ((ledger, ".ledger"), (evaluation, ".evaluation.json"))
-    )
+        for given, suffix in (
+            (ledger, ".ledger"), (evaluation, ".evaluation.json"), (audit, ".audit.json")
+        )
+    )  # fmt: skip
     chosen = chosen or ledger_of_run(str(loaded.record.get("run", "")))
     measured = None if stored is None else Evaluation.load(stored)
     if measured is not None and evaluation is None and measured.model != loaded.hash:
@@ -54,11 +63,14 @@ def report(
         measured = None
     if measured is not None:
         check_evaluation(loaded, measured)
+    attacked = None if audited is None else AuditResult.load(audited)
+    if attacked is not None:
+        check_audit(loaded, attacked)
     with ExitStack() as stack:
         opened = stack.enter_context(Ledger.open(chosen, create=False)) if chosen else None
         facts = facts_of(loaded, opened)
     explained = explain(loaded)
-    write_text(out, page_of(explained, facts, measured))
+    write_text(out, page_of(explained, facts, measured, attacked))
     if json:
         print_json({"report": str(out), "facts": facts.to_dict()})
         return

@@ -85,8 +85,9 @@ def show(schema: SchemaArgument, json: options.Json = False) -> None:
         shown.add_row(column.name, column.kind, values_in_words(column), allowed)
     results().print(shown)
     label, unit = public.label, public.unit
+    # A label's own words list a few classes; here all of them stand.
     classes = ", ".join(text_of(value) for value in label.classes)
-    say(f"Label {label.name!r}: {classes or f'{label.lower:g} to {label.upper:g}'}.")
+    say(f"Label {label.name!r}: {classes or label.values}.")
     row = "one row" if unit.kind == "row" else f"one person ({unit.column!r})"
     if public.weight is not None:
         say(

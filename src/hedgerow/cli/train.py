@@ -247,15 +247,16 @@ def record_budget(
 
     epsilon, delta = budget.budget_epsilon, budget.budget_delta
     if epsilon is None:
-        if delta is not None:
-            raise SettingsError("--budget-delta needs --budget-epsilon. Nothing was asked.")
+        for flag, value in (("delta", delta), ("pure", budget.budget_pure)):
+            if value is not None:
+                raise SettingsError(f"--budget-{flag} needs --budget-epsilon. Nothing was asked.")
         return
     delta = plan.privacy.delta if delta is None else delta
     accounting = "exact" if delta else "pure"
     ceiling = Privacy(epsilon, delta, accounting=accounting)  # checks ranges
     with ledger.transaction():
         for owner in (COORDINATOR, *sorted(parties)):
-            set_budget(ledger, Budget(ceiling.epsilon, ceiling.delta), owner)
+            set_budget(ledger, Budget(ceiling.epsilon, ceiling.delta, budget.budget_pure), owner)
 
 
 def _grow(
@@ -291,9 +292,10 @@ def _grow(
 
 
 def facts_of(plan: Plan, ledger: Ledger, federation: Federation) -> dict[str, Any]:
-    from hedgerow.privacy.ledger.spending import spending
+    from hedgerow.privacy.ledger.spending import budget_of, counts_as_gaussians, spending
 
     total, delta = spending(ledger), plan.privacy.delta
+    by_mu = counts_as_gaussians(budget_of(ledger))
     if delta == 0 and total.gaussian:  # other runs of this ledger have one
         delta = 1e-6
     return {
@@ -306,14 +308,18 @@ def facts_of(plan: Plan, ledger: Ledger, federation: Federation) -> dict[str, An
         "rounds": federation.rounds,
         "bytes_to_parties": federation.bytes_to_parties,
         "bytes_from_parties": federation.bytes_from_parties,
-        "ledger_epsilon": total.epsilon(delta),
+        "ledger_epsilon": total.epsilon(delta, as_gaussians=by_mu),
         "ledger_delta": delta,
         "ledger_runs": total.runs,
     }
 
 
 def _show(model: Ensemble, facts: dict[str, Any]) -> None:
+    from hedgerow.methods.private_tree import caution_of
+
     show(model.statement.words())
+    if facts["method"] == "private-tree" and (told := caution_of(model)):
+        tell(f"Look: {told}")
     shown = table("Run " + facts["run"], "what", "value", right=("value",))
     delta, n_parties = facts["delta"], len(facts["parties"])
     shown.add_row("epsilon spent", f"{facts['epsilon']:.4g} at delta = {delta:g}")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.data.schema import Categorical, Column, Schema
+from hedgerow.errors import ExportError
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Structure, Tree
 
@@ -72,6 +73,12 @@ class Forest:
 
 def forest_of(model: Ensemble) -> Forest:
     """A model's trees with the values that add up to what `link` takes."""
+    if model.schema.label.task == "survival":
+        raise ExportError(
+            f"the model predicts the time to {model.schema.label.event!r}, and the format holds "
+            "classes or numbers. Nothing was written. Keep the .hedge file: `hedgerow predict` and "
+            "hedgerow.load use it."
+        )
     label, values = model.schema.label, [tree.values.astype(np.float64) for tree in model.trees]
     base = np.zeros(model.loss.n_outputs)
     link: Link = "logit" if label.task == "binary" else "softmax"

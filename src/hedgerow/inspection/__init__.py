@@ -5,9 +5,11 @@ report/     one self-contained page about a model
 tree_view/  one tree as text, rules and picture
 advice/     how much epsilon is needed
 ledger_chart.py  epsilon of a ledger over its runs
+audit_chart.py   what an audit found, beside the promise
 drawing/    the pictures of all of them, as SVG
 """
 
+from hedgerow.inspection.audit_chart import plot_audit
 from hedgerow.inspection.drawing import Picture
 from hedgerow.inspection.explain.editing import edit
 from hedgerow.inspection.explain.explanation import Explanation
@@ -26,6 +28,7 @@ __all__ = [
     "edit",
     "export_rules",
     "export_text",
+    "plot_audit",
     "plot_ledger",
     "plot_tree",
 ]

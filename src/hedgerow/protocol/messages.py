@@ -11,14 +11,14 @@ import errno
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.data.schema import Schema
 from hedgerow.errors import FormatError, HedgerowError, LedgerWriteFailed
-from hedgerow.model.stacking import stack_trees, unstack_trees
+from hedgerow.model.stacking import stack_trees, stacked_shapes, unstack_trees
 from hedgerow.model.tree import Tree
 from hedgerow.packing import digest, pack, packed_size, unpack
 from hedgerow.privacy.accounting.plan import Plan
@@ -189,6 +189,8 @@ class Message:
     written: Any = field(default=None, repr=False)
     # By party: bytes that the body lacks because `written` hands them over as they are.
     beside: Mapping[str, int] = field(default_factory=dict, repr=False)
+    # Who signs it when it travels; no field, so that a changed copy has nobody who would.
+    _signer: ClassVar[Identity | None] = None
 
     @cached_property
     def values(self) -> dict[str, Any]:
@@ -217,6 +219,18 @@ class Message:
         made._signers.add(identity.public)
         return made
 
+    def handed_over_by(self, identity: Identity) -> Message:
+        """As `signed`, for parties of this process: the signature is made if it ever travels.
+
+        They take the message from its writer's hands and so know whose it is, as they would of one
+        whose signature was verified before. A copy that says something else is signed by nobody.
+        """
+        made = replace(self, signature="")
+        made.__dict__["hash"] = self.hash
+        made.__dict__["_signer"] = identity
+        made._signers.add(identity.public)
+        return made
+
     def is_signed_by(self, public: str) -> bool:
         if public not in self._signers and signed_by(public, self.hash.encode(), self.signature):
             self._signers.add(public)
@@ -228,7 +242,13 @@ class Message:
         return set()
 
     def to_bytes(self) -> bytes:
-        return pack(*self._packed())
+        signature = self.signature
+        if self._signer is not None:
+            signature = self._signer.sign(self.hash.encode())
+        arrays: dict[str, NDArray[Any]] = {"body": _bytes_array(self.body)}
+        if self.trees:
+            arrays.update(stack_trees(self.trees))
+        return pack(self._envelope(signature), arrays)
 
     def size_for(self, name: str) -> int:
         """The length of what would travel to this party; it is not made for that."""
@@ -237,19 +257,17 @@ class Message:
 
     @cached_property
     def _size(self) -> int:
-        values, arrays = self._packed()
-        shapes = {name: (array.dtype.name, array.shape) for name, array in arrays.items()}
-        return packed_size(values, shapes)
+        shapes: dict[str, tuple[str, tuple[int, ...]]] = {"body": ("uint8", (len(self.body),))}
+        if self.trees:
+            shapes.update(stacked_shapes(self.trees))
+        signature = self.signature if self._signer is None else "0" * SIGNED
+        return packed_size(self._envelope(signature), shapes)
 
-    def _packed(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        values = {
-            "version": VERSION, "type": self.type, "signature": self.signature,
+    def _envelope(self, signature: str) -> dict[str, Any]:
+        return {
+            "version": VERSION, "type": self.type, "signature": signature,
             "trees_from": self.trees_from, "request": self.request,
         }  # fmt: skip
-        arrays: dict[str, NDArray[Any]] = {"body": _bytes_array(self.body)}
-        if self.trees:
-            arrays.update(stack_trees(self.trees))
-        return values, arrays
 
     @staticmethod
     def from_bytes(data: bytes) -> Message:

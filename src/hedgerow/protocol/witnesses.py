@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from hedgerow.data.documents import Document, Matching, Within, named
@@ -66,7 +66,7 @@ class Show:
         return {"by": self.by, **told, "signature": self.signature}
 
     def _told(self) -> tuple[dict[str, Any] | None, dict[str, Any] | None, str]:
-        head = None if self.head is None else asdict(self.head)
+        head = None if self.head is None else dict(vars(self.head))
         return head, None if self.start is None else self.start.to_dict(), self.seen
 
     @staticmethod
@@ -90,7 +90,7 @@ class _ShowCarried:
 def head_from(values: Mapping[str, Any]) -> KeptHead:
     """A head that travelled."""
     with named("a head is not readable"):
-        return KeptHead(**asdict(_DOCUMENT.read(_Carried, values)))
+        return KeptHead(**vars(_DOCUMENT.read(_Carried, values)))
 
 
 def signed_head(own: OwnHead, party: str, joined: str, identity: Identity) -> KeptHead:

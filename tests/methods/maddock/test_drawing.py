@@ -11,6 +11,7 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.rng import stream
 from hedgerow.data.schema import Categorical, Label, Numeric, Ordinal, Schema
 from hedgerow.methods.maddock.candidates import CANDIDATES
+from hedgerow.methods.maddock.splits.drawing import drawn_edge, drawn_sides
 from hedgerow.methods.maddock.splits.totally_random import totally_random
 from hedgerow.model.tree import Structure
 from tests.conftest import MIXED
@@ -108,3 +109,15 @@ def test_the_same_seed_draws_the_same_tree() -> None:
         np.array_equal(one.feature, other.feature)
         and np.array_equal(one.threshold, other.threshold)
     )
+
+
+@pytest.mark.parametrize(("first", "stop"), [(0, 2), (0, 9), (3, 5), (2, 7)])
+def test_an_interval_is_cut_where_its_bins_would_be(first: int, stop: int) -> None:
+    possible = np.zeros(10, np.bool_)
+    possible[first:stop] = True
+    for seed in range(20):
+        right = drawn_sides(possible, True, "equality", stream(seed))
+        at, missing_left = drawn_edge(first, stop, stream(seed))
+        assert first < at < stop
+        assert right[:-1].tolist() == [b >= at for b in range(9)]
+        assert bool(right[-1]) is not missing_left

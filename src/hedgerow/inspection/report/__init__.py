@@ -4,14 +4,17 @@ page.py          the templates, filled; they are the HTML files of the folder be
 overview.py      what the model is, its statement, its schema and settings
 facts.py         the numbers: from the model, its ledger and its plan
 budget.py        where the privacy budget went
+audited.py       what an audit found, beside the promise
 quality.py       a private evaluation, with its curves
 effect_cards.py  importances, main effects, interactions and trees
 """
 
 from __future__ import annotations
 
+from hedgerow.audit.result import AuditResult
 from hedgerow.evaluation.result import Evaluation
 from hedgerow.inspection.explain import explain
+from hedgerow.inspection.report.audited import check_audit
 from hedgerow.inspection.report.facts import ReportFacts, check_evaluation, facts_of
 from hedgerow.inspection.report.page import page_of
 from hedgerow.model.ensemble import Ensemble
@@ -26,8 +29,11 @@ def report_html(
     ledger: Ledger | None = None,
     evaluation: Evaluation | None = None,
     plan: Plan | None = None,
+    audit: AuditResult | None = None,
 ) -> str:
     """The report of a model as HTML; it needs no other file and no network."""
     if evaluation is not None:
         check_evaluation(model, evaluation)
-    return page_of(explain(model), facts_of(model, ledger, plan), evaluation)
+    if audit is not None:
+        check_audit(model, audit)
+    return page_of(explain(model), facts_of(model, ledger, plan), evaluation, audit)

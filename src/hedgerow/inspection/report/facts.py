@@ -11,10 +11,9 @@ from hedgerow.coordinator.traffic import Traffic, traffic
 from hedgerow.errors import FormatError, PlanError
 from hedgerow.evaluation.result import Evaluation
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.accounting.gaussian import mu_of
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
-from hedgerow.privacy.ledger.spending import budget_of, spending
+from hedgerow.privacy.ledger.spending import budget_of, counts_as_gaussians, spending
 from hedgerow.privacy.ledger.store import COORDINATOR
 
 _NAMES = {"batch of": "leaves", "level": "splits", "tables": "interaction tables"}
@@ -171,11 +170,11 @@ def _account(ledger: Ledger, run: str) -> Account | None:
     else:
         this_run = sum(float(values["mu"]) ** 2 for values in mine)
         total = spent.mu**2
-        whole = mu_of(budget.epsilon, delta, spent.coordinates) ** 2 if budget else total
+        whole = budget.whole(spent.coordinates) if budget else total
     whole = max(whole, total, 1e-300)
     return Account(
         spent.runs,
-        spent.epsilon(delta),
+        spent.epsilon(delta, as_gaussians=counts_as_gaussians(budget)),
         delta,
         budget.epsilon if budget else None,
         this_run / whole,

@@ -9,7 +9,7 @@ from hedgerow.data.schema import Column, Numeric
 from hedgerow.data.values import text_of
 from hedgerow.inspection.drawing.words import number
 from hedgerow.inspection.explain import Explanation
-from hedgerow.inspection.explain.explanation import edits_of
+from hedgerow.inspection.explain.edits import edits_of
 from hedgerow.inspection.report.facts import ReportFacts
 from hedgerow.model.changes import PRIVATE, leaving_words
 from hedgerow.model.statement import Statement
@@ -100,6 +100,8 @@ def _changes_lead(statement: Statement) -> str:
 
 def _task(explanation: Explanation) -> str:
     label = explanation.model.schema.label
+    if label.task == "survival":
+        return f"A model of {label.name}, the time to {label.event}, up to {label.cuts[-1]:g}"
     if label.lower is not None and label.upper is not None:
         return f"A regression model of values from {label.lower:,.10g} to {label.upper:,.10g}"
     return f"A {label.task} classifier ({_listed([text_of(value) for value in label.classes])})"

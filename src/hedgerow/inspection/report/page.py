@@ -9,10 +9,12 @@ from importlib.metadata import version
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from hedgerow.audit.result import AuditResult
 from hedgerow.data.cards import printable
 from hedgerow.evaluation.result import Evaluation
 from hedgerow.inspection.drawing import style
 from hedgerow.inspection.explain import Explanation
+from hedgerow.inspection.report.audited import section_of
 from hedgerow.inspection.report.budget import budget_of_run
 from hedgerow.inspection.report.effect_cards import effects_of_model, trees_of_model
 from hedgerow.inspection.report.facts import ReportFacts
@@ -21,7 +23,12 @@ from hedgerow.inspection.report.quality import quality_of
 from hedgerow.model.changes import PRIVATE
 
 
-def page_of(explanation: Explanation, facts: ReportFacts, evaluation: Evaluation | None) -> str:
+def page_of(
+    explanation: Explanation,
+    facts: ReportFacts,
+    evaluation: Evaluation | None,
+    audit: AuditResult | None = None,
+) -> str:
     """The whole report as HTML."""
     statement = explanation.model.statement
     return _environment().get_template("page.html").render(
@@ -29,6 +36,7 @@ def page_of(explanation: Explanation, facts: ReportFacts, evaluation: Evaluation
         private=statement.guarantee in PRIVATE,
         overview=overview_of(explanation, facts),
         budget=budget_of_run(facts, statement),
+        audit=None if audit is None else section_of(audit),
         quality=None if evaluation is None else quality_of(evaluation, explanation.model),
         effects=effects_of_model(explanation),
         trees=trees_of_model(explanation),

@@ -13,6 +13,7 @@ from hedgerow.evaluation.result import (
     Evaluation,
     Measure,
     RocPoint,
+    SurvivalPoint,
 )
 from hedgerow.inspection.drawing import Axes, Canvas, Picture, Region, Scale
 from hedgerow.inspection.drawing.canvas import LETTER
@@ -43,12 +44,14 @@ class Quality:
     roc: Picture | None
     calibration: Picture | None
     confusion: ConfusionTable | None
+    survival: Picture | None
     notes: tuple[str, ...]
     statement: tuple[str, ...]  # paragraphs
 
 
 def quality_of(evaluation: Evaluation, model: Ensemble) -> Quality:
-    findings, classes = evaluation.findings, model.schema.label.classes
+    findings, label = evaluation.findings, model.schema.label
+    is_share = label.task != "regression"
     calibration, confusion = findings.calibration, findings.confusion
     small = confusion is not None and len(confusion.classes) <= MOST_CLASSES
     return Quality(
@@ -57,8 +60,9 @@ def quality_of(evaluation: Evaluation, model: Ensemble) -> Quality:
         "cover the noise and the sampling error of the rows.",
         tuple(_tile(measure) for measure in findings.measures),
         roc_picture(findings.roc) if findings.roc else None,
-        calibration_picture(calibration, bool(classes)) if calibration else None,
+        calibration_picture(calibration, is_share) if calibration else None,
         _confusion(confusion) if confusion is not None and small else None,
+        survival_picture(findings.survival, label.name) if findings.survival else None,
         tuple(findings.notes),
         tuple(evaluation.words().split("\n")),
     )
@@ -108,6 +112,25 @@ def calibration_picture(points: Sequence[CalibrationPoint], is_rate: bool) -> Pi
         told = f"predicted {number(p.predicted)}, observed {number(p.observed)}"
         axes.dot_upward(p.predicted, p.observed, (p.low, p.high), title=told)
     axes.names("predicted")
+    return canvas.picture()
+
+
+def survival_picture(points: Sequence[SurvivalPoint], name: str) -> Picture:
+    """Survival by rising risk: curves are what the model says, dots with bands what was seen."""
+    canvas = Canvas(CURVE_WIDTH, CURVE_HEIGHT, "Survival by risk")
+    left = 14 + LETTER * 3
+    region = Region(left, 8.0, canvas.width - 14, canvas.height - 42)
+    axes = Axes.within(canvas, region, (0.0, max(p.time for p in points)), (0.0, 1.0))
+    axes.grid_across()
+    axes.ticks_below(5, 16)
+    groups = sorted({p.group for p in points} - {0})
+    for series, group in enumerate(groups):
+        here = [p for p in points if p.group == group]
+        axes.curve([0.0, *(p.time for p in here)], [1.0, *(p.predicted for p in here)], series)
+        for p in here:
+            told = f"group {group}: predicted {number(p.predicted)}, observed {number(p.observed)}"
+            axes.dot_upward(p.time, p.observed, (p.low, p.high), series, told)
+    axes.names(name)
     return canvas.picture()
 
 

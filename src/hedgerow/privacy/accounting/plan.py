@@ -21,17 +21,12 @@ from hedgerow.packing import canonical_json, digest
 from hedgerow.privacy.accounting.budget import DeclaredQuery, PlanBudget, Slot
 from hedgerow.privacy.accounting.gaussian_budget import AdaptiveQueries
 from hedgerow.privacy.accounting.path_budget import PathQueries
-from hedgerow.privacy.accounting.request import KEYS as REQUEST_KEYS
+from hedgerow.privacy.accounting.plan_reading import FORMAT, plan_facts
 from hedgerow.privacy.accounting.request import NO_REQUEST, Request
 from hedgerow.privacy.settings import Privacy, Settings, settings_table
 
-FORMAT = 1
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 EVALUATION = "evaluation"  # the method of a plan that measures a model and grows none
-TOP = (
-    "format", "run", "schema", "unit", "method", "seed", "privacy", "settings", "slot", "rest",
-    "branches", "max_weight", *REQUEST_KEYS,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,10 +140,8 @@ class Plan(Shown):
 
     @staticmethod
     def from_dict(document: Mapping[str, Any], source: str = "plan") -> Plan:
-        from hedgerow.privacy.accounting.plan_reading import plan_from
-
         try:
-            return plan_from(document)
+            return Plan(*plan_facts(document))
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             if isinstance(error, (PlanError, SettingsError, FormatError)):
                 raise type(error)(f"{source}: {error}") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from hedgerow.errors import FormatError, PlanError
 from hedgerow.privacy.accounting.budget import (
@@ -16,10 +16,30 @@ from hedgerow.privacy.accounting.budget import (
 )
 from hedgerow.privacy.accounting.gaussian_budget import GaussianBudget
 from hedgerow.privacy.accounting.path_budget import PathBudget
-from hedgerow.privacy.accounting.plan import FORMAT, TOP, Plan
+from hedgerow.privacy.accounting.request import KEYS as REQUEST_KEYS
 from hedgerow.privacy.accounting.request import Request
 from hedgerow.privacy.accounting.rounds import Branches
-from hedgerow.privacy.settings import Privacy, privacy_from, settings_from
+from hedgerow.privacy.settings import Privacy, Settings, privacy_from, settings_from
+
+FORMAT = 1
+_KNOWN = (
+    "format", "run", "schema", "unit", "method", "seed", "privacy", "settings", "slot", "rest",
+    "branches", "max_weight", *REQUEST_KEYS,
+)  # fmt: skip
+
+
+class PlanFacts(NamedTuple):
+    """What a table says of a plan, by the names of the plan's fields."""
+
+    run: str
+    schema_hash: str
+    method: str
+    settings: Settings
+    seed: int
+    budget: PlanBudget
+    unit: str
+    max_weight: float
+    request: Request
 
 
 def _adaptive_from(entry: Mapping[str, Any]) -> AdaptiveSlots:
@@ -65,7 +85,8 @@ def _cap_from(document: Mapping[str, Any]) -> float:
     return cap  # as it is written, so that the plan keeps its hash
 
 
-def plan_from(document: Mapping[str, Any]) -> Plan:
+def plan_facts(document: Mapping[str, Any]) -> PlanFacts:
+    """Check a table's format and keys, and read every part of it."""
     version = document.get("format")
     if isinstance(version, int) and version > FORMAT:
         raise FormatError(
@@ -74,12 +95,12 @@ def plan_from(document: Mapping[str, Any]) -> Plan:
         )
     if version != FORMAT:
         raise PlanError(f"format is {version!r}; it must be {FORMAT}")
-    unknown = [key for key in document if key not in TOP]
+    unknown = [key for key in document if key not in _KNOWN]
     if unknown:
-        raise PlanError(f"unknown key {unknown[0]!r}; known: {', '.join(TOP)}")
+        raise PlanError(f"unknown key {unknown[0]!r}; known: {', '.join(_KNOWN)}")
     if not isinstance(document["seed"], int):
         raise PlanError(f"seed is {document['seed']!r}; it must be a whole number")
-    return Plan(
+    return PlanFacts(
         run=str(document["run"]),
         schema_hash=str(document["schema"]),
         method=str(document["method"]),

@@ -6,7 +6,7 @@ Defaults are those of `random-trees`; a method's own are in its line of `methods
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from hedgerow.errors import PlanError
@@ -81,7 +81,7 @@ class Settings:
         return {}
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.names()}  # which hold plain values
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from hedgerow.errors import SettingsError
@@ -128,4 +128,4 @@ class BoostingSettings(Sizes, Steps, Categories):
         return self.candidates == "quantiles-not-private"
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "cuts": [list(cuts) for cuts in self.cuts]}
+        return {**super().to_dict(), "cuts": [list(cuts) for cuts in self.cuts]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from hedgerow.errors import SettingsError
@@ -80,7 +80,7 @@ class Privacy:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
 
 def spare_for(n_parties: int) -> int:
