@@ -25,8 +25,10 @@ from tests.simulation.defects import planted
 from tests.slow import ALL
 
 SEEDS = range(900_000, 900_000 + (2_000 if ALL else 40))
-# Seeds that broke a rule once. The command came again before a settled party was started again.
-FOUND = (1_795_021_515_146,)
+# Seeds that broke a rule once, all by what the simulator itself did: a command came again before a
+# settled party was started again; a party sealed the same text with the key of its next process;
+# another process charged while a ledger was being compared with what had been asked.
+FOUND = (1_795_021_515_146, 1_009_780, 1_009_407)
 
 
 @pytest.mark.parametrize("first", SEEDS[::20])

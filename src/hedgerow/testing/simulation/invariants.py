@@ -53,7 +53,8 @@ class Invariants:
         self.world = world
         self.restored: set[str] = set()  # machines whose operator put an older ledger back
         self.clocks_ahead: set[str] = set()
-        self.sent: dict[tuple[str, Context3], tuple[str, str]] = {}  # request, digest of the bytes
+        self.sent: dict[tuple[str, Context3], tuple[str, dict[str, bytes]]] = {}  # bytes by key
+        self.texts: dict[tuple[str, str], bytes] = {}  # party and request: what was sealed
         self.asked: set[Context3] = set()  # by the honest coordinator
         self.exact: dict[tuple[str, Context3], Any] = {}  # sums before noise and mask
         self.masks: set[tuple[str, bytes, bytes]] = set()
@@ -85,6 +86,15 @@ class Invariants:
             return mask(me, context, size)
 
         party._keys.mask = masked  # type: ignore[method-assign]
+        seal = party._keys.seal
+
+        def sealed(other: str, request: str, party: str, data: bytes) -> bytes:
+            # A party that was started again seals with another key; what it says stays the same.
+            same = self.texts.setdefault((party, request), data) == data
+            self._require(same or party in self.restored, "one request, one text", party)
+            return seal(other, request, party, data)
+
+        party._keys.seal = sealed  # type: ignore[method-assign]
 
     @contextmanager
     def watching_answers(self) -> Iterator[None]:
@@ -189,10 +199,11 @@ class Invariants:
         if roster.trusted.masked:
             enough = len(roster.parties) - len(ask.absent) >= max(3, len(roster.parties) // 2 + 1)
             self._require(enough, "no sum over fewer parties than allowed", f"{name} {key}")
-        before = self.sent.setdefault((name, key), (request, body.hex()))
+        question, bodies = self.sent.setdefault((name, key), (request, {}))
         if machine.name not in self.restored:
-            self._require(before[0] == request, "one context, one question", f"{name} {key}")
-            self._require(before[1] == body.hex(), "one context, one message", f"{name} {key}")
+            before = bodies.setdefault(party._keys.public, body)
+            self._require(question == request, "one context, one question", f"{name} {key}")
+            self._require(before == body, "one context, one message", f"{name} {key}")
         self.world.count("answers")
 
     def party_event(self, machine: PartyMachine, event: Event) -> None:
@@ -314,14 +325,15 @@ class Invariants:
             return
         if name in self.restored:
             return
-        if name == COORDINATOR:
-            charges = ledger.lines(COORDINATOR, "charge")
-            have = {(line.run, line.slot, line.attempt) for line in charges}
-            self._require(have >= self.asked, "charges of the coordinator outlive it", name)
-            return
+        # Taken before the ledger is read: meanwhile another process may charge and ask.
+        asked, sent = {*self.asked}, list(self.sent.items())
         charges = ledger.lines(name, "charge")
+        if name == COORDINATOR:
+            have = {(line.run, line.slot, line.attempt) for line in charges}
+            self._require(have >= asked, "charges of the coordinator outlive it", name)
+            return
         paid = {(line.run, line.slot, line.attempt): line.values["request"] for line in charges}
-        for (party, key), (request, _) in self.sent.items():
+        for (party, key), (request, _) in sent:
             if party == name:
                 kept = paid.get(key) == request
                 self._require(kept, "charges of a party outlive it", f"{name} {key}")
