@@ -8,6 +8,8 @@ DOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 N ?= 5
 RESULT ?= flaky.json
 PYTEST ?= --quick
+# Tests start hundreds of processes: each would compile the source's bytecode anew if none were kept.
+unexport PYTHONDONTWRITEBYTECODE
 # Tests run side by side; threads that wait for each other would starve.
 ONE_THREAD := NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
