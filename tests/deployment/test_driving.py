@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tomli_w
 
-from hedgerow import Schema, Unit, open_federation, read_limits
+from hedgerow import Ledger, Privacy, Schema, Unit, open_federation, plan_for, read_limits
 from hedgerow.deployment import driving
 from hedgerow.deployment.limits_file import default_limits_text
 from hedgerow.deployment.start import Start
@@ -17,6 +19,7 @@ from hedgerow.engines.site import COORDINATOR, Site
 from hedgerow.engines.sockets import Unreachable
 from hedgerow.errors import SchemaError, SettingsError
 from hedgerow.party.limits import Limits
+from hedgerow.privacy.ledger.reservation import Reservation
 from tests.test_documents import PAGES, blocks
 
 SCHEMA = Schema.from_bounds({"age": (0, 100), "dose": (0, 1)}, classes=[0, 1])
@@ -54,6 +57,23 @@ def test_the_schema_is_given_or_lies_in_the_site_folder(
             open_federation(place)
     with pytest.raises(Unreachable, match="Start the relay"):
         open_federation(place, SCHEMA, relay=place / "relay.sock")
+
+
+def test_an_interrupted_fit_goes_on_with_the_ledger_that_pays_for_it(tmp_path: Path) -> None:
+    plan = plan_for(SCHEMA, Privacy(1.0, 1e-6, "coordinator"), "dp-tr-newton", seed=1)
+    file, names = tmp_path / "fit.toml", ["a", "b"]
+    with closing(Ledger.open(tmp_path / "site.ledger")) as own, closing(Ledger.in_memory()) as new:
+        about = {"format": 1, "parties": names, "ledger": str(own.path), "plan": plan.to_dict()}
+        file.write_text(tomli_w.dumps(about))
+        known = driving._read_fit(file, names, own)
+        assert known is not None
+        assert known.hash == plan.hash
+        assert driving._read_fit(file, names, new) is None
+        with closing(Ledger.open(tmp_path / "other.ledger")) as other:
+            assert driving._read_fit(file, names, other) is None
+        Reservation(new, plan, "coordinator").reserve()  # in memory, and yet the one that paid
+        assert driving._read_fit(file, names, new) is not None
+        assert driving._read_fit(file, ["a"], own) is None
 
 
 def test_a_table_with_ids_and_every_column_answers_sums(tmp_path: Path) -> None:

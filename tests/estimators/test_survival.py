@@ -233,8 +233,6 @@ BAD = {
     "text": ({"years": ["soon", "1"]}, TableError, "text that is no number"),
     "another code": ({"died": ["other", "no"]}, TableError, "competing events"),
     "no code": ({"died": [None, "no"]}, TableError, "is missing in 1 rows"),
-    "all censored": ({"died": ["no", "no"]}, TableError, "all 2 are censored"),
-    "events beyond the horizon": ({"years": [7.0, 1.0]}, TableError, "all 2 are censored"),
 }
 
 
@@ -246,6 +244,16 @@ def test_bad_labels_are_refused_before_anything_is_spent(name: str) -> None:
     with pytest.raises(error, match=text):
         PrivateSurvivalBoosting(SCHEMA, ledger=ledger).fit({**table, **changes})
     assert not ledger.lines()
+
+
+@pytest.mark.parametrize("n_events", [0, 1])
+def test_whether_there_is_an_event_at_all_is_not_told(n_events: int) -> None:
+    """A fit that ended with an error only where no row has one would tell of a single row."""
+    died = np.where(np.arange(300) < n_events, "yes", "no")
+    table = {"a": np.full(300, 0.1), "b": np.full(300, 0.2), "years": np.ones(300), "died": died}
+    with pytest.warns(PlanWarning, match="Kaplan-Meier curve for all rows"):
+        model = PrivateSurvivalBoosting(SCHEMA, epsilon=0.1, delta=1e-6).fit(table)
+    assert model.curve_for_all_
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ class Driven:
     step_seconds = 600.0  # that a party may take for one step of a session
 
     @contextmanager
-    def drive(self, plan: Plan, any_seed: bool = False) -> Iterator[Plan]:
-        """The block in which a plan is run; it gives the plan to run.
+    def drive(self, plan: Plan, ledger: Ledger, any_seed: bool = False) -> Iterator[Plan]:
+        """The block in which a plan is run and `ledger` pays; it gives the plan to run.
 
-        Between sites that may be the plan of an earlier process which was interrupted; `any_seed`
-        says that nobody asked for the seed of this one.
+        Between sites that may be a plan of the same ledger which was interrupted; `any_seed` says
+        that nobody asked for the seed of this one.
         """
         yield plan

@@ -86,7 +86,7 @@ class Federation(Driven):
         self._plan: Plan | None = None
         self._reserve: Callable[[], None] | None = None  # the coordinator's, until it is made
         self._presence = Presence()
-        self._keys = MaskKeys()  # answers are sealed for this key; it lives as long as we do
+        self._keys = MaskKeys()  # answers are sealed for this key, of this run in this process
         self._trees: list[Tree] = []
         self._refs: list[EnsembleRef] = [NO_TREES]
         self._known: dict[str, int] = {}
@@ -156,6 +156,8 @@ class Federation(Driven):
         if not made_for(plan, self.schema):
             raise Refused("the plan was made for another schema. Nothing was asked.")
         self._plan, self._presence, self._reserve = plan, Presence(), reserve
+        # A new key: answers are repeated for the old one, and new noise on them would be unpaid.
+        self._keys = MaskKeys()
         opened = self._opened_by(self.names)
         deadline = clock.monotonic() + self.wait_seconds
         while len(opened) < self.roster.least_set and clock.monotonic() < deadline:

@@ -48,6 +48,7 @@ class _Fit:
     """What a file of a fit holds."""
 
     parties: tuple[str, ...]
+    ledger: str  # the file that pays; empty if it is in memory
     plan: Mapping[str, Any]
 
 
@@ -150,19 +151,19 @@ class SiteFederation(Federation):
         self.close()
 
     @contextmanager
-    def drive(self, plan: Plan, any_seed: bool = False) -> Iterator[Plan]:
+    def drive(self, plan: Plan, ledger: Ledger, any_seed: bool = False) -> Iterator[Plan]:
         """Run the plan, or that of an equal fit which was interrupted; `hedgerow runs` lists it."""
-        plan = self._interrupted(plan, any_seed) or plan
+        plan = self._interrupted(plan, ledger, any_seed) or plan
         file = self._site.folder / _FITS / f"{plan.run}.toml"
         file.parent.mkdir(mode=0o700, exist_ok=True)
-        values = {"format": 1, "parties": list(self.names), "plan": plan.to_dict()}
-        write_file(file, tomli_w.dumps(values), 0o600)
+        about = {"format": 1, "parties": list(self.names), "ledger": _place_of(ledger)}
+        write_file(file, tomli_w.dumps({**about, "plan": plan.to_dict()}), 0o600)
         with recorded(self._site, plan) as tell_absent, self._stopping_between_releases():
             self.tell_absent = tell_absent
             try:
                 yield plan
             except BaseException as error:
-                if not self._goes_on(plan, error):
+                if not _goes_on(plan, ledger, error):
                     file.unlink(missing_ok=True)
                 raise
         file.unlink(missing_ok=True)
@@ -176,24 +177,17 @@ class SiteFederation(Federation):
             )
         super().gather(slot)
 
-    def _goes_on(self, plan: Plan, error: BaseException) -> bool:
-        """Whether an equal fit may go on with a plan that ended so."""
-        if isinstance(error, RefusedBy):
-            if error.waits:
-                return True
-            if error.is_final:
-                return False
-        assert self.ledger is not None
-        return bool(self.ledger.lines(COORDINATOR, "reserve", plan.run))
+    def _interrupted(self, plan: Plan, ledger: Ledger, any_seed: bool) -> Plan | None:
+        """The oldest plan of this ledger that was not ended and differs by its name alone.
 
-    def _interrupted(self, plan: Plan, any_seed: bool) -> Plan | None:
-        """The oldest plan that was not ended and differs from this one by its name alone."""
+        Another ledger has none of its releases: it would have to pay for what nobody answers twice.
+        """
         files = (self._site.folder / _FITS).glob("*.toml")
         for file in sorted(files, key=lambda path: path.stat().st_mtime_ns):
             if not self._resume:
                 file.unlink(missing_ok=True)
                 continue
-            known = _read_fit(file, self.names)
+            known = _read_fit(file, self.names, ledger)
             if known is None:
                 continue
             seed = known.seed if any_seed else plan.seed
@@ -261,10 +255,30 @@ def _check_connected(site: Site, missing: Sequence[str], n_left_out: int) -> Non
         log.warning("not connected: %s. %s", ", ".join(missing), why)
 
 
-def _read_fit(file: Path, parties: Sequence[str]) -> Plan | None:
-    """The plan in a file, if these parties were asked; None if it cannot be read."""
+def _goes_on(plan: Plan, ledger: Ledger, error: BaseException) -> bool:
+    """Whether an equal fit may go on with a plan that ended so."""
+    if isinstance(error, RefusedBy):
+        if error.waits:
+            return True
+        if error.is_final:
+            return False
+    return bool(ledger.lines(COORDINATOR, "reserve", plan.run))
+
+
+def _place_of(ledger: Ledger) -> str:
+    return "" if ledger.path is None else str(ledger.path.resolve())
+
+
+def _read_fit(file: Path, parties: Sequence[str], ledger: Ledger) -> Plan | None:
+    """The plan in a file, if these parties were asked and this ledger pays; None if it cannot be
+    read.
+    """
     with suppress(HedgerowError):
         fit = _FIT.read(_Fit, _FIT.load(file))
         if fit.parties == tuple(parties):
-            return Plan.from_dict(fit.plan, str(file))
+            plan = Plan.from_dict(fit.plan, str(file))
+            # A ledger in memory has no place, but may have reserved it in this very process.
+            same = fit.ledger and fit.ledger == _place_of(ledger)
+            if same or ledger.lines(COORDINATOR, "reserve", plan.run):
+                return plan
     return None

@@ -119,7 +119,7 @@ class PrivateBoosting(Estimator):
         plan = self._plan(schema, privacy)
         with (
             self._open_ledger(federation) as ledger,
-            federation.drive(plan, any_seed=self.random_state is None) as driven,
+            federation.drive(plan, ledger, any_seed=self.random_state is None) as driven,
         ):
             return self._train(federation, driven, ledger, observe)
 

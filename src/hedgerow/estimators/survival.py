@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from hedgerow.data.schema import Label, Schema
 from hedgerow.data.survival import outcomes_given
-from hedgerow.data.tables import Rows
 from hedgerow.errors import PlanWarning, SchemaError, SettingsError, TableError
 from hedgerow.estimators.boosting import PrivateBoosting
 from hedgerow.estimators.inputs import has_names, schema_given
@@ -161,17 +160,6 @@ class PrivateSurvivalBoosting(PrivateBoosting):
         if len(times) != len(risk):
             raise TableError(f"X has {len(risk)} rows and y {len(times)}.")
         return concordance(risk, times, events > 0.5)
-
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Schema, Rows]:
-        schema, rows = super()._read(X, y, sample_weight)
-        if not np.any(rows.target % 2 == 1):
-            horizon = schema.label.cuts[-1]
-            raise TableError(
-                f"no row has an event up to the horizon {horizon:g}: all {rows.n_rows} are "
-                "censored, so there is nothing to learn. Check the event codes and the cuts of the "
-                "label. Nothing was asked."
-            )
-        return schema, rows
 
     def _one_column(self, X: Any, y: Any) -> Any:
         """`y` has two columns here, which the schema reads."""

@@ -26,9 +26,12 @@ class Outcomes:
 
     counts: Floats
     noise: float
+    is_known: bool = True  # False: nobody counted, these only stand in
 
     def together(self, other: Outcomes) -> Outcomes:
         """Two noisy counts of the same rows as one."""
+        if not self.is_known:
+            return other
         mine, theirs = (max(o.noise, 1e-9) ** -2 for o in (self, other))
         counts = (mine * self.counts + theirs * other.counts) / (mine + theirs)
         noise = (mine + theirs) ** -0.5 if self.noise > 0 and other.noise > 0 else 0.0

@@ -64,7 +64,7 @@ def _count(run: Run) -> Outcomes:
     try:
         release = run.gate.release(LabelSums(n), name=COUNTED)
     except SlotSpent:
-        return Outcomes(np.full(n, 1.0), 0.0)
+        return Outcomes(np.full(n, 1.0), 0.0, is_known=False)
     counted = Measured.of(release, run.schema)
     return Outcomes(counted.values, counted.unit)
 

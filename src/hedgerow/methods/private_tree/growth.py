@@ -96,14 +96,16 @@ class Growth:
         wanted = [Wanted(node, node.columns, budget) for node, budget in prices if budget]
         for answer in self.ask.bounds(wanted):
             node = answer.node
-            if node.depth == 0:  # the first ranking is for the whole tree: all levels pay for it
-                node.budget = node.left * self.rule.node_part(0)
+            if node.depth == 0:
                 node.is_rough = self._is_rough(node, answer.variance)
             values = [float(value[0]) for value in answer.values]
             node.bounds = dict(zip(answer.columns, values, strict=True))
             node.bounds_deviation = math.sqrt(answer.variance)
             lead = self._by_chance(node)
             node.columns = tuple(sorted(node.columns, key=lambda j: node.bounds[j] + lead[j]))
+        for node in (one.node for one in wanted if one.node.depth == 0):
+            # The first ranking is for the whole tree: all levels pay for it, also if it was lost.
+            node.budget = node.left * self.rule.node_part(0)
 
     def _is_rough(self, node: Node, variance: float) -> bool:
         """Whether bounds only say where to look first: noise would ask for further columns."""

@@ -140,6 +140,12 @@ def _least(
         paid = windows * month.epsilon if ceilings.labels else 0.0
         found.append(_Bound(windows * _most(month, pure=False) ** 2, paid, words))
     if not found and (run := ceilings.per_run) is not None:
+        if runs < 1:  # others saw a later start of this party, and nobody counted its runs
+            raise LedgerError(
+                "the only limit is one for each run, and no witness says how many runs were lost "
+                "with the lines. Nothing was booked. Say how many there may have been at most: "
+                "--runs N, at least 1."
+            )
         words = f"{runs} runs of {run.epsilon:g} each, by what the witnesses count or a person says"
         paid = runs * run.epsilon if ceilings.labels else 0.0
         found.append(_Bound(runs * _most(run, not ceilings.gaussian_only) ** 2, paid, words))

@@ -249,11 +249,8 @@ class History(Setting):
         for machine in world.machines.values():
             machine.clock.wrong_by = 0.0
         for machine in self.parties.values():
-            machine.pin(self.roster) if machine.roster is not None else None
-            machine.roster = self.roster
+            machine.pin(self.roster)
             machine.start()
-            if machine.party is not None:
-                machine.party.pin(self.roster)
         world.scheduler.run(lambda: False, 200, 60.0)  # what was under way arrives
 
     def _finish(self, command: Attempted) -> None:

@@ -180,7 +180,8 @@ class PartyMachine(Machine):
 
     def pin(self, roster: Roster) -> None:
         self.roster = roster
-        if self.party is not None:
+        # A process that still has the machine's old key is about to be started again, and reads it.
+        if self.party is not None and self.party.identity is self.identity:
             self.party.pin(roster)
 
     def crash(self, power: bool, back_after: float = 1.0) -> None:
