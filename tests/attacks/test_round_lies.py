@@ -162,7 +162,7 @@ def test_a_ledger_that_understates_a_pure_run_is_found_out() -> None:
     verify(ledger)
     line, forged = ledger.lines(kind="reserve")[0], Ledger.in_memory()
     forged.append(COORDINATOR, "reserve", plan.run, values={**line.values, "pure": 0.001})
-    with pytest.raises(LedgerError, match="another sum"):
+    with pytest.raises(LedgerError, match="another pure"):
         verify(forged)
 
 

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,9 @@ from hedgerow.engines.local import local_federation
 from hedgerow.errors import VerificationFailed
 from hedgerow.methods.registry import METHODS, plan_for
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.packing import pack, unpack
 from hedgerow.privacy.ledger.ledger import Ledger
+from hedgerow.privacy.ledger.line import GENESIS, line_hash
 from hedgerow.privacy.settings import Privacy
 from tests.conftest import MIXED, mixed_table
 
@@ -122,6 +125,78 @@ def test_a_forged_line_is_found_without_a_manifest(copy: Path, statement: str) -
         verified(copy)
 
 
+Values, Arrays = dict[str, Any], dict[str, Any]
+Edit = Callable[[str, str, Values, Arrays], tuple[Values, Arrays] | None]
+
+
+def rewrite(folder: Path, edit: Edit) -> None:
+    """Write a ledger anew with other lines, each hashed as if it had always been so."""
+    database = sqlite3.connect(folder / "book.ledger")
+    for (trigger,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'"):
+        database.execute(f"DROP TRIGGER {trigger}")
+    columns = "seq, time, owner, kind, run, slot, attempt, body"
+    lines = database.execute(f"SELECT {columns} FROM line ORDER BY seq").fetchall()
+    database.execute("DELETE FROM line")
+    previous = GENESIS
+    for place, (_, *about, body) in enumerate(lines, start=1):
+        changed = edit(about[1], about[2], *unpack(body))
+        body = body if changed is None else pack(*changed)
+        hashed = line_hash(place, *about, body, previous)
+        database.execute(
+            f"INSERT INTO line ({columns}, previous, hash) VALUES (?,?,?,?,?,?,?,?,?,?)",
+            (place, *about, body, previous, hashed),
+        )
+        previous = hashed
+    database.commit()
+    database.close()
+
+
+def of_lines(owner: str, kind: str, **changes: Any) -> Edit:
+    def edit(of: str, what: str, values: Values, arrays: Arrays) -> tuple[Values, Arrays] | None:
+        asked = owner in (of, "anybody") and what == kind
+        return ({**values, **changes}, arrays) if asked else None
+
+    return edit
+
+
+FORGED = {
+    "no receipts": (of_lines("coordinator", "release", receipts={}), "lacks the receipt"),
+    "a party absent": (
+        of_lines("coordinator", "release", absent=["south"]), "fewer than 3"),
+    "nobody named": (of_lines("coordinator", "release", absent=None), "which of the parties"),
+    "a stranger absent": (of_lines("coordinator", "release", absent=["x"]), "which of the part"),
+    "parties left out": (of_lines("coordinator", "reserve", parties=["north"]), "states parties"),
+    "no parties": (of_lines("coordinator", "reserve", parties=[]), "does not say who took part"),
+    "another delta": (of_lines("north", "reserve", delta=0.0), "reserves another delta"),
+    "fewer coordinates": (of_lines("anybody", "reserve", coordinates=0), "another coordinates"),
+    "another unit": (of_lines("anybody", "reserve", unit="one party"), "reserves another unit"),
+    "a smaller mu": (of_lines("south", "reserve", mu=0.01), "reserves another mu"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_ledger_that_was_written_anew_does_not_hold(copy: Path, name: str) -> None:
+    edit, words = FORGED[name]
+    rewrite(copy, edit)
+    with pytest.raises(VerificationFailed, match=words):
+        verified(copy)
+
+
+@pytest.mark.parametrize("trust", ["coordinator", "parties", "nobody"])
+def test_a_party_that_charged_nothing_is_found(tmp_path: Path, trust: str) -> None:
+    made(tmp_path, trust=trust)
+    database = sqlite3.connect(tmp_path / "book.ledger")
+    for (trigger,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'"):
+        database.execute(f"DROP TRIGGER {trigger}")
+    kinds = "('charge', 'answer')"
+    database.execute(f"DELETE FROM line WHERE owner = 'south' AND kind IN {kinds}")
+    database.commit()
+    database.close()
+    rewrite(tmp_path, lambda *_: None)  # the chain as if these lines had never been
+    with pytest.raises(VerificationFailed, match=r"south\): it has not charged slot 0"):
+        verified(tmp_path)
+
+
 def changed_model(change: Callable[[Ensemble], Ensemble]) -> Callable[[Path], None]:
     def apply(folder: Path) -> None:
         change(Ensemble.load(folder / "model.hedge")).save(folder / "model.hedge")
@@ -136,6 +211,12 @@ def other_leaf(model: Ensemble) -> Ensemble:
     return replace(model, trees=(*model.trees[:-1], replace(first, values=values)))
 
 
+def other_cover(model: Ensemble) -> Ensemble:
+    last = model.trees[-1]
+    cover = np.full(len(last.values), 7, np.float32)
+    return replace(model, trees=(*model.trees[:-1], replace(last, cover=cover)))
+
+
 CHANGES = {
     "a leaf": (changed_model(other_leaf), "not what the releases on the ledger make"),
     "epsilon": (
@@ -145,6 +226,19 @@ CHANGES = {
     "trust": (
         changed_model(lambda m: replace(m, statement=replace(m.statement, colluding=2))),
         "states colluding = 2",
+    ),
+    "simulated": (
+        changed_model(lambda m: replace(m, statement=replace(m.statement, simulated=False))),
+        "states simulated = False",
+    ),
+    "a party struck out": (
+        changed_model(lambda m: replace(m, statement=replace(m.statement, parties=NAMES[:2]))),
+        "states parties",
+    ),
+    "covers": (changed_model(other_cover), "another cover of leaves"),
+    "settings in the record": (
+        changed_model(lambda m: replace(m, record={**m.record, "asked": []})),
+        "another 'asked' in its record",
     ),
     "run": (
         changed_model(lambda m: replace(m, record={**m.record, "run": "another"})),

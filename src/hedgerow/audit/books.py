@@ -40,6 +40,17 @@ class Book:
         lines = self.ledger.lines(self.owner, "reserve", run)
         return Plan.from_dict(lines[0].values["plan"], str(self.path)) if lines else None
 
+    def attended(self, run: str) -> tuple[tuple[str, ...], bool]:
+        """The parties of a run and whether trust was simulated, as a coordinator reserved it."""
+        values = self.ledger.lines(self.owner, "reserve", run)[0].values
+        names, simulated = values.get("parties"), values.get("simulated")
+        if not names or not isinstance(names, list) or not isinstance(simulated, bool):
+            raise self.wrong(
+                f"the reservation of run {run} does not say who took part; hedgerow 0.1.0 writes "
+                "it, and a model of an earlier one cannot be verified"
+            )
+        return tuple(map(str, names)), simulated
+
 
 @dataclass
 class Books:
@@ -119,19 +130,30 @@ def check_party(book: Book, plan: Plan, coordinator: Book) -> int:
     return len(charges)
 
 
-def check_sums(books: Books, plan: Plan, missing: Sequence[str]) -> tuple[int, int]:
-    """Every release is of answers that its parties charged; and it is their sum, number by number.
+def check_sums(
+    books: Books, plan: Plan, names: Sequence[str], missing: Sequence[str]
+) -> tuple[int, int]:
+    """Every party in a release charged it; and it is the sum of their answers, number by number.
 
-    Answers are kept where they are masked or noisy. Returns how many releases there are and how
-    many of them could be added up.
+    Answers are kept where they are masked or noisy, and then each has a receipt. Returns how many
+    releases there are and how many of them could be added up.
     """
-    coordinator = books.of[COORDINATOR]
+    coordinator, trust = books.of[COORDINATOR], plan.privacy.trusted
     added = 0
     releases = coordinator.ledger.lines(COORDINATOR, "release", plan.run)
     for release in releases:
-        names = sorted(release.values.get("receipts", {}))
-        answers = [_answer(books.of[name], release) for name in names if name not in missing]
-        if not names or len(answers) < len(names):
+        took_part = _took_part(coordinator, release, plan, names)
+        there = [name for name in took_part if name not in missing]
+        for name in there:
+            _check_charged(books.of[name], release)
+        if trust.exact_sums:
+            continue
+        if sorted(release.values.get("receipts", {})) != took_part:
+            raise coordinator.wrong(
+                f"{_place(release)} lacks the receipt of a party that was in it"
+            )
+        answers = [_answer(books.of[name], release) for name in there]
+        if len(there) < len(took_part):
             continue
         if sum(answer.check for answer in answers) % 2**64:
             raise coordinator.wrong(f"the masks of {_place(release)} do not cancel")
@@ -140,6 +162,24 @@ def check_sums(books: Books, plan: Plan, missing: Sequence[str]) -> tuple[int, i
             raise coordinator.wrong(f"{_place(release)} is not the sum of what its parties sent")
         added += 1
     return len(releases), added
+
+
+def _took_part(book: Book, release: Line, plan: Plan, names: Sequence[str]) -> list[str]:
+    """Who was in a sum, by the coordinator's own line: not fewer than the plan allows."""
+    absent = release.values.get("absent")
+    if not isinstance(absent, list) or not {*absent} <= {*names}:
+        raise book.wrong(f"{_place(release)} does not say which of the parties was in it")
+    took_part = sorted({*names} - {*absent})
+    least = plan.privacy.minimum_parties if plan.privacy.trusted.masked else 1
+    if len(took_part) < least:
+        raise book.wrong(f"{_place(release)} is over {len(took_part)} parties, fewer than {least}")
+    return took_part
+
+
+def _check_charged(book: Book, release: Line) -> None:
+    charges = book.ledger.lines(book.owner, "charge", release.run, release.slot)
+    if all(line.attempt != release.attempt for line in charges):
+        raise book.wrong(f"it has not charged {_place(release)}, which was released")
 
 
 def check_witnesses(books: Books) -> int:

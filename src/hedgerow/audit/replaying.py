@@ -44,18 +44,22 @@ class _Nobody:
 
 
 def replayed_model(
-    plan: Plan, schema: Schema, ledger: Ledger, like: Ensemble, start: Ensemble | None = None
+    plan: Plan,
+    schema: Schema,
+    ledger: Ledger,
+    names: tuple[str, ...],
+    simulated: bool,
+    start: Ensemble | None = None,
 ) -> Ensemble:
-    """What the plan's method makes of the stored releases; parties and trust are those of `like`.
+    """What the plan's method makes of the stored releases of a run over these parties.
 
-    The keys of parties do not matter where nobody is asked: each gets a new one.
+    Their keys do not matter where nobody is asked: each gets a new one.
     """
-    names = like.statement.parties
     keys = tuple((name, Identity().public) for name in sorted(names))
     privacy, coordinator = plan.privacy, Identity()
     limits = (privacy.colluding, privacy.minimum_parties, privacy.trust)
     roster = Roster(keys, coordinator.public, *limits)
-    engine = _Nobody(names, like.statement.simulated, plan, ledger)
+    engine = _Nobody(names, simulated, plan, ledger)
     gate = Gate(Federation(engine, schema, roster, coordinator), plan, ledger, start=start)
     engine.gate = gate
     return METHODS[plan.method].grow(gate)

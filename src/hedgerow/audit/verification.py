@@ -14,6 +14,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hedgerow.audit.books import Book, Books, check_party, check_sums, check_witnesses, opened
 from hedgerow.audit.replaying import replayed_model
 from hedgerow.data.cards import Card, Shown
@@ -21,6 +23,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.errors import HedgerowError, VerificationFailed
 from hedgerow.methods.registry import METHODS
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.packing import canonical_json
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.store import COORDINATOR
 
@@ -29,7 +32,8 @@ FORMAT = 1  # of manifests
 LIMITS = (
     "This shows that the files agree with each other, and that the model and its statement follow "
     "from what was released. It cannot show that parties ran unmodified hedgerow on the rows they "
-    "speak of, that their noise was random, or that there is no other ledger of the same rows."
+    "speak of, that their noise was random, that they were asked what the coordinator noted, or "
+    "that there is no other ledger of the same rows."
 )
 
 
@@ -109,8 +113,9 @@ def verify_model(
         assert agreed is not None
         findings.append(_check_documents(made, model, agreed, schema, plan))
         findings.append(_check_replay(made, model, agreed, coordinator, builds_on))
-        missing = tuple(name for name in made.statement.parties if name not in books.of)
-        findings += _check_parties(made, agreed, books, missing)
+        names, _ = coordinator.attended(run)
+        missing = tuple(name for name in names if name not in books.of)
+        findings += _check_parties(names, agreed, books, missing)
     return Verification(made.hash, run, made.statement.promise(), tuple(findings), missing)
 
 
@@ -198,7 +203,8 @@ def _check_replay(
             f"{made.statement.releases}"
         )
     try:
-        again = replayed_model(agreed, made.schema, coordinator.ledger, made, start)
+        took_part = coordinator.attended(agreed.run)
+        again = replayed_model(agreed, made.schema, coordinator.ledger, *took_part, start)
     except VerificationFailed as error:
         raise coordinator.wrong(str(error)) from error
     except HedgerowError as error:
@@ -207,6 +213,8 @@ def _check_replay(
         later = [name for name in ("edits", "class_weight") if name in made.record]
         why = f" Its record says that it was changed later ({', '.join(later)})." if later else ""
         raise VerificationFailed(f"{model} is not what the releases on the ledger make.{why}")
+    if other := _differs(made, again):
+        raise VerificationFailed(f"{model} has another {other} than the releases make.")
     stated, follows = made.statement.to_dict(), again.statement.to_dict()
     if wrong := sorted(key for key in stated if stated[key] != follows.get(key)):
         raise VerificationFailed(
@@ -220,15 +228,29 @@ def _check_replay(
     )
 
 
+def _differs(made: Ensemble, again: Ensemble) -> str:
+    """What explanations and reports show besides the trees, and is not as it was made."""
+    for one, other in zip(made.trees, again.trees, strict=True):
+        for name in ("cover", "deviation"):
+            said, follows = getattr(one, name), getattr(other, name)
+            absent = (said is None) + (follows is None)
+            if absent == 1 or (not absent and not np.array_equal(said, follows)):
+                return f"{name} of leaves"
+    for name, value in again.record.items():
+        if name != "attendance" and canonical_json(made.record.get(name)) != canonical_json(value):
+            return f"{name!r} in its record"
+    return ""
+
+
 def _check_parties(
-    made: Ensemble, agreed: Plan, books: Books, missing: Sequence[str]
+    names: Sequence[str], agreed: Plan, books: Books, missing: Sequence[str]
 ) -> list[Finding]:
-    there = [name for name in made.statement.parties if name not in missing]
+    there = [name for name in names if name not in missing]
     coordinator = books.coordinator(agreed.run)
     charges = sum(check_party(books.of[name], agreed, coordinator) for name in there)
-    releases, added = check_sums(books, agreed, missing)
+    releases, added = check_sums(books, agreed, names, missing)
     kept = check_witnesses(books)
-    of = f"{len(there)} of {len(made.statement.parties)} parties"
+    of = f"{len(there)} of {len(names)} parties"
     found = [Finding("charges", f"{of} reserved this plan and charged {charges:,} answers")]
     if added:
         words = f"{added} of {releases} releases are the sum of what the parties' ledgers hold"

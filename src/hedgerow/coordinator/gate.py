@@ -69,7 +69,10 @@ class Gate:
         start: Ensemble | None = None,
     ) -> None:
         self._federation, self._plan, self._ledger = federation, plan, ledger
-        self._reservation = Reservation(ledger, plan, COORDINATOR, budget, at_once=False)
+        about = {"parties": list(federation.names), "simulated": federation.simulated}
+        self._reservation = Reservation(
+            ledger, plan, COORDINATOR, budget, at_once=False, federation=about
+        )
         self._observe = observe
         federation.forget_trees()
         self._turn = federation.turn
@@ -315,7 +318,10 @@ class Gate:
             # A receipt signs what the party sent. Where that is an exact sum, keeping it would
             # let a reader of the ledger confirm guesses of the sum.
             exact = self._plan.privacy.trusted.exact_sums
-            return self._reservation.store(index, attempt, release, {} if exact else total.receipts)
+            absent = [name for name in self._federation.names if name not in total.parties]
+            return self._reservation.store(
+                index, attempt, release, {} if exact else total.receipts, absent
+            )
 
     def _chosen(self, query: SumQuery, total: NDArray[np.int64], noise: Noise) -> Release:
         found = query.utilities(total, self.schema, noise.bits)

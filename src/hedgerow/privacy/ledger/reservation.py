@@ -5,7 +5,7 @@ The coordinator and every party each keep one for a run; the rules are the same 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -45,12 +45,17 @@ def _packed(values: tuple[tuple[str, Any], ...]) -> bytes:
     return pack(dict(values))
 
 
+def reserved_facts(plan: Plan) -> dict[str, Any]:
+    """What a reservation says of its plan and of the cost."""
+    facts = {"hash": plan.hash, "plan": plan.table, "unit": unit_of(plan)}
+    return {**facts, **plan.budget.reserved()}
+
+
 def _entry(plan: Plan) -> bytes:
-    """What a reservation says; parties of one process all write the same."""
+    """The same, packed; parties of one process all write the same."""
     kept: dict[str, Any] = vars(plan)  # frozen: packed once, as a cached property would be
     if "_entry" not in kept:
-        facts = {"hash": plan.hash, "plan": plan.table, "unit": unit_of(plan)}
-        kept["_entry"] = pack({**facts, **plan.budget.reserved()})
+        kept["_entry"] = pack(reserved_facts(plan))
     entry: bytes = kept["_entry"]
     return entry
 
@@ -70,8 +75,10 @@ class Reservation:
         budget: Budget | None = None,
         at_once: bool = True,
         per_month: Budget | None = None,
+        federation: Mapping[str, Any] | None = None,
     ) -> None:
         self.ledger, self.plan, self.owner = ledger, plan, owner
+        self._federation = dict(federation or {})  # who takes part, for whoever verifies the run
         self._budget, self._per_month = budget, per_month
         self._reserved_at = -1  # the ledger's `rolled_back` when this plan was seen reserved
         self._known = (-1, plan.budget.accountant())  # the same, and charges so far
@@ -111,7 +118,9 @@ class Reservation:
             Ceiling(self._per_month, monthly=True).check(self.ledger, self.plan, self.owner)
 
     def _enter(self) -> None:
-        self.ledger.append(self.owner, "reserve", self.plan.run, body=_entry(self.plan))
+        told = self._federation
+        body = pack({**reserved_facts(self.plan), **told}) if told else _entry(self.plan)
+        self.ledger.append(self.owner, "reserve", self.plan.run, body=body)
 
     def last_attempt(self, slot: int) -> int:
         """Number of the last attempt charged for a slot, 0 if it was never charged."""
@@ -234,14 +243,19 @@ class Reservation:
         attempt: int,
         release: Release,
         receipts: Mapping[str, str] | None = None,
+        absent: Sequence[str] = (),
     ) -> Release:
-        """Store a release; from here on the slot is answered from the ledger."""
+        """Store a release; from here on the slot is answered from the ledger.
+
+        `absent` are parties of the run that are not in the sum.
+        """
         values: dict[str, Any] = {
             "bits": release.bits,
             "sigmas": list(release.sigmas),
             "unit": release.unit,
             "source": release.source,
             "receipts": dict(receipts or {}),
+            "absent": sorted(absent),
         }
         fail_point("store")
         arrays = {"total": release.total}
