@@ -9,7 +9,8 @@ grislain.py  Grislain and Gonzalez 2021: figure 4, time a tree
 gubler.py    Gubler 2023: panels of figures 2 to 5, one informative column, real tables
 le.py        Le et al. 2021: times, losses after every tree, scaling
 li.py        Li et al. 2020: tables 2 to 4, figures 2 to 4, preprocessing
+audit.py     what attacks find of vertical protections
 bands.py     how often error bands hold noise-free shapes
 speed.py     times and sizes of the page about performance
-claims.py    what is recorded of each paper, for benchmarks/README.md
+claims.py    what is recorded of each paper, for benchmarks/README.md and docs/papers.md
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.record import bands, claims, grislain, gubler, le, li, maddock, speed
+from tests.record import audit, bands, claims, grislain, gubler, le, li, maddock, speed
 
 PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "docs/papers/maddock2022.md": maddock.blocks,
@@ -15,7 +15,11 @@ PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "docs/papers.md": claims.blocks,
     "benchmarks/README.md": claims.blocks,
     "docs/dp-xgboost.md": grislain.figures,
-    "docs/vertical.md": lambda: {"protections": le.vertical_block(), "scaling": le.scaling_block()},
+    "docs/vertical.md": lambda: {
+        "protections": le.vertical_block(),
+        "scaling": le.scaling_block(),
+        **audit.blocks(),
+    },
     "docs/simfl.md": lambda: {"scaling": li.scaling_block()},
     "docs/performance.md": speed.blocks,
     "docs/explain.md": bands.blocks,
