@@ -44,6 +44,10 @@ ONE_ROUND: dict[str, tuple[str, dict[str, Any]]] = {
     "dp-ebm-newton, one round": ("dp-ebm-newton", {"n_trees": 60, "batch_fraction": 1.0}),
     "dp-ebm, one round": ("dp-ebm", {"n_trees": 60, "batch_fraction": 1.0}),
     "dp-tr-newton, one round": ("dp-tr-newton", {"n_trees": 60, "batch_fraction": 1.0}),
+    "dp-tr-newton-literal, one round": (
+        "dp-tr-newton-literal",
+        {"n_trees": 60, "batch_fraction": 1.0},
+    ),
     "dp-rf": ("dp-rf", {"n_trees": 60}),
     "dp-rf, one column a tree": ("dp-rf", {"n_trees": 60, "features_per_tree": 1}),
 }
@@ -54,6 +58,7 @@ SEVERAL: dict[str, tuple[str, dict[str, Any]]] = {
     "dp-tr-batch-newton-ih-ebm": ("dp-tr-batch-newton-ih-ebm", {"n_trees": 60}),
     "dp-ebm": ("dp-ebm", {"n_trees": 60}),
     "dp-tr-newton": ("dp-tr-newton", {"n_trees": 60}),
+    "dp-tr-newton-literal": ("dp-tr-newton-literal", {"n_trees": 60}),
     "dp-tr-newton-ih": ("dp-tr-newton-ih", {"n_trees": 60}),
     "dp-tr-newton-ih-ebm": ("dp-tr-newton-ih-ebm", {"n_trees": 60}),
     "dp-gbm": ("dp-gbm", {}),

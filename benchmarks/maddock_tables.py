@@ -16,7 +16,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from maddock import cells, figures, report
+from maddock import cells, earlier, figures, report
 from maddock.compare import Chosen
 from maddock.data import BOUNDS, DATASETS, ENCODINGS, SEEDS, folder
 from maddock.fits import Cache, Fit, run_all
@@ -34,6 +34,9 @@ def main() -> None:
         options.accounting, tuple(sorted(_setting(text) for text in options.set)),
     )  # fmt: skip
     cache, began = Cache(options.cache), time.perf_counter()
+    before = [earlier.read(path) for path in options.add_to]
+    for document in before:
+        earlier.take(cache, document)
     if not options.report_only:
         try:
             run_all(_wanted(options, chosen), chosen.splits, chosen.repeats, cache, options.jobs)
@@ -42,7 +45,7 @@ def main() -> None:
     report.show(cache, chosen, options.tables)
     drawn = figures.draw(cache, chosen, options.figures, options.out.parent / "maddock")
     seconds = time.perf_counter() - began
-    report.write(cache, chosen, options.tables, drawn, options.out, seconds)
+    report.write(cache, chosen, options.tables, drawn, options.out, seconds, before)
 
 
 def _options() -> argparse.Namespace:
@@ -62,6 +65,7 @@ def _options() -> argparse.Namespace:
     add("--jobs", type=int, default=1, help="processes, each with one thread")
     add("--cache", type=Path, default=HERE / "results" / "maddock_cache.jsonl")
     add("--out", type=Path, default=HERE / "results" / "maddock_tables.json")
+    add("--add-to", nargs="*", type=Path, default=[], help="result files whose fits count as done")
     add("--report-only", action="store_true", help="fit nothing; report what the cache holds")
     add("--quick", action="store_true", help="adult and credit2, 1 split, parts of 12 and 6")
     options = parser.parse_args()

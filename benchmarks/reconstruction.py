@@ -4,11 +4,12 @@
 
 The attacker knows every column's marginals, how many rows there are, and of every tree its splits,
 leaf values and the sums of gradients and Hessians in its leaves: from XGBoost's own file, or from
-everything that a run of `dp-tr-newton` over three parties released (more than its model or an
-export shows). It looks for a table that fits (rebuilding/search.py). Rows are matched one to one; a
-category has to be equal, a number within 0.319 deviations. Beside it a guesser who draws from the
-marginals, under the same matching; and both matched with rows that no model has seen. Results are
-added to results/reconstruction.json after every draw; the same command goes on from there.
+everything that a run of `dp-tr-newton-literal` over three parties released (more than its model or
+an export shows). It looks for a table that fits (rebuilding/search.py). Rows are matched one to
+one; a category has to be equal, a number within 0.319 deviations. Beside it a guesser who draws
+from the marginals, under the same matching; and both matched with rows that no model has seen.
+Results are added to results/reconstruction.json after every draw; the same command goes on from
+there.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def of_hedgerow(rows: Any, schema: Schema, epsilon: float | None) -> tuple[Trans
     """Everything that a run over three parties released; None: noise switched off."""
     ledger = Ledger.in_memory()
     parts = rows.split(np.arange(rows.n_rows) % 3, 3)
-    plan = plan_for(schema, Privacy(epsilon or 8.0, 1e-6, "parties"), "dp-tr-newton",
+    plan = plan_for(schema, Privacy(epsilon or 8.0, 1e-6, "parties"), "dp-tr-newton-literal",
                     {"n_trees": N_TREES, "max_depth": DEPTH})  # fmt: skip
     with noise_off() if epsilon is None else nullcontext():
         tables = {f"p{i}": part for i, part in enumerate(parts)}

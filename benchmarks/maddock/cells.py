@@ -23,7 +23,7 @@ def update_row(row: str, dataset: str, epsilon: float, **further: Any) -> Fit:
     split, _, update = row.rpartition("_")
     trees = further.pop("n_trees", 300 if split == "totally_random" else 25)
     if split == "totally_random":
-        method = "dp-rf" if update == "averaging" else "dp-tr-newton"
+        method = "dp-rf" if update == "averaging" else "dp-tr-newton-literal"
         given = {} if update != "gradient" else {"update": "gradient"}
         return fit(dataset, method, epsilon, n_trees=trees, **given, **further)
     given = {"split": SPLITS[split], "update": update}
@@ -44,7 +44,7 @@ def candidates_row(row: str, dataset: str, epsilon: float = 1.0, **further: Any)
         rounds = int(row.removeprefix("iterative_hessian_s"))
         return fit(dataset, "dp-tr-newton-ih", epsilon, candidate_rounds=rounds, **further)
     name = {"quantiles_nonprivate": "quantiles-not-private", "quantiles_private": "quantiles"}
-    return fit(dataset, "dp-tr-newton", epsilon, candidates=name.get(row, row), **further)
+    return fit(dataset, "dp-tr-newton-literal", epsilon, candidates=name.get(row, row), **further)
 
 
 CANDIDATE_ROWS = (
@@ -58,7 +58,7 @@ def batch_row(row: str, dataset: str, epsilon: float = 0.1, n_trees: int = 200) 
         return fit(dataset, "dp-rf", epsilon, n_trees=n_trees)
     size = 1 if row == "newton_b1" else int(row.removeprefix("b"))
     given = {} if size == 1 else {"batch_size": size}
-    return fit(dataset, "dp-tr-newton", epsilon, n_trees=n_trees, **given)
+    return fit(dataset, "dp-tr-newton-literal", epsilon, n_trees=n_trees, **given)
 
 
 BATCH_ROWS = ("b10", "b20", "b50", "b100", "b200", "dp_rf_b200", "newton_b1")

@@ -14,7 +14,6 @@ from scipy.stats import rankdata, spearmanr
 from maddock import cells, published
 from maddock.cells import Cell
 from maddock.fits import Cache, Fit
-from maddock.reasons import reason_for
 
 FAR = 2.0  # published standard deviations below which a cell counts as worse
 
@@ -68,8 +67,6 @@ def _line(cell: Cell, scores: list[float], figure: tuple[float, float] | None) -
         worse = difference < -FAR
         line |= {"published": figure[0], "published_sd": figure[1], "in_sds": difference}
         line |= {"worse": worse, "counted": cell.dataset not in published.SMALLER}
-        if worse:
-            line["reason"] = reason_for(cell)
     return line
 
 

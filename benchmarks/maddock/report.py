@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from maddock import compare
+from maddock import compare, earlier
 from maddock.compare import Chosen
 from maddock.fits import Cache
 
@@ -38,7 +38,7 @@ def show(cache: Cache, chosen: Chosen, tables: Sequence[int]) -> None:
             CONSOLE.print(
                 f"worse: table {line['table']}, {line['row']}, {line['dataset']}: "
                 f"{line['mean']:.4f} against {line['published']:.4f} "
-                f"({line['in_sds']:+.1f} sd, {line['fits']} fits). Reason: {line['reason']}"
+                f"({line['in_sds']:+.1f} sd, {line['fits']} fits)"
             )
     for line in compare.conclusions(cache, chosen):
         answer = "yes" if line["holds"] else "NO"
@@ -89,12 +89,15 @@ def _show_ranks(found: list[dict[str, Any]]) -> None:
 
 def write(
     cache: Cache, chosen: Chosen, tables: Sequence[int], drawn: dict[str, Any], out: Path,
-    seconds: float,
+    seconds: float, before: Sequence[dict[str, Any]] = (),
 ) -> None:  # fmt: skip
-    """Everything that was printed or drawn, with every single AUC."""
+    """Everything that was printed or drawn, with every single AUC; `before` are earlier files."""
     lines = [line for number in tables for line in compare.table_lines(number, cache, chosen)]
     packages = ("hedgerow", "numpy", "numba", "scikit-learn")
-    document = {
+    conclusions = compare.conclusions(cache, chosen)
+    for document in before:
+        conclusions = earlier.kept(conclusions, document)
+    written = {
         "command": " ".join(["python", "benchmarks/maddock_tables.py", *sys.argv[1:]]),
         "date_utc": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 1),
@@ -102,16 +105,20 @@ def write(
         "python": platform.python_version(),
         "versions": {name: version(name) for name in packages},
         "sources": Counter(entry["source"] for entry in cache.found.values()),
+        "earlier": [
+            {name: one[name] for name in ("command", "date_utc", "seconds_of_all_fits", "sources")}
+            for one in before
+        ],
         "delta": "1 / training rows",
         "chosen": asdict(chosen),
         "counts": compare.counts(lines),
-        "conclusions": compare.conclusions(cache, chosen),
+        "conclusions": conclusions,
         "ranks": compare.ranks(cache, chosen),
         "cells": [_rounded(line) for line in lines],
         "figures": drawn,
     }
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(_compact(document), encoding="utf-8")
+    out.write_text(_compact(written), encoding="utf-8")
     CONSOLE.print(f"{seconds:.0f} s; written to {out}")
 
 

@@ -67,7 +67,7 @@ class PlanWarning(UserWarning):
 
 
 class FitWarning(UserWarning):
-    """A model was paid for and says hardly anything, by what was released; no row was looked at."""
+    """A model was paid for and says hardly anything, by what was released; or a fit takes long."""
 
 
 class FormatError(HedgerowError, ValueError):

@@ -181,3 +181,23 @@ def test_no_share_of_vectors_is_called_safe() -> None:
             with pytest.raises(SettingsError, match="does not protect"):
                 VerticalSettings(protection=protection, kernel_share=share)
             VerticalSettings(protection=protection, kernel_share=share, allow_unsafe=True)
+
+
+def test_the_time_of_paillier_is_told_before_anything_is_sent(train: Call, folder: Path) -> None:
+    words = ("--id", "id", "--out", "m", "--protection", "paillier", "--set", "key_bits=1024")
+    found = train(*words, "--estimate")
+    assert found.exit_code == 0, found.output
+    text = " ".join(found.stderr.split())
+    assert "Paillier will take about" in text
+    assert "trees over 90 rows" in text
+    assert "Nothing was sent yet" in text
+    assert not (folder / "m").exists()
+    told_as_json = json.loads(train(*words, "--estimate", "--json").stdout)
+    assert told_as_json["rows"] == 90
+    done = train(*words, "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["estimate"]["trees"] == 2
+
+
+def test_an_estimate_of_another_protection_is_refused(train: Call) -> None:
+    assert "--estimate is about paillier" in told(train("--id", "id", "--out", "m", "--estimate"))

@@ -162,7 +162,8 @@ def refined(
 ) -> tuple[int, ...]:
     """Merge light bins, left to right; then halve the heaviest, older ones first.
 
-    A bin with an equal share of its own is never merged with light ones before it.
+    A bin with an equal share of its own is never merged with light ones before it. One with less
+    than that is not halved, however many cuts are free.
     """
     held = [max(h, 0.0) for h in hessians]
     share = sum(held) / n_bins
@@ -177,6 +178,8 @@ def refined(
             left, mass = end, 0.0
     chosen = {end for *_, end in heavy} - {len(edges)}
     age = len(heavy)
+    heavy = [one for one in heavy if -one[0] >= share]
+    heapq.heapify(heavy)
     while heavy and len(chosen) < n_bins - 1:
         mass, _, left, right = heapq.heappop(heavy)
         if right - left < 2:

@@ -17,6 +17,7 @@ demo_run.py            the training and comparison behind `demo`
 private_evaluation.py  the private part of `evaluate`
 sessions.py            what commands share whose parties send each other messages in a session
 vertical_parties.py    who takes part in `vertical`, and who holds which column
+vertical_time.py       how long `vertical train` will take, told before it starts
 advise.py              how much epsilon is needed
 audit.py               what a plan releases attacked on made-up rows, beside its promise
 console.py             pages for the operator and the privacy officer of a site

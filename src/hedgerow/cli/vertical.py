@@ -31,6 +31,7 @@ from hedgerow.cli.vertical_parties import (
     settings_of,
     vertical_parties,
 )
+from hedgerow.cli.vertical_time import show_time, time_of
 from hedgerow.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from hedgerow.model.statement import Statement
     from hedgerow.protocol.roles import Agreement, Store
 
+SITE_FOLDERS = "each party's site folder"
 vertical_app = typer.Typer(
     no_args_is_help=True,
     help="Train and predict over parties that hold different columns of the same people.",
@@ -100,22 +102,25 @@ def train(
     site: options.SiteFolder = None,
     ledger: options.LedgerIn = None,
     data_name: options.DataName = None,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Say how long paillier will take, and end.")
+    ] = False,
     step_seconds: StepSeconds = 3600.0,
     json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Train over columns of several parties (FedXGBoost). Only ldp has an epsilon, for labels.
 
-    What each party will see is printed before anything is sent, and kept in every ledger. Every
-    party keeps its own part of the model: in its site folder, or here in a folder of its own.
+    What each party will see is printed before anything is sent, and kept in every ledger; with
+    paillier also about how long it will take, by a few encryptions on this machine. Every party
+    keeps its own part of the model: in its site folder, or here in a folder of its own.
     """
     from hedgerow.data.schema import Schema
     from hedgerow.methods.fedxgboost.run import agreement_for
 
     own: dict[str, Any] = {
-        "protection": protection, "n_trees": trees, "max_depth": depth,
-        "learning_rate": learning_rate, "epsilon": epsilon, "merge": merge is not None,
-        "allow_unsafe": allow_unsafe,
+        "protection": protection, "n_trees": trees, "max_depth": depth, "epsilon": epsilon,
+        "learning_rate": learning_rate, "merge": merge is not None, "allow_unsafe": allow_unsafe,
     }  # fmt: skip
     engine = engine_of(engine, site)
     with nothing_spent():
@@ -127,27 +132,28 @@ def train(
         parties.check(public)
         settings = settings_of(public, parties, active, owner or [], further or [], own)
         agreement = agreement_for(public, settings, secrets.token_hex(8))
+        time = time_of(public, settings, parties, wanted=estimate)
+        if estimate:
+            show_time(time, json)
+            return
         beside = None if out is None else _folder(out) / "ledger"
         opened = open_ledger(options.LedgerOptions(ledger, data_name), parties, beside)
     if not json:
         show_disclosures(agreement)
+        show_time(time, json)
     with opened:
         result = run_session(
             public, parties, agreement, opened, step_seconds, settings.n_trees, len
         )
-    if isinstance(parties, SharesHere):
-        about = {"run": agreement.run, "settings": settings.to_dict()}
-        write_text((out or Path()) / FILE, json_text.dumps(about, indent=2) + "\n")
-    statement = _statement(result, merge, agreement, settings)
-    if json:
-        facts = {**result.facts, "model": agreement.run}
-        print_json({**facts, "statement": statement.to_dict()})
+    here = (out or Path()) if isinstance(parties, SharesHere) else None
+    statement = _written(result, here, merge, agreement, settings)
+    if not json:
+        _show(result.facts, agreement, settings, statement)
+        _show_files(here, merge)
         return
-    _show(result.facts, agreement, settings, statement)
-    where = str(out) if isinstance(parties, SharesHere) else "each party's site folder"
-    tell(f"Parts of the model written to {where}.")
-    if merge is not None:
-        tell(f"Merged model written to {merge}.")
+    told = {} if time is None else {"estimate": time.to_dict()}
+    facts = {**result.facts, "model": agreement.run, **told}
+    print_json({**facts, "statement": statement.to_dict()})
 
 
 def predict(
@@ -245,15 +251,19 @@ def _folder(out: Path) -> Path:
     return out
 
 
-def _statement(
-    result: SessionResult, merge: Path | None, agreement: Agreement, settings: VerticalSettings
-) -> Statement:
-    """What is promised of the model; the merged one is written here if it is wanted."""
+def _written(
+    result: SessionResult, here: Path | None, merge: Path | None, agreement: Agreement,
+    settings: VerticalSettings,
+) -> Statement:  # fmt: skip
+    """What is promised of the model; what is wanted of it here is written."""
     from dataclasses import replace
 
     from hedgerow.methods.fedxgboost.run import merged_from_reports
     from hedgerow.methods.fedxgboost.statements import statement_for
 
+    if here is not None:
+        about = {"run": agreement.run, "settings": settings.to_dict()}
+        write_text(here / FILE, json_text.dumps(about, indent=2) + "\n")
     scope = f"run {agreement.run}"  # it is on a ledger that stays
     statement = statement_for(agreement, settings, result.simulated, scope)
     if merge is not None:
@@ -290,6 +300,12 @@ def _show(
     shown.add_row("steps", f"{facts['steps']:,}")
     shown.add_row("sent by all parties", size_text(facts["bytes_from_parties"]))
     results().print(shown)
+
+
+def _show_files(here: Path | None, merge: Path | None) -> None:
+    tell(f"Parts of the model written to {here or SITE_FOLDERS}.")
+    if merge is not None:
+        tell(f"Merged model written to {merge}.")
 
 
 vertical_app.command(

@@ -48,6 +48,11 @@ class SharesHere(TablesHere):
             for name, rows in self._tables.items()
         }
 
+    @property
+    def least_rows(self) -> int:
+        """Rows of the smallest table: there are no more common ones."""
+        return min(rows.n_rows for rows in self._tables.values())
+
     def with_labels(self) -> tuple[str, ...]:
         return tuple(name for name, rows in self._tables.items() if len(rows.target))
 

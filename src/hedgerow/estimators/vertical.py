@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Self
@@ -16,11 +17,11 @@ from hedgerow.data.schema import Schema
 from hedgerow.data.tables import rows_of
 from hedgerow.data.values import Value
 from hedgerow.engines.local_session import local_session
-from hedgerow.errors import SettingsError
+from hedgerow.errors import FitWarning, SettingsError
 from hedgerow.estimators.base import Classifier, Estimator, Regressor, scope_of
 from hedgerow.estimators.inputs import is_named
 from hedgerow.estimators.keywords import explained, refuse_keywords
-from hedgerow.estimators.progress import FitProgress
+from hedgerow.estimators.progress import FitProgress, say
 from hedgerow.methods.fedxgboost.model import Part, part_name
 from hedgerow.methods.fedxgboost.run import (
     agreement_for,
@@ -34,6 +35,9 @@ from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.methods.fedxgboost.statements import counted_alone
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol.roles import MemoryStore
+
+LONG_ROWS = 50_000  # encryptions, rows times trees, from which on the time is looked at unasked
+LONG_SECONDS = 600.0  # and from which on a fit warns
 
 
 class _VerticalBoosting(Estimator):
@@ -65,6 +69,7 @@ class _VerticalBoosting(Estimator):
         settings = self._vertical(schema, owners, active, {"ids": "agreed"})
         agreement = agreement_for(schema, settings, secrets.token_hex(8))
         tables = shares_of(rows, schema, settings)
+        self._tell_time(schema, settings, rows.n_rows)
         with self._open_ledger() as ledger:
             told = FitProgress(self.verbose, "tree", settings.n_trees)
             done = local_session(
@@ -95,6 +100,7 @@ class _VerticalBoosting(Estimator):
             )
         settings = self._vertical(schema, owners, active, {})
         agreement = agreement_for(schema, settings, secrets.token_hex(8))
+        self._tell_time(schema, settings, 0)
         with self._open_ledger(federation) as ledger:
             told = FitProgress(self.verbose, "tree", settings.n_trees)
             seconds = federation.step_seconds
@@ -102,6 +108,22 @@ class _VerticalBoosting(Estimator):
             self._keep_merged(reports, agreement.run, ledger, federation.simulated)
             told.end(len(self.model_.trees))
         return self
+
+    def _tell_time(self, schema: Schema, settings: VerticalSettings, n_rows: int) -> None:
+        """How long Paillier will take, before anything is sent; unasked only if it is long.
+
+        Rows of a federation are not known here: there it is told with `verbose` alone.
+        """
+        likely_long = n_rows * settings.n_trees >= LONG_ROWS
+        if settings.protection != "paillier" or not (self.verbose or likely_long):
+            return
+        from hedgerow.methods.fedxgboost.estimate import estimate
+
+        time = estimate(schema, settings, n_rows)
+        if self.verbose:
+            say(time.words())
+        elif time.seconds >= LONG_SECONDS:
+            warnings.warn(time.words(), FitWarning, stacklevel=3)
 
     def _keep_merged(
         self,
@@ -186,6 +208,9 @@ class VerticalBoostingClassifier(_VerticalBoosting, Classifier):
 
     Notes
     -----
+    "paillier" encrypts every row for every tree. About how long that takes is printed with
+    `verbose` before anything is sent, and warned of if it is more than ten minutes.
+
     Only "ldp" has an epsilon, for labels alone; what parties see is in `statement_` and in
     docs/vertical.md. `parts_` holds each party's part, `model_` the merged model of this process.
 

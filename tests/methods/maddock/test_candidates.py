@@ -105,6 +105,19 @@ def test_a_light_bin_does_not_swallow_the_heavy_one_on_its_right() -> None:
     assert len(inside) >= 1  # the heavy bin is halved
 
 
+def test_no_cut_goes_where_no_row_is() -> None:
+    """A long tail: heavy bins run out of edges, and the empty ones beside them stay whole."""
+    schema = Schema.from_bounds({"x": (0, 1000)}, classes=[0, 1])
+    grid = base_grid(schema)[0]
+    cuts = CANDIDATES["uniform"](schema, 32)[0]
+    rows = np.concatenate([np.zeros(900), np.linspace(0, 2, 100)])
+    for _ in range(5):
+        hessians = np.histogram(rows, [-np.inf, *grid.edges[list(cuts)], np.inf])[0]
+        cuts = refine(grid, cuts, hessians.astype(np.float64), 32)
+    assert cuts
+    assert np.sum(grid.edges[list(cuts)] > 10) <= 1
+
+
 COUNTS = st.lists(st.integers(-30, 1000), min_size=1, max_size=60)
 
 

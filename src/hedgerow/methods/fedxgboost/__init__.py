@@ -18,6 +18,7 @@ protections/      how split statistics are protected, one file each
 paillier.py       gradients encrypted, added up, decrypted
 paillier_jobs.py  its arithmetic on pieces of arrays
 processes.py      processes that do it
+estimate.py       how long it will take, before anything is sent
 model.py          parts of a model, and merging them
 predicting.py     joint prediction
 statements.py     what parties can see or infer

@@ -23,8 +23,9 @@ from hedgerow.privacy.settings.methods import (
 )
 
 _BOOSTING = (
-    "random-trees", "dp-tr-newton", "dp-tr-newton-ih", "dp-tr-newton-ih-ebm",
-    "dp-tr-batch-newton-ih-ebm", "dp-ebm", "dp-ebm-newton", "dp-gbm", "feverless", "dp-rf", "ldp",
+    "random-trees", "dp-tr-newton", "dp-tr-newton-literal", "dp-tr-newton-ih",
+    "dp-tr-newton-ih-ebm", "dp-tr-batch-newton-ih-ebm", "dp-ebm", "dp-ebm-newton", "dp-gbm",
+    "feverless", "dp-rf", "ldp",
 )  # fmt: skip
 # Which settings a plan of a method has.
 FAMILIES: dict[str, type[Settings]] = {

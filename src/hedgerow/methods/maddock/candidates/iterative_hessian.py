@@ -55,8 +55,11 @@ def refine(
     n_edges = len(grid.edges)
     stretches = _merged([-1, *cuts, n_edges], masses, target)
     chosen = {right for _, right, _ in stretches if 0 <= right < n_edges}
-    # Fill up to n_bins by halving, the heaviest bin first; a bin without an inner edge stays.
-    waiting = sorted(stretches, key=lambda stretch: -stretch[2])
+    # Fill up to n_bins by halving, the heaviest bin first; a bin without an inner edge stays. Light
+    # bins are not halved where heavy ones have no room: a tree that draws its cuts would draw them
+    # where no row is.
+    heavy = [stretch for stretch in stretches if stretch[2] >= target]
+    waiting = sorted(heavy, key=lambda stretch: -stretch[2])
     while waiting and len(chosen) < n_bins - 1:
         left, right, mass = waiting.pop(0)
         middle = _middle(grid, left, right)
