@@ -8,6 +8,7 @@ follows from how densely labels lie around it; of Huber's loss only rows that ar
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -73,7 +74,9 @@ def _huber_scale(bend: float, histogram: Floats, noise: float) -> tuple[float, f
     spread = max((law.at(0.75) - law.at(0.25)) / 1.349, LEAST_UNIT)
     unit = min(bend, trust * spread + (1 - trust) * 0.2)
     share = max(law.below(centre + bend) - law.below(centre - bend), LEAST_SHARE)
-    return centre, unit / share, unit
+    # Around the scores of columns more rows are within reach than around one median: steps by the
+    # share of the latter overshoot.
+    return centre, unit / math.sqrt(share), unit
 
 
 class _Law:

@@ -19,6 +19,7 @@ LOW, MIDDLE, HIGH = 40.0, 400.0, 1000.0  # S: noise rules below, hardly matters 
 LOW_REGRESSION = 100.0  # regression: S below which the label is seen through noise
 LABEL_CELLS, FEW_LABEL_CELLS = 64, 8  # of its histogram: where little is seen, few and well paid
 COUNT_LABEL_SHARE, COUNT_FINAL_SHARE = 0.04, 0.06  # counts: their histogram, the calibration
+COUNT_OVERLAP = 0.7  # steps on a logarithmic scale overshoot where columns say the same
 FORGET = 150.0  # effective S from which on early rounds count less
 POOR, RICH = (
     300.0,
@@ -183,7 +184,7 @@ def _counts_rule(s: float, per_cell: float, rate: float, n_free: int, caution: f
     rule = _survival_rule(max(s, FEW_EVENTS / max(rate, 1e-9)), per_cell, rate, n_free)
     rule = replace(
         rule, strength=s, label_share=COUNT_LABEL_SHARE, final_share=COUNT_FINAL_SHARE,
-        caution=caution,
+        caution=caution, memory=0.8, overlap_gain=COUNT_OVERLAP,
     )  # fmt: skip
     other = rule.n_rounds - rule.interaction_rounds
     return replace(rule, interaction_rounds=min(rule.interaction_rounds, MOST_ROUNDS - other))
