@@ -335,6 +335,41 @@ def test_class_outcomes_that_make_no_sense_are_refused(task: str, changes: dict[
 
 
 @pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("deviance-counts", {"sizes": (2.0, 1.0)}),
+        ("deviance-counts", {"sizes": (0.0, 1.0)}),
+        ("deviance-counts", {"sizes": (math.nan,)}),
+        ("deviance-counts", {"sizes": tuple(float(i + 1) for i in range(2000))}),
+        ("deviance-counts", {"edges": (0.5, 1.5)}),
+        ("deviance-sums", {"edges": (0.5, 0.2)}),
+        ("deviance-sums", {"most_error": 0.0}),
+        ("deviance-sums", {"most_error": math.inf}),
+        ("deviance-sums", {"most_deviance": math.nan}),
+        ("deviance-sums", {"rate": 0.0}),
+        ("deviance-sums", {"rate": 1.5}),
+        ("deviance-sums", {"weights": (1.0, 1.0, 1.0)}),
+        ("deviance-sums", {"weights": (1.0, 1.0, 1.0, -1.0)}),
+    ],
+    ids=str,
+)
+def test_deviances_that_make_no_sense_are_refused(kind: str, changes: dict[str, Any]) -> None:
+    schema = SCHEMAS["counts"]
+    right = ATTACKS[kind](schema)[1]
+    right.check(schema)
+    with pytest.raises(FormatError):
+        replace(right, **changes).check(schema)
+    with pytest.raises(FormatError, match="are for counts"):
+        right.check(SCHEMAS["number"])
+
+
+def test_counts_have_the_public_cells_of_their_cap_alone() -> None:
+    for n_cells in (1, 64):
+        with pytest.raises(FormatError, match="public ones"):
+            LabelSums(0, n_cells).check(SCHEMAS["counts"])
+
+
+@pytest.mark.parametrize(
     "changes",
     [
         {"edges": (0.5, 0.2)},
