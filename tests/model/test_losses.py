@@ -322,7 +322,7 @@ def test_no_count_exceeds_the_clip_in_a_million_tries_and_some_reach_it(
     assert out[:, 1].max() == largest
     bound = Poisson(cap).bound("newton" if newton else "gradient", clip)
     norms = np.hypot(out[:, 0] / 2.0**bits, bound.second_scale * out[:, 1] / 2.0**bits)
-    assert norms.max() == pytest.approx(bound.l2, rel=1e-9)
+    assert norms.max() == pytest.approx(bound.l2, rel=1e-7)
     assert norms.max() <= bound.l2 * (1 + 1e-12)
 
 

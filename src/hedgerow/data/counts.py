@@ -17,7 +17,6 @@ from hedgerow.data.readers import one_column
 from hedgerow.data.schema_parts import Label
 from hedgerow.data.survival import columns_given, refuse_survival
 from hedgerow.errors import SettingsError, TableError
-from hedgerow.kernels import EXPOSURE_STEPS
 
 Floats = NDArray[np.float64]
 ONE_BY_ONE = 16  # counts up to it have a cell of their own; above, cells grow by a quarter
@@ -96,9 +95,11 @@ def count_codes(label: Label, counts: Floats, exposures: Floats | None = None) -
 
     >>> label = Label("claims", upper=9, loss="poisson", exposure="years", max_exposure=2)
     >>> codes = count_codes(label, np.array([0, 3, 99.0]), np.array([1e-9, 1.0, 5.0]))
-    >>> [divmod(int(code), EXPOSURE_STEPS) for code in codes]
+    >>> [divmod(int(code), 1 << 16) for code in codes]
     [(0, 0), (3, 32767), (9, 65535)]
     """
+    from hedgerow.kernels import EXPOSURE_STEPS  # loads compiled loops
+
     assert label.upper is not None
     kept = np.minimum(counts, label.upper)
     if exposures is None or label.max_exposure is None:
@@ -115,6 +116,8 @@ def number_ends(label: Label) -> tuple[float, float]:
     """
     if label.task != "counts" or label.upper is None:
         return 0.0, 1.0
+    from hedgerow.kernels import EXPOSURE_STEPS  # loads compiled loops
+
     full = EXPOSURE_STEPS - 1.0
     return full, label.upper * EXPOSURE_STEPS + full
 
