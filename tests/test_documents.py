@@ -23,7 +23,17 @@ from hedgerow.cli.app import app
 from hedgerow.data.schema import Schema
 from hedgerow.failpoints import FAIL_POINTS
 from hedgerow.methods.fedxgboost.settings import VerticalSettings
-from hedgerow.model.losses import TREE_UPDATES, Hazards, Logistic, Loss, Softmax, Squared
+from hedgerow.model.losses import (
+    TREE_UPDATES,
+    Hazards,
+    Huber,
+    Logistic,
+    Loss,
+    Poisson,
+    Quantile,
+    Softmax,
+    Squared,
+)
 from hedgerow.model.statement import Statement
 from hedgerow.privacy.accounting.gaussian import mu_of
 from hedgerow.privacy.settings import DEFAULTS, Privacy
@@ -238,6 +248,24 @@ def test_the_figures_of_times_to_an_event_are_those_of_the_result_file() -> None
     assert f"mean of {results['splits']} splits" in text
 
 
+def test_the_figures_of_counts_and_skewed_numbers_are_those_of_the_result_file() -> None:
+    results = json.loads((ROOT / "benchmarks" / "results" / "counts.json").read_text())
+    text = (ROOT / "docs" / "counts.md").read_text(encoding="utf-8")
+    of = {(m["table"], m["metric"], m["model"]): f"{m['mean']:.4g}" for m in results["means"]}
+    own = {"deviance": "poisson", "pinball 0.9": "quantile", "absolute error": "huber"}
+    shown = re.findall(r"^\| ([\w -]+), ([a-z 0.9]+) \| (\S+) \| (.+) \|$", text, re.MULTILINE)
+    assert {(table, metric) for table, metric, *_ in shown} == {
+        (table, metric) for table, metric, _ in of if metric in own
+    }
+    for table, metric, one, line in shown:
+        assert one == of[table, metric, "one for all"]
+        for epsilon, cell in zip(("0.5", "1", "4"), line.split(" | "), strict=True):
+            losses = [own[metric], "squared", *(["shifted"] if metric == "pinball 0.9" else [])]
+            figures = [of[table, metric, f"{loss}, epsilon {epsilon}"] for loss in losses]
+            assert re.findall(r"[\d.]+(?:e\+\d+)?", cell) == figures
+    assert f"mean of {results['splits']} splits" in text
+
+
 def test_the_figures_of_the_vertical_page_are_those_of_the_result_file() -> None:
     results = json.loads((ROOT / "benchmarks" / "results" / "vertical_audit.json").read_text())
     found, shares = results["datasets"]["credit1_full"], ("0.1", "0.5", "0.9", "0.95")
@@ -292,6 +320,7 @@ def test_the_bounds_of_the_proofs_are_those_of_the_source() -> None:
     table = text.split("| loss | update |")[1].split("\n\n")[0]
     losses: dict[str, Loss] = {
         "logistic": Logistic(), "softmax": Softmax(3), "squared": Squared(), "hazards": Hazards(5),
+        "poisson": Poisson(20), "quantile": Quantile(5000), "huber": Huber(1 << 19),
     }  # fmt: skip
     name = ""
     seen = set()
@@ -308,7 +337,7 @@ def test_the_bounds_of_the_proofs_are_those_of_the_source() -> None:
                 scale = {"1/2": 0.5, "sqrt(1/2)": 0.5**0.5}.get(cells[4]) or float(cells[4])
                 assert bound.second_scale == pytest.approx(scale, rel=1e-12)
             seen.add((name, update))
-    assert len(seen) == len(losses) * len(TREE_UPDATES) - 1  # hazards have no Newton update
+    assert len(seen) == len(losses) * len(TREE_UPDATES) - 3  # three have no Newton update
 
 
 def test_epsilons_of_other_changes_are_computed() -> None:

@@ -49,7 +49,7 @@ _HOMES = {
     "Plan": "hedgerow.privacy.accounting.plan",
     "Privacy": "hedgerow.privacy.settings",
     "PrivateBoostingClassifier": "hedgerow.estimators.boosting",
-    "PrivateBoostingRegressor": "hedgerow.estimators.boosting",
+    "PrivateBoostingRegressor": "hedgerow.estimators.regression",
     "PrivateScorer": "hedgerow.estimators.scoring",
     "PrivateSurvivalBoosting": "hedgerow.estimators.survival",
     "PrivateTreeClassifier": "hedgerow.estimators.tree",
@@ -99,9 +99,9 @@ if TYPE_CHECKING:  # the same again for type checkers; tests compare the two
     from hedgerow.deployment.limits_file import read_limits as read_limits
     from hedgerow.engines.local import local_federation as local_federation
     from hedgerow.estimators.boosting import PrivateBoostingClassifier as PrivateBoostingClassifier
-    from hedgerow.estimators.boosting import PrivateBoostingRegressor as PrivateBoostingRegressor
     from hedgerow.estimators.evaluation import evaluate_privately as evaluate_privately
     from hedgerow.estimators.loading import load as load
+    from hedgerow.estimators.regression import PrivateBoostingRegressor as PrivateBoostingRegressor
     from hedgerow.estimators.scoring import PrivateScorer as PrivateScorer
     from hedgerow.estimators.search_cost import SearchCost as SearchCost
     from hedgerow.estimators.search_cost import search_cost as search_cost

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.data.binning import base_grid, gather_codes
+from hedgerow.data.counts import count_codes, count_edges
 from hedgerow.data.rng import stream
 from hedgerow.data.schema import Label, Schema
 from hedgerow.data.tables import Rows
@@ -26,6 +27,8 @@ from hedgerow.queries import (
     ColumnCounts,
     ColumnHessians,
     ColumnSums,
+    DevianceCounts,
+    DevianceSums,
     EnsembleRef,
     ErrorCounts,
     ErrorSums,
@@ -57,13 +60,24 @@ SCHEMAS = {
     "binary": MIXED,
     **{f"softmax-{k}": MIXED.with_label(Label("y", tuple(range(k)))) for k in (3, 4, 7)},
     "number": MIXED.with_label(Label("y", lower=-3.0, upper=12.0)),
+    "counts": MIXED.with_label(
+        Label("n", upper=40, loss="poisson", exposure="e", max_exposure=2.0)
+    ),
+    **{
+        f"quantile-{level:g}": MIXED.with_label(
+            Label("y", lower=-3.0, upper=12.0, loss="quantile", quantile=level)
+        )
+        for level in (0.5, 0.9)
+    },
+    "huber": MIXED.with_label(Label("y", lower=-3.0, upper=12.0, loss="huber", huber=2.0)),
     "hazards": MIXED.with_label(Label("t", event="e", cuts=(1.0, 2.0, 5.0, 7.5))),
 }
 
 
 def updates_of(schema: Schema) -> list[str]:
-    """Times to an event have no Hessians that are bounded."""
-    return [update for update in UPDATES if update != "newton" or schema.label.task != "survival"]
+    """Times to an event, quantiles and robust regressions have no Hessians that are bounded."""
+    without = schema.label.task == "survival" or schema.label.loss in ("quantile", "huber")
+    return [update for update in UPDATES if update != "newton" or not without]
 
 
 def leaf_sums_of(schema: Schema, update: str, n_trees: int) -> LeafSums:
@@ -171,10 +185,10 @@ def stepped(schema: Schema) -> list[LeafSums]:
 
 
 def score_counts(schema: Schema) -> list[ScoreCounts]:
-    """Few edges, none and many; questions that binary labels and times to an event have."""
-    if schema.label.task not in ("binary", "survival"):
+    """Few edges, none and many; of binary labels, times to an event and quantiles."""
+    if schema.label.task not in ("binary", "survival") and schema.label.loss != "quantile":
         return []
-    many, n = tuple(np.linspace(-9, 9, 300).tolist()), schema.label.n_outcomes
+    many, n = tuple(np.linspace(-9, 9, 300).tolist()), schema.label.n_outcomes or 2
     return [ScoreCounts(n, edges, NO_TREES) for edges in ((-1.0, 0.0, 2.5), (), many)]
 
 
@@ -221,8 +235,8 @@ def impurity_bounds(schema: Schema) -> list[ImpurityBounds]:
 
 
 def gradients_of(schema: Schema) -> list[Gradients]:
-    """Clamped or left out; a binary label as a regression too. Times to an event have none."""
-    if schema.label.task == "survival":
+    """Clamped or left out; a binary label as a regression too. Losses of their own have none."""
+    if schema.label.task == "survival" or schema.label.loss is not None:
         return []
     own = loss_for(schema.label)
     found = [Gradients(own.name, NO_TREES, clip) for clip in (math.inf, 0.5)]
@@ -312,12 +326,40 @@ def error_sums(schema: Schema) -> list[ErrorSums]:
     ]
 
 
+def deviance_counts(schema: Schema) -> list[DevianceCounts]:
+    """No sizes and no bins, few, and many; questions that counts have."""
+    if schema.label.task != "counts":
+        return []
+    many = tuple(2.0**j for j in range(-20, 20))
+    return [
+        DevianceCounts((), (), NO_TREES),
+        DevianceCounts((0.5, 3.0), (0.1, 0.5), NO_TREES),
+        DevianceCounts(many, tuple(np.linspace(0.001, 0.999, 99).tolist()), NO_TREES),
+    ]
+
+
+def deviance_sums(schema: Schema) -> list[DevianceSums]:
+    """Tight clips and none, bins of uneven noise, rates of nothing and of the cap."""
+    if schema.label.task != "counts":
+        return []
+    even, uneven = (1.0,) * 4, (0.5, 2.0, 1.5, 3.0)
+    return [
+        DevianceSums((), 1.0, 1.0, 0.5, even, NO_TREES),
+        DevianceSums((0.2, 0.5), 2.0**-7, 2.0**-9, 2.0**-30, uneven, NO_TREES),
+        DevianceSums((0.01,), 2.0**20, 2.0**20, 1.0, even, NO_TREES),
+    ]
+
+
+def label_sums(schema: Schema) -> list[LabelSums]:
+    """Classes; rows and their sum; histograms of numbers, of counts by public cells alone."""
+    n = schema.label.n_outcomes
+    cells = (len(count_edges(40)),) if schema.label.task == "counts" else (1, 64)
+    return [LabelSums(n), *(LabelSums(0, n_cells) for n_cells in cells if not n)]
+
+
 # A kind of query and the questions it is attacked with.
 ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
-    LabelSums.kind: lambda schema: [
-        LabelSums(schema.label.n_outcomes),
-        *(LabelSums(0, n_cells) for n_cells in (1, 64) if not schema.label.n_outcomes),
-    ],
+    LabelSums.kind: label_sums,
     ColumnCounts.kind: lambda schema: [
         ColumnCounts.of(schema),
         ColumnCounts.of(schema, (4, 0)),
@@ -345,6 +387,8 @@ ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
     ClassOutcomes.kind: class_outcomes,
     ErrorCounts.kind: error_counts,
     ErrorSums.kind: error_sums,
+    DevianceCounts.kind: deviance_counts,
+    DevianceSums.kind: deviance_sums,
 }
 
 
@@ -358,6 +402,9 @@ def with_steps(query: Any, scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def targets_of(schema: Schema) -> list[float]:
     n_classes = schema.label.n_outcomes
+    if schema.label.task == "counts":
+        cases = [(n, e) for n in (0.0, 1.0, 17.0, 40.0) for e in (1e-9, 0.7, 2.0)]
+        return count_codes(schema.label, *np.array(cases).T).tolist()
     return [float(k) for k in range(n_classes)] if n_classes else [0.0, 1.0, 0.5, 2.0**-40]
 
 

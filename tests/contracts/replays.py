@@ -28,6 +28,9 @@ TASKS = {
     "binary": MIXED,
     "multiclass": MIXED.with_label(Label("y", ("a", "b", "c"))),
     "regression": MIXED.with_label(Label("y", lower=-3.0, upper=12.0)),
+    "counts": MIXED.with_label(Label("n", upper=9, loss="poisson", exposure="e", max_exposure=2.0)),
+    "quantile": MIXED.with_label(Label("y", lower=-3.0, upper=12.0, loss="quantile", quantile=0.8)),
+    "huber": MIXED.with_label(Label("y", lower=-3.0, upper=12.0, loss="huber", huber=1.0)),
     "survival": MIXED.with_label(Label("t", event="e", cuts=(1.0, 2.0, 5.0))),
 }
 UNITS = {
@@ -106,7 +109,7 @@ def model_for(schema: Schema, seed: int = 0) -> Ensemble:
     """A small model to evaluate."""
     rows, ledger = random_rows(schema, 40, stream(seed, "rows of a model")), Ledger.in_memory()
     method, few = "dp-tr-newton", {"n_trees": 3}
-    if schema.label.task == "survival":
+    if schema.label.task == "survival" or schema.label.loss is not None:
         method, few = "auto", {}
     plan = plan_for(schema, Privacy(50.0, 1e-6, "coordinator"), method, few, 0)
     with seeded(seed):
@@ -139,6 +142,9 @@ def _cases() -> list[Case]:
     cases += [Case("auto", "survival", unit) for unit in UNITS]
     cases += [Case("auto", "survival", unit, epsilon=3000.0) for unit in UNITS]
     cases += [Case("auto", "survival", trust="parties", epsilon=3000.0)]
+    for task in ("counts", "quantile", "huber"):
+        cases += [Case("auto", task, unit) for unit in UNITS]
+        cases += [Case("auto", task, epsilon=3000.0), Case("auto", task, trust="parties")]
     cases += [Case("dp-xgboost", settings={"loss": "log"})]
     cases += [Case("dp-xgboost", settings={"sample_rate": 0.5})]
     cases += [Case("evaluation", task, "rows") for task in TASKS]

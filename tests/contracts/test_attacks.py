@@ -194,6 +194,16 @@ def test_adding_too_much_is_found(kind: str, task: str, monkeypatch: pytest.Monk
         ("score-counts", "hazards"),
         ("column-sums", "hazards"),
         ("leaf-sums", "hazards"),
+        ("label-sums", "counts"),
+        ("column-sums", "counts"),
+        ("leaf-sums", "counts"),
+        ("deviance-counts", "counts"),
+        ("deviance-sums", "counts"),
+        ("column-sums", "quantile-0.9"),
+        ("leaf-sums", "quantile-0.5"),
+        ("score-counts", "quantile-0.9"),
+        ("column-sums", "huber"),
+        ("leaf-sums", "huber"),
     ],
 )
 def test_a_bound_of_outcomes_that_is_a_little_too_small_is_found(

@@ -43,6 +43,7 @@ from tests.contracts.attacks import (
     with_steps,
 )
 
+NUMBERS = {task for task, schema in SCHEMAS.items() if not schema.label.n_outcomes}
 ALL = [(kind, task) for kind in QUERIES for task in SCHEMAS]
 
 
@@ -154,7 +155,9 @@ def test_values_of_another_kind_are_not_a_query(kind: str) -> None:
 def test_a_question_about_another_label_is_refused(kind: str) -> None:
     for task, schema in SCHEMAS.items():
         for other in SCHEMAS:
-            for query in ATTACKS[kind](SCHEMAS[other])[:1] if other != task else ():
+            # Numbers are counted and added up alike, whatever they are trained by.
+            same = kind == LabelSums.kind and {other, task} <= NUMBERS
+            for query in ATTACKS[kind](SCHEMAS[other])[:1] if other != task and not same else ():
                 with pytest.raises(FormatError):
                     query.check(schema)
 
@@ -267,7 +270,7 @@ def test_steps_that_a_question_cannot_try_are_refused(task: str, changes: dict[s
 @pytest.mark.parametrize("edges", [(1.0, 1.0), (2.0, 1.0), (math.nan,), (0.0, math.inf), None])
 def test_scores_are_counted_between_rising_edges_of_binary_labels(task: str, edges: Any) -> None:
     schema = SCHEMAS[task]
-    if edges is None and task == "binary":
+    if edges is None and (task == "binary" or task.startswith("quantile")):
         ScoreCounts(2, (0.0, 1.0), NO_TREES).check(schema)
         edges = tuple(float(i) for i in range(2000))
     with pytest.raises(FormatError):
@@ -329,6 +332,41 @@ def test_class_outcomes_that_make_no_sense_are_refused(task: str, changes: dict[
     right.check(SCHEMAS["binary"])
     with pytest.raises(FormatError):
         replace(right, **changes).check(SCHEMAS[task])
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("deviance-counts", {"sizes": (2.0, 1.0)}),
+        ("deviance-counts", {"sizes": (0.0, 1.0)}),
+        ("deviance-counts", {"sizes": (math.nan,)}),
+        ("deviance-counts", {"sizes": tuple(float(i + 1) for i in range(2000))}),
+        ("deviance-counts", {"edges": (0.5, 1.5)}),
+        ("deviance-sums", {"edges": (0.5, 0.2)}),
+        ("deviance-sums", {"most_error": 0.0}),
+        ("deviance-sums", {"most_error": math.inf}),
+        ("deviance-sums", {"most_deviance": math.nan}),
+        ("deviance-sums", {"rate": 0.0}),
+        ("deviance-sums", {"rate": 1.5}),
+        ("deviance-sums", {"weights": (1.0, 1.0, 1.0)}),
+        ("deviance-sums", {"weights": (1.0, 1.0, 1.0, -1.0)}),
+    ],
+    ids=str,
+)
+def test_deviances_that_make_no_sense_are_refused(kind: str, changes: dict[str, Any]) -> None:
+    schema = SCHEMAS["counts"]
+    right = ATTACKS[kind](schema)[1]
+    right.check(schema)
+    with pytest.raises(FormatError):
+        replace(right, **changes).check(schema)
+    with pytest.raises(FormatError, match="are for counts"):
+        right.check(SCHEMAS["number"])
+
+
+def test_counts_have_the_public_cells_of_their_cap_alone() -> None:
+    for n_cells in (1, 64):
+        with pytest.raises(FormatError, match="public ones"):
+            LabelSums(0, n_cells).check(SCHEMAS["counts"])
 
 
 @pytest.mark.parametrize(

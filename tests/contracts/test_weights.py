@@ -21,9 +21,9 @@ from tests.contracts.attacks import ATTACKS, SCHEMAS, every_cell, saturated, wit
 
 # A new query refuses weights until its bound is proven; whoever adds one says so here too.
 REFUSE = {"class-histograms", "impurity-bounds", "split-choices", "leaf-averages"}
-IGNORE = {"class-outcomes", "error-counts", "error-sums"}
+IGNORE = {"class-outcomes", "error-counts", "error-sums", "deviance-counts", "deviance-sums"}
 SCALE = set(QUERIES) - REFUSE - IGNORE
-TASKS = ("binary", "softmax-3", "number")
+TASKS = ("binary", "softmax-3", "number", "counts")
 CAPS = (1.0, 2.0, 1.3, 10.0, 10_000.0)
 
 

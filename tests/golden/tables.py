@@ -22,6 +22,13 @@ SCHEMAS = {
     "multiclass": Schema(COLUMNS, Label("ward", ("a", "b", "c"))),
     "regression": Schema(COLUMNS, Label("cost", lower=-2.0, upper=7.0)),
     "survival": Schema(COLUMNS, Label("days", event="died", cuts=(10, 20, 40, 80))),
+    "counts": Schema(
+        COLUMNS, Label("visits", upper=9, loss="poisson", exposure="years", max_exposure=2.0)
+    ),
+    "quantile": Schema(
+        COLUMNS, Label("cost", lower=-2.0, upper=7.0, loss="quantile", quantile=0.75)
+    ),
+    "huber": Schema(COLUMNS, Label("cost", lower=-2.0, upper=7.0, loss="huber", huber=1.5)),
 }
 PERSONS = Schema(COLUMNS, Label("sick", ("no", "yes")), Unit("person", "patient", 4), "persons")
 # SimFL hashes numbers, and FedXGBoost's parties own two columns each.
@@ -48,6 +55,8 @@ def table() -> dict[str, list[Any]]:
     table["cost"] = [round(4 * r - 2, 3) for r in risk]
     table["days"] = [round(90 / (0.2 + r**2) * (1 + i % 7) / 7, 3) for i, r in enumerate(risk)]
     table["died"] = [int(i % 3 > 0) for i in range(N_ROWS)]
+    table["visits"] = [max(0, int(5 * r * (1 + i % 5) / 5)) for i, r in enumerate(risk)]
+    table["years"] = [round(0.1 + (i % 23) / 10, 1) for i in range(N_ROWS)]
     return table
 
 

@@ -61,7 +61,7 @@ def test_every_method_and_task_has_a_stored_model() -> None:
     tasks = {
         Ensemble.from_bytes(f.read_bytes()).schema.label.task for f in files("models", ".hedge")
     }
-    assert tasks == {"binary", "multiclass", "regression", "survival"}
+    assert tasks == {"binary", "multiclass", "regression", "survival", "counts"}
 
 
 def test_parts_of_a_vertical_model_merge_to_the_stored_one() -> None:

@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 from hedgerow.data.schema import Label
 from hedgerow.errors import FormatError, SettingsError
 from hedgerow.kernels import statistics
-from hedgerow.model.losses import Hazards, Logistic, Softmax, Squared, loss_for, loss_named
+from hedgerow.model.losses import (
+    Hazards,
+    Huber,
+    Logistic,
+    Poisson,
+    Quantile,
+    Softmax,
+    Squared,
+    loss_for,
+    loss_named,
+)
 from hedgerow.privacy.settings import BoostingSettings
 from tests.contracts.attacks import GOLDEN, TIGHT
 from tests.oracle.parts import softmax
@@ -28,6 +38,10 @@ Ints = NDArray[np.int64]
         (Label("y", tuple("abcdefg")), Softmax(7)),
         (Label("y", lower=0, upper=9), Squared()),
         (Label("t", event="e", cuts=(1, 2, 5)), Hazards(3)),
+        (Label("n", upper=20, loss="poisson"), Poisson(20)),
+        (Label("y", lower=0, upper=9, loss="squared"), Squared()),
+        (Label("y", lower=0, upper=9, loss="quantile", quantile=0.9), Quantile(9000)),
+        (Label("y", lower=2, upper=10, loss="huber", huber=2), Huber(1 << 18)),
     ],
 )
 def test_a_loss_belongs_to_its_label_and_is_found_by_its_name(label: Label, loss: Any) -> None:
@@ -38,7 +52,8 @@ def test_a_loss_belongs_to_its_label_and_is_found_by_its_name(label: Label, loss
 @pytest.mark.parametrize(
     "name",
     ["", "softmax", "softmax-", "softmax-2", "softmax-10001", "softmax-³", "huber", "softmax--3",
-     "hazards-1", "hazards-65", "hazards-"],
+     "hazards-1", "hazards-65", "hazards-", "poisson", "poisson-0", "poisson-1000001", "huber-0",
+     "quantile-0", "quantile-10000", "quantile-0.5", "huber-1048577"],
 )  # fmt: skip
 def test_unknown_losses_and_updates_are_refused(name: str) -> None:
     with pytest.raises(FormatError, match="unknown loss"):
@@ -273,3 +288,91 @@ def test_times_to_an_event_have_no_newton_update() -> None:
         Hazards(4).bound("newton")
     with pytest.raises(FormatError, match="no bounded Hessians"):
         Hazards(4).hessian_bound()
+
+
+# Counts, quantiles and robust regressions: what a row adds reaches its bound and never exceeds it.
+
+
+def strange_scores(rng: Any, n: int) -> NDArray[np.float64]:
+    centre = rng.choice([-800.0, -30.0, -3.0, -0.5, 0.0, 0.3, 1.0, 40.0, 800.0], n)
+    scores = centre + rng.normal(0, 1, n) * rng.choice([0.0, 0.3, 1.0, 30.0], n)
+    scores[rng.integers(0, n, 3000)] = rng.choice([np.nan, np.inf, -np.inf], 3000)
+    return scores
+
+
+@pytest.mark.parametrize("clip", [1.0, 0.05])
+@pytest.mark.parametrize("newton", [False, True])
+def test_no_count_exceeds_the_clip_in_a_million_tries_and_some_reach_it(
+    clip: float, newton: bool
+) -> None:
+    rng, bits, n, cap = np.random.default_rng(2), 31, 1_000_000, 37
+    scores, steps = strange_scores(rng, n), statistics.EXPOSURE_STEPS
+    target = rng.integers(0, cap + 1, n) * steps + rng.choice([0, 1, 30_000, steps - 1], n)
+    update = statistics.NEWTON if newton else statistics.GRADIENT
+    most = int(clip * 2**bits)
+    gradients = statistics.Gradients(
+        scores[:, None], target.astype(np.float64), bits, statistics.POISSON, update, most, 2,
+        parameter=float(cap),
+    )  # fmt: skip
+    out = np.empty((n, 2), np.int64)
+    statistics.row_statistics(gradients, 0, n, out)
+    assert (out[:, 0].min(), out[:, 0].max()) == (-most, most)
+    largest = most if newton else 1 << bits
+    assert out[:, 1].min() >= 0
+    assert out[:, 1].max() == largest
+    bound = Poisson(cap).bound("newton" if newton else "gradient", clip)
+    norms = np.hypot(out[:, 0] / 2.0**bits, bound.second_scale * out[:, 1] / 2.0**bits)
+    assert norms.max() == pytest.approx(bound.l2, rel=1e-7)
+    assert norms.max() <= bound.l2 * (1 + 1e-12)
+
+
+def test_counts_have_the_slope_of_their_likelihood() -> None:
+    """By differences of minus the log likelihood of a count, divided by the cap."""
+    cap, steps = 12, statistics.EXPOSURE_STEPS
+    for count, exposure, score in ((0, 1.0, -3.0), (3, 0.25, -1.5), (12, 0.5, -0.4)):
+
+        def loss(s: float, count: int = count, exposure: float = exposure) -> float:
+            mean = cap * exposure * math.exp(s)
+            return (mean - count * math.log(mean)) / cap
+
+        slope = (loss(score + 1e-5) - loss(score - 1e-5)) / 2e-5
+        out = np.empty((1, 2), np.int64)
+        target = np.array([count * steps + exposure * steps - 1])
+        statistics.poisson(np.array([score]), target, cap, 40, 1 << 40, True, out)
+        assert abs(out[0, 0] / 2**40 - slope) < 1e-6
+        assert abs(out[0, 1] / 2**40 - exposure * math.exp(score)) < 1e-9
+
+
+@pytest.mark.parametrize("level", [0.0001, 0.1, 0.5, 0.9])
+def test_no_quantile_exceeds_its_bound_in_a_million_tries_and_some_reach_it(level: float) -> None:
+    rng, bits, n = np.random.default_rng(3), 31, 1_000_000
+    out = np.empty((n, 2), np.int64)
+    statistics.quantile(strange_scores(rng, n), rng.random(n), level, bits, out)
+    bound = Quantile(round(level * 10_000)).bound("slope")
+    assert np.abs(out[:, 0]).max() / 2**bits == pytest.approx(bound.l2, rel=1e-8)
+    assert np.abs(out[:, 0]).max() / 2**bits <= bound.l2
+    assert set(np.unique(out[:, 1])) == {1 << bits}
+
+
+def test_no_robust_gradient_exceeds_its_bend_in_a_million_tries_and_some_reach_it() -> None:
+    rng, bits, n = np.random.default_rng(4), 31, 1_000_000
+    out, loss = np.empty((n, 2), np.int64), Huber(1 << 15)
+    statistics.huber(strange_scores(rng, n), rng.random(n), loss.parameter, bits, out)
+    assert (out[:, 0].min(), out[:, 0].max()) == (-(1 << bits - 5), 1 << bits - 5)
+    assert loss.bound("slope").l2 == 2.0**-5
+
+
+@pytest.mark.parametrize("loss", [Quantile(5000), Huber(1 << 15)])
+def test_losses_without_hessians_say_so(loss: Any) -> None:
+    with pytest.raises(FormatError, match="no newton update"):
+        loss.bound("newton")
+    with pytest.raises(FormatError, match="no Hessians"):
+        loss.hessian_bound()
+
+
+@pytest.mark.parametrize("counts", [[0.0, 0.0], [-50.0, 3.0], [10.0, -4.0], [900.0, 5.0]])
+def test_a_rate_from_noisy_sums_is_finite_and_at_most_the_cap(counts: list[float]) -> None:
+    start = Poisson(9).start(np.array(counts), floor=4.0)
+    assert np.isfinite(start).all()
+    assert start[0] <= 0
+    assert np.isfinite(Poisson(9).start_deviation(np.array(counts), 4.0, 2.0)).all()

@@ -61,6 +61,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "hedgerow.queries.split_choices": QUERIES,
     "hedgerow.queries.strategy": QUERIES,
     "hedgerow.model.losses": ("tests/model/test_losses.py", *QUERIES),
+    "hedgerow.model.number_losses": ("tests/model/test_losses.py", *QUERIES),
     "hedgerow.model.trust": ("tests/model/test_trust.py", *LIES),
     "hedgerow.data.persons": ("tests/data/test_persons.py",),
     "hedgerow.data.weights": ("tests/contracts/test_weights.py",),

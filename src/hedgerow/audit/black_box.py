@@ -16,9 +16,9 @@ from hedgerow.audit.bounds import clopper_pearson, repeated_bound, separation
 from hedgerow.audit.made_up import joined, made_up_canaries, made_up_rows
 from hedgerow.audit.result import BLACK_BOX, AuditResult
 from hedgerow.coordinator.gate import Gate
+from hedgerow.data.counts import refuse_unusual
 from hedgerow.data.rng import fresh_seed, stream
 from hedgerow.data.schema import Schema
-from hedgerow.data.survival import refuse_survival
 from hedgerow.data.tables import Rows
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError
@@ -69,7 +69,7 @@ def black_box(
     """
     if not made_for(plan, schema):
         raise SettingsError("the plan was made for another schema. Nothing was audited.")
-    refuse_survival(schema.label, "a black-box audit")
+    refuse_unusual(schema.label, "a black-box audit")
     if plan.measures:
         raise SettingsError(
             "an evaluation grows no model to look for canaries in. Nothing was audited. Leave "

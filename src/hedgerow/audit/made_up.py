@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.data.binning import Codes, base_grid, gather_codes
+from hedgerow.data.counts import number_ends
 from hedgerow.data.rng import Generator
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
@@ -94,15 +95,16 @@ def _codes(schema: Schema, n_rows: int, rng: Generator) -> list[NDArray[np.int64
 def _expected(schema: Schema, first: NDArray[np.int64]) -> NDArray[np.float64]:
     """The label that the first column decides: (row,)."""
     n_cells, k = base_grid(schema)[0].n_cells, schema.label.n_outcomes
-    place = first * max(k, 2) // max(n_cells, 2)
-    return place.astype(np.float64)
+    place = (first * max(k, 2) // max(n_cells, 2)).astype(np.float64)
+    low, high = number_ends(schema.label)
+    return place if k else low + (high - low) * place
 
 
 def _other(schema: Schema, target: NDArray[np.float64], rng: Generator) -> NDArray[np.float64]:
     """A label that is not this one; a number's other end."""
     k = schema.label.n_outcomes
     if not k:
-        return 1.0 - target
+        return sum(number_ends(schema.label)) - target
     return np.asarray((target + rng.integers(1, k, len(target))) % k)
 
 

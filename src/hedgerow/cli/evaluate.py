@@ -20,10 +20,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from hedgerow.data.schema import Label
     from hedgerow.model.ensemble import Ensemble
 
 _TITLES = {
     "auc": "AUC", "rmse": "RMSE", "mae": "mean absolute error",
+    "deviance": "mean deviance", "d2": "share of the deviance explained",
+    "bias": "mean error (label less prediction)", "pinball": "mean pinball loss",
+    "coverage": "share of labels not above the prediction",
     "events": "events up to the horizon", "integrated_brier": "integrated Brier score",
 }  # fmt: skip
 WARNING = (
@@ -170,12 +174,15 @@ def measure(
     label, seen = trained.schema.label, [_seen(trained, path, csv, part) for path in data]
     target = np.concatenate([true for true, _ in seen])
     predicted = np.concatenate([made for _, made in seen])  # (row, class), or (row,) for regression
+    if label.task == "counts":
+        return {"rows": len(target), **_count_measures(label, target, predicted)}
     if label.lower is not None and label.upper is not None:
         errors = predicted - (label.lower + (label.upper - label.lower) * target)
         return {
             "rows": len(target),
             "rmse": float(np.sqrt(np.mean(errors**2))),
             "mae": float(np.mean(np.abs(errors))),
+            **_quantile_measures(label, errors),
         }
     return {"rows": len(target), **_class_measures(target.astype(np.int64), predicted)}
 
@@ -234,6 +241,30 @@ def _survival_measures(
     survival, times, happened, cells = (np.concatenate(of) for of in zip(*seen, strict=True))
     measured = exact_measures(survival, times, happened, cells, schema.label.cuts)
     return {"rows": len(times), "events": int(np.sum(cells % 2 == 1)), **measured}
+
+
+def _count_measures(
+    label: Label, target: NDArray[np.float64], rates: NDArray[np.float64]
+) -> dict[str, float]:
+    """Deviance and errors of counts, of which the model expects the rate times the exposure."""
+    from hedgerow.evaluation.counts import exact_measures
+    from hedgerow.kernels import count_and_exposure
+
+    counts, exposure = count_and_exposure(target)
+    return exact_measures(counts, rates * exposure * (label.max_exposure or 1.0), exposure)
+
+
+def _quantile_measures(label: Label, errors: NDArray[np.float64]) -> dict[str, float]:
+    """Coverage and pinball loss, of errors that are prediction less label."""
+    import numpy as np
+
+    if label.quantile is None:
+        return {}
+    above, level = errors >= 0, label.quantile
+    return {
+        "coverage": float(np.mean(above)),
+        "pinball": float(np.mean(np.where(above, (1 - level) * errors, -level * errors))),
+    }
 
 
 def _class_measures(

@@ -94,8 +94,9 @@ class _Sizes:
         # What a method does not have counts at its default, which is large enough.
         self._given = given = settings_table(plan.settings)
         loss = Squared() if given["loss"] == "squared" else loss_for(schema.label)
-        # Leaves of times to an event are never asked for.
-        update = "gradient" if schema.label.task == "survival" else given["update"]
+        # Leaves of these labels are never asked for.
+        usual = schema.label.task != "survival" and schema.label.loss is None
+        update = given["update"] if usual else "gradient"
         self._width, self._n_outputs = loss.bound(update).width, loss.n_outputs
         self._n_columns = len(schema.columns)
         grid, most = base_grid(schema), int(given["n_bins"]) - 1

@@ -7,6 +7,7 @@ values.py          the one rule by which values match categories, classes and id
 schema.py          columns, bounds, categories, label and unit, agreed before anything is asked
 schema_parts.py    its columns, label and unit
 survival.py        times and events of a label, and the cell of both that a row is kept as
+counts.py          counts and exposures of a label, and the one number a row is kept as
 weights.py         how often rows count: private weights under a public cap, on a grid
 schema_checks.py   what its parts must be, and what a mistake in them is told
 schema_toml.py     schemas as TOML

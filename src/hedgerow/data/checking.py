@@ -328,6 +328,48 @@ class _TimeTally(_NumberTally):
         return found
 
 
+class _CountTally(_NumberTally):
+    """Counts that are refused, and those above the cap, which count as it."""
+
+    def __init__(self, label: Label, source: str, written: CsvFormat) -> None:
+        assert label.upper is not None
+        super().__init__(label.name, 0.0, label.upper, source, written, missing=False)
+        self._broken = 0
+
+    def read(self, values: Any) -> None:
+        super().read(values)
+        numbers = np.asarray(self._numbers.read(values), np.float64)
+        self._broken += int(np.sum(np.isfinite(numbers) & (numbers != np.floor(numbers))))
+
+    def findings(self) -> list[Finding]:
+        found = [_refused_below(finding, "negative counts") for finding in super().findings()]
+        if self._broken:
+            text = f"{self._broken:,} of {self.n_rows:,} values are no whole numbers, and such rows"
+            found.append(self.found("no count", self._broken, f"{text} are refused", True))
+        return found
+
+
+class _ExposureTally(_NumberTally):
+    """Exposures that are refused, and those above the cap, which count as it."""
+
+    def __init__(self, label: Label, source: str, written: CsvFormat) -> None:
+        least, most = float(np.nextafter(0.0, 1.0)), label.max_exposure or 1.0
+        super().__init__(label.exposure or "", least, most, source, written, missing=False)
+
+    def findings(self) -> list[Finding]:
+        return [_refused_below(finding, "exposures of 0") for finding in super().findings()]
+
+
+def _refused_below(finding: Finding, what: str) -> Finding:
+    """What lies below the lower bound is refused here, not clipped."""
+    if finding.what != "clipped" or "below" not in finding.text:
+        return finding
+    text = (
+        f"{finding.column}: {finding.n_rows:,} values lie below the least, and {what} are refused"
+    )
+    return Finding(finding.column, "below", finding.n_rows, text, True)
+
+
 def _label_tallies(label: Label, source: str, written: CsvFormat) -> dict[str, _Tally]:
     """By column of the label, in the order in which they are read."""
     place = (source, written)
@@ -336,6 +378,9 @@ def _label_tallies(label: Label, source: str, written: CsvFormat) -> dict[str, _
             label.event, label.event_codes, *place, False, True, "event codes (censored, event)"
         )
         return {label.name: _TimeTally(label, *place), label.event: codes}
+    if label.task == "counts":
+        tallies = (_CountTally(label, *place), _ExposureTally(label, *place))
+        return dict(zip(label.columns, tallies, strict=False))
     if label.lower is not None and label.upper is not None:
         return {label.name: _NumberTally(label.name, label.lower, label.upper, *place, False)}
     classes = _ListTally(label.name, label.classes, *place, False, True, "classes")

@@ -16,6 +16,9 @@ MAX_CATEGORIES = 65_000
 UNIFORM_CELLS = 128  # of equal width, into which bounds are divided
 MAX_NUMERIC_CELLS = 254
 MAX_TIME_CUTS = 64
+MAX_COUNT = 1_000_000
+LEVELS = 10_000  # quantiles are whole multiples of 1 / LEVELS
+BENDS = 1 << 20  # where Huber's loss bends, in steps of the label's range
 SCHEMA = Document(
     "schema",
     SchemaError,
@@ -96,6 +99,67 @@ def check_time_to_event(label: Any, place: str) -> None:
     if len(codes) != 2:
         raise SchemaError(f"{place} has one event code; give [censored, event], such as [0, 1]")
     check_unique(place, "event code", codes)
+
+
+def check_loss(label: Any, place: str) -> None:
+    """Refuse a loss that the label cannot have, and facts that belong to another one.
+
+    The squared loss is the usual one of numbers and is kept as None: a label has one spelling.
+    """
+    if label.loss == "squared":
+        object.__setattr__(label, "loss", None)
+    if label.loss == "poisson" and label.lower is None:
+        object.__setattr__(label, "lower", 0)
+    belongs = {"quantile": "quantile", "huber": "huber", "exposure": "poisson"}
+    for name, loss in {**belongs, "max_exposure": "poisson"}.items():
+        if getattr(label, name) is not None and label.loss != loss:
+            raise SchemaError(f'{place} has {name}, which belongs to loss = "{loss}"; keep both')
+    if label.loss is None:
+        return
+    if label.classes or label.event is not None:
+        raise SchemaError(f"{place} has loss = {label.loss!r}, which is for numbers; leave it out")
+    checks = {"poisson": _check_counts, "quantile": _check_quantile, "huber": _check_huber}
+    checks[label.loss](label, place)
+
+
+def _check_counts(label: Any, place: str) -> None:
+    cap = label.upper
+    if cap is None or label.lower != 0 or cap != int(cap) or not 1 <= cap <= MAX_COUNT:
+        raise SchemaError(
+            f"{place} is a count: it needs upper = a whole number from 1 to {MAX_COUNT}, the cap "
+            "above which counts are clipped, a public fact, and no lower but 0"
+        )
+    if (label.exposure is None) != (label.max_exposure is None):
+        raise SchemaError(
+            f"{place} needs both or none: exposure = the column of how long rows were seen, and "
+            "max_exposure = its public cap"
+        )
+    if label.max_exposure is not None and not label.max_exposure > 0:
+        raise SchemaError(f"{place} has max_exposure = {label.max_exposure:g}; it must be above 0")
+
+
+def _check_quantile(label: Any, place: str) -> None:
+    level = label.quantile
+    if level is None or not 0 < level < 1:
+        raise SchemaError(
+            f"{place} has quantile = {shown(level)}; give the quantile to predict, above 0 and "
+            "below 1, such as 0.5 for the median"
+        )
+    if abs(level * LEVELS - round(level * LEVELS)) > 1e-6:
+        raise SchemaError(
+            f"{place} has quantile = {shown(level)}; give at most four digits behind the point"
+        )
+
+
+def _check_huber(label: Any, place: str) -> None:
+    if label.lower is None or label.upper is None:
+        return  # what is missing is told where bounds are
+    span, bend = label.upper - label.lower, label.huber
+    if bend is None or not span / BENDS <= bend <= span:
+        raise SchemaError(
+            f"{place} has huber = {shown(bend)}; give the error, in units of the label, beyond "
+            f"which rows pull no further: above 0 and at most upper - lower, {span:g}"
+        )
 
 
 def check_told_apart(place: str, lower: float, upper: float, integer: bool) -> None:

@@ -11,6 +11,7 @@ from hedgerow.data.schema_checks import (
     SCHEMA,
     Bound,
     check_categories,
+    check_loss,
     check_order,
     check_time_to_event,
     check_told_apart,
@@ -79,7 +80,12 @@ Column = Numeric | Ordinal | Categorical
 
 @dataclass(frozen=True, repr=False)
 class Label(Shown):
-    """What is predicted: a class of a public list, a number between bounds, or time to an event.
+    """What is predicted: a class, a number between bounds, a count, or the time to an event.
+
+    A number is predicted by its mean, or with `loss = "quantile"` by that quantile, or with
+    `loss = "huber"` by a mean that errors beyond `huber` pull no further. With `loss = "poisson"`
+    it is a count of at most `upper`; where rows were seen for different lengths of time, `exposure`
+    names the column of these, none above `max_exposure`.
 
     Time to an event has two columns: `name` is that of the times, `event` says whether the event
     happened then (the second of `event_codes`) or the row was censored (the first). `cuts` are
@@ -93,11 +99,18 @@ class Label(Shown):
     event: str | None = None
     event_codes: tuple[Value, ...] = ()
     cuts: tuple[Bound, ...] = ()
+    loss: Literal["squared", "poisson", "quantile", "huber"] | None = None  # None: the usual one
+    quantile: float | None = None  # which one
+    huber: Bound | None = None  # the error beyond which the loss is straight, in units of the label
+    exposure: str | None = None  # the column of how long, or how much, rows were seen
+    max_exposure: Bound | None = None  # the public cap on it
 
     def __post_init__(self) -> None:
         place = f"label {shown(self.name)}"
         make_plain(self, "classes", "lower", "upper", "event_codes", "cuts")
+        make_plain(self, "quantile", "huber", "max_exposure")
         SCHEMA.check(self, place)
+        check_loss(self, place)
         if self.event is not None or self.event_codes or self.cuts:
             if self.classes or self.lower is not None or self.upper is not None:
                 raise SchemaError(
@@ -119,9 +132,11 @@ class Label(Shown):
             check_order(place, self.lower, self.upper)
 
     @property
-    def task(self) -> Literal["binary", "multiclass", "regression", "survival"]:
+    def task(self) -> Literal["binary", "multiclass", "regression", "survival", "counts"]:
         if self.event is not None:
             return "survival"
+        if self.loss == "poisson":
+            return "counts"
         if not self.classes:
             return "regression"
         return "binary" if len(self.classes) == 2 else "multiclass"
@@ -138,7 +153,8 @@ class Label(Shown):
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns that it is read from."""
-        return (self.name,) if self.event is None else (self.name, self.event)
+        second = self.exposure if self.event is None else self.event
+        return (self.name,) if second is None else (self.name, second)
 
     @property
     def values(self) -> str:
@@ -146,7 +162,20 @@ class Label(Shown):
         if self.event is not None:
             n, last, happened = len(self.cuts), self.cuts[-1], self.event_codes[1]
             return f"up to {last:g} in {n} intervals, {self.event} = {shown(happened)}"
-        return listed(self.classes) if self.classes else f"{self.lower:g} to {self.upper:g}"
+        return (
+            listed(self.classes) if self.classes else f"{self.lower:g} to {self.upper:g}{self._by}"
+        )
+
+    @property
+    def _by(self) -> str:
+        """What is said of the number beside its bounds."""
+        if self.loss == "quantile":
+            return f", quantile {self.quantile:g}"
+        if self.loss == "huber":
+            return f", errors beyond {self.huber:g} held back"
+        if self.exposure is not None:
+            return f" in {self.exposure}, at most {self.max_exposure:g}"
+        return ""
 
     def _card(self) -> Card:
         return Card("Label", (("name", self.name), ("task", self.task), ("values", self.values)))

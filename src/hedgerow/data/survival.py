@@ -128,27 +128,33 @@ def outcomes_given(values: Any, label: Label, source: str = "y") -> tuple[Floats
 
 def columns_given(values: Any, label: Label, source: str) -> tuple[Any, ...]:
     """The label's columns as they were given, in the order of `Label.columns`."""
-    if label.event is None:
+    if len(label.columns) == 1:
         return (values,)
+    first, second = label.columns
     fields = getattr(getattr(values, "dtype", None), "names", None)
     if fields is not None:
         return _of_fields(values, fields, label, source)
     names = values if isinstance(values, Mapping) else getattr(values, "columns", None)
-    if names is not None and label.name in names and label.event in names:
-        return values[label.name], values[label.event]
+    if names is not None and first in names and second in names:
+        return values[first], values[second]
     if isinstance(values, tuple) and len(values) == 2:
         return values
+    if label.event is None:
+        raise TableError(
+            f"{source} is no pair of counts and exposures: give the columns {first!r} and "
+            f"{second!r} by name, or a pair (counts, exposures)."
+        )
     raise TableError(
-        f"{source} is no pair of times and events: give the columns {label.name!r} and "
-        f"{label.event!r} by name, a pair (times, events), or a structured array as "
+        f"{source} is no pair of times and events: give the columns {first!r} and "
+        f"{second!r} by name, a pair (times, events), or a structured array as "
         "scikit-survival makes them."
     )
 
 
 def _of_fields(values: Any, fields: tuple[str, ...], label: Label, source: str) -> tuple[Any, Any]:
     """By name, or the field of true and false beside the one of numbers."""
-    if label.name in fields and label.event in fields:
-        times, events = values[label.name], values[label.event]
+    if label.name in fields and label.columns[1] in fields:
+        times, events = (values[name] for name in label.columns)
     else:
         truth = [name for name in fields if values.dtype[name].kind == "b"]
         numbers = [name for name in fields if values.dtype[name].kind in "fiu"]
@@ -158,7 +164,7 @@ def _of_fields(values: Any, fields: tuple[str, ...], label: Label, source: str) 
                 "false (the event) and one of numbers (the time)."
             )
         times, events = values[numbers[0]], values[truth[0]]
-    if events.dtype.kind == "b":  # whatever the codes of the schema are
+    if events.dtype.kind == "b" and label.event_codes:  # whatever the codes of the schema are
         events = [label.event_codes[int(happened)] for happened in events]
     return times, events
 

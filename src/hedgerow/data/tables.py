@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hedgerow.data.binning import Codes, ColumnGrid, base_grid, empty_codes
 from hedgerow.data.cards import Card, Shown
 from hedgerow.data.columns import Numbers
+from hedgerow.data.counts import Counts, Exposures, count_codes, counts_given, label_readers
 from hedgerow.data.csv_format import PLAIN, CsvFormat
 from hedgerow.data.encoding import ColumnCodes, Ids, Persons, Targets, Weights
 from hedgerow.data.readers import Stream, one_column, read_table, stream_of
@@ -29,7 +30,7 @@ __all__ = [
     "target_of", "weights_of",
 ]  # fmt: skip
 # What is read besides columns of the schema.
-_Further = Events | Ids | Persons | Targets | Times | Weights
+_Further = Counts | Events | Exposures | Ids | Persons | Targets | Times | Weights
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,7 +38,8 @@ class Rows(Shown):
     """Checked rows: codes on the base grid, the target, and who each row belongs to."""
 
     codes: Codes
-    # (row,): class index, cell of time and event, or number scaled to [0, 1]; (0,) if absent
+    # (row,): class index, cell of time and event, count with exposure, or number scaled to [0, 1];
+    # (0,) if absent
     target: NDArray[np.float64]
     persons: NDArray[np.uint64] | None  # (row,): hash of the person's id, if persons are the unit
     schema: str = ""  # hash of the schema that they were read by, if that is known
@@ -112,8 +114,9 @@ def rows_of(
     steps = others[len(person)] if in_table else UNWEIGHTED
     if weighed is not None and weights is not None:
         steps = weights_of(weights, weighed, codes.n_rows, stream.source)
-    if len(label) == 2:
-        others.append(outcome_cells(schema.label, others.pop(-2), others.pop(-1)))
+    if label:
+        begin = len(others) - len(label)
+        others[begin:] = [_target(schema.label, others[begin:])]
     if with_label and target is not None:
         others.append(target_of(target, schema.label, stream.source))
     if codes.n_rows == 0 and not may_be_empty:
@@ -182,7 +185,7 @@ def encode_table(
 def labels_of(stream: Stream, label: Label) -> NDArray[np.float64]:
     """The label's columns of a table alone, read as in training: (row,)."""
     found = _read(stream, label.columns, [], _label_readers(label, stream))[1]
-    return np.asarray(found[0] if len(found) == 1 else outcome_cells(label, *found))
+    return _target(label, found)
 
 
 def outcomes_of(stream: Stream, label: Label) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -193,19 +196,29 @@ def outcomes_of(stream: Stream, label: Label) -> tuple[NDArray[np.float64], NDAr
 
 def _label_readers(label: Label, stream: Stream) -> list[_Further]:
     """Readers of its columns, in their order."""
-    if label.event is None:
-        return [Targets(label, stream.source, stream.csv)]
     place = (label, stream.source, stream.csv)
-    return [Times(*place), Events(*place)]
+    if label.event is not None:
+        return [Times(*place), Events(*place)]
+    return [*label_readers(*place)] if label.task == "counts" else [Targets(*place)]
+
+
+def _target(label: Label, columns: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    """What rows are kept as, from what its readers read of them: (row,)."""
+    if label.event is not None:
+        return outcome_cells(label, *columns)
+    return count_codes(label, *columns) if label.task == "counts" else np.asarray(columns[0])
 
 
 def target_of(values: Any, label: Label, source: str = "table") -> NDArray[np.float64]:
     """Class positions, values clipped to the label's bounds and scaled to [0, 1], or cells: (row,).
 
-    Cells are those of time and event; `values` then has both, see `survival.outcomes_given`.
+    Cells are those of time and event; `values` then has both, see `survival.outcomes_given`, as it
+    has counts and exposures, see `counts.counts_given`.
     """
     if label.event is not None:
         return outcome_cells(label, *outcomes_given(values, label, source))
+    if label.task == "counts":
+        return count_codes(label, *counts_given(values, label, source))
     reader = Targets(label, source)
     target = reader.read(one_column(values, source))
     reader.check()

@@ -7,7 +7,7 @@ from functools import cache
 from itertools import product
 from typing import Any
 
-from hedgerow.data.schema import Schema
+from hedgerow.data.schema import Label, Schema
 from hedgerow.errors import HedgerowError
 from hedgerow.evaluation.program import declared_queries
 from hedgerow.methods.registry import METHODS, Method
@@ -34,10 +34,13 @@ def method_kinds() -> dict[str, Kinds]:
 
 def _measuring() -> Kinds:
     """Of evaluations, whatever the label is."""
+    of_numbers: tuple[dict[str, Any], ...]
     facts: tuple[dict[str, Any], ...] = (
         {"classes": [0, 1]}, {"classes": [0, 1, 2]}, {"label_bounds": (0, 1)},
     )  # fmt: skip
     schemas = [Schema.from_bounds({"x": (0, 100)}, **label) for label in facts]
+    of_numbers = ({"loss": "poisson"}, {"loss": "quantile", "quantile": 0.5})
+    schemas += [schemas[0].with_label(Label("y", lower=0, upper=1, **of)) for of in of_numbers]
     kinds = {declared.kind for schema in schemas for declared in declared_queries(schema)}
     return frozenset(kinds), frozenset()
 

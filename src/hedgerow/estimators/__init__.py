@@ -1,6 +1,7 @@
 """scikit-learn estimators: one table, several parties in one process, or a federation.
 
-boosting.py     PrivateBoostingClassifier and PrivateBoostingRegressor
+boosting.py     PrivateBoostingClassifier, and what private boosting shares
+regression.py   PrivateBoostingRegressor: numbers, quantiles and counts
 survival.py     PrivateSurvivalBoosting: time to an event
 tree.py         PrivateTreeClassifier, one readable tree
 simfl.py        SimilarityBoostingClassifier and -Regressor; no differential privacy

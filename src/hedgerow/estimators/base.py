@@ -273,7 +273,7 @@ class Classifier(ClassifierMixin, Estimator):
 
     def _check_task(self, schema: Schema) -> None:
         refuse_time_to_event(schema, type(self).__name__)
-        if schema.label.task == "regression":
+        if schema.label.task in ("regression", "counts"):
             name = self._REGRESSOR or type(self).__name__.replace("Classifier", "Regressor")
             raise SchemaError(f"the label is a number; use {name}")
 
@@ -282,6 +282,7 @@ class Regressor(RegressorMixin, Estimator):
     """Predictions of a number between public bounds."""
 
     label_bounds: tuple[float, float] | None
+    _TASKS: tuple[str, ...] = ("regression",)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """The predicted number of each row, within the label's bounds."""
@@ -302,6 +303,11 @@ class Regressor(RegressorMixin, Estimator):
 
     def _check_task(self, schema: Schema) -> None:
         refuse_time_to_event(schema, type(self).__name__)
-        if schema.label.task != "regression":
+        if schema.label.task == "counts" and "counts" not in self._TASKS:
+            raise SchemaError(
+                f"the label {schema.label.name!r} is a count, which {type(self).__name__} does not "
+                "predict; use PrivateBoostingRegressor"
+            )
+        if schema.label.task not in self._TASKS:
             name = type(self).__name__.replace("Regressor", "Classifier")
             raise SchemaError(f"the label has classes; use {name}")

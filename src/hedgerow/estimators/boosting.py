@@ -9,13 +9,14 @@ from typing import Any, Self
 
 from hedgerow.coordinator.federation import Federation
 from hedgerow.coordinator.gate import Gate, Progress
+from hedgerow.data.counts import refuse_unusual
 from hedgerow.data.habits import did_you_mean
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.data.values import Value
 from hedgerow.engines.local import local_federation
 from hedgerow.errors import SettingsError
-from hedgerow.estimators.base import Classifier, Estimator, Regressor
+from hedgerow.estimators.base import Classifier, Estimator
 from hedgerow.estimators.inputs import check_weights, is_dask, is_named, split_rows, with_cap
 from hedgerow.estimators.keywords import explained, refuse_keywords
 from hedgerow.estimators.progress import FitProgress, both
@@ -90,6 +91,7 @@ class PrivateBoosting(Estimator):
         schema = self._public(X._meta, y)  # its columns, without a row
         check_weights(schema, None, X._meta, None)  # a cluster reads them from the frame alone
         privacy = self._privacy(1, "coordinator")
+        refuse_unusual(schema.label, "a Dask cluster")
         plan = self._plan(schema, privacy)
         with cluster_rows(X, y, schema) as rows, self._open_ledger() as ledger:
             federation = dask_federation(rows, schema, privacy, ledger)
@@ -299,63 +301,3 @@ class PrivateBoostingClassifier(Classifier, PrivateBoosting):
         if self.schema is not None or not isinstance(self.classes, str):
             return ()
         return (Disclosure("everyone", "all rows", "the list of classes, read from the labels"),)
-
-
-class PrivateBoostingRegressor(Regressor, PrivateBoosting):
-    """Boosted trees for a number between public bounds, under differential privacy.
-
-    Parameters are those of `PrivateBoostingClassifier`, with `label_bounds` (low, high) in place
-    of `classes`. Labels outside the bounds are clipped to them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from hedgerow import PrivateBoostingRegressor
-    >>> X = np.linspace(-1, 1, 4000).reshape(-1, 2)
-    >>> model = PrivateBoostingRegressor(bounds=(-1, 1), label_bounds=(0, 1), epsilon=2.0)
-    >>> bool(model.fit(X, X[:, 0] ** 2).score(X, X[:, 0] ** 2) > 0.3)
-    True
-    """
-
-    @explained
-    def __init__(
-        self,
-        schema: Schema | str | None = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        method: str = "auto",
-        trust: str | None = None,
-        n_trees: int | None = None,
-        max_depth: int | None = None,
-        learning_rate: float | None = None,
-        n_bins: int | None = None,
-        settings: Mapping[str, Any] | None = None,
-        bounds: Any = None,
-        label_bounds: tuple[float, float] | None = None,
-        ledger: Ledger | str | None = None,
-        random_state: int | None = None,
-        monotone: Mapping[str, int] | None = None,
-        warm_start_from: Ensemble | str | None = None,
-        warm_start_is_public: bool = False,
-        verbose: int = 0,
-        max_weight: float | None = None,
-    ) -> None:
-        self.schema = schema
-        self.epsilon = epsilon
-        self.delta = delta
-        self.method = method
-        self.trust = trust
-        self.n_trees = n_trees
-        self.max_depth = max_depth
-        self.learning_rate = learning_rate
-        self.n_bins = n_bins
-        self.settings = settings
-        self.bounds = bounds
-        self.label_bounds = label_bounds
-        self.ledger = ledger
-        self.random_state = random_state
-        self.monotone = monotone
-        self.warm_start_from = warm_start_from
-        self.warm_start_is_public = warm_start_is_public
-        self.verbose = verbose
-        self.max_weight = max_weight

@@ -65,7 +65,7 @@ def evaluate_privately(
             "the model is no Ensemble, no file of one and no fitted estimator; fit it first. "
             "Nothing was asked."
         )
-    labels = y if model.schema.label.task == "survival" else check_fit(X, y)
+    labels = y if len(model.schema.label.columns) > 1 else check_fit(X, y)
     rows = rows_of(X, model.schema, labels, with_weight=False)
     tables = {"all": rows} if parties is None else split_rows(rows, parties)
     trust = trust or usual_trust(len(tables))

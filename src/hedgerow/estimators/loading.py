@@ -14,7 +14,8 @@ from typing import Any
 
 from hedgerow.errors import FormatError
 from hedgerow.estimators.base import Estimator
-from hedgerow.estimators.boosting import PrivateBoostingClassifier, PrivateBoostingRegressor
+from hedgerow.estimators.boosting import PrivateBoostingClassifier
+from hedgerow.estimators.regression import PrivateBoostingRegressor
 from hedgerow.estimators.simfl import SimilarityBoostingClassifier, SimilarityBoostingRegressor
 from hedgerow.estimators.survival import PrivateSurvivalBoosting
 from hedgerow.estimators.tree import PrivateTreeClassifier
@@ -178,7 +179,7 @@ def _given(model: Ensemble, usual: Any, own: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _is_regression(model: Ensemble) -> bool:
-    return model.schema.label.task == "regression"
+    return model.schema.label.task in ("regression", "counts")
 
 
 _FAMILIES = {

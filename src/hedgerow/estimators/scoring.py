@@ -21,7 +21,10 @@ from hedgerow.estimators.evaluation import evaluate_privately
 from hedgerow.model.statement import Disclosure
 
 # What a scorer can measure, and whether more of it is better.
-MEASURES = {"auc": 1, "accuracy": 1, "r2": 1, "log_loss": -1, "rmse": -1, "mae": -1}
+MEASURES = {
+    "auc": 1, "accuracy": 1, "r2": 1, "d2": 1, "log_loss": -1, "rmse": -1, "mae": -1,
+    "deviance": -1, "pinball": -1,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,9 @@ class PrivateScorer:
 
     Parameters
     ----------
-    measure : "auc", "accuracy" or "log_loss" of classes; "rmse", "mae" or "r2" of numbers. Errors
-        are returned with a minus, as scikit-learn's are, so that more is better
+    measure : "auc", "accuracy" or "log_loss" of classes; "rmse", "mae" or "r2" of numbers;
+        "deviance", "d2" or "mae" of counts; "pinball" or "mae" of quantiles. Errors are
+        returned with a minus, as scikit-learn's are, so that more is better
     epsilon, delta : what each score costs
 
     Examples

@@ -4,6 +4,8 @@ program.py      what is asked, in order
 binary.py       measures of binary models from noisy counts
 multiclass.py   measures of multiclass models from noisy counts
 regression.py   measures of regression models from noisy counts and sums
+quantiles.py    measures of quantiles: coverage, pinball loss
+counts.py       measures of counts from noisy counts and sums of deviances
 survival.py     measures of times to an event
 calibration.py  predicted beside observed, by bins wide enough for the noise
 smoothing.py    noisy counts made consistent and monotone

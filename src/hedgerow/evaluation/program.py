@@ -11,13 +11,20 @@ from numpy.typing import NDArray
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError, SlotSpent
-from hedgerow.evaluation import binary, multiclass, regression, survival
+from hedgerow.evaluation import binary, counts, multiclass, quantiles, regression, survival
 from hedgerow.evaluation.result import Evaluation, Findings
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.accounting.budget import DeclaredQuery
 from hedgerow.privacy.accounting.plan import EVALUATION, Plan, make_plan
 from hedgerow.privacy.settings import EvaluationSettings, Privacy
-from hedgerow.queries import ClassOutcomes, ErrorCounts, ErrorSums, ScoreCounts
+from hedgerow.queries import (
+    ClassOutcomes,
+    DevianceCounts,
+    DevianceSums,
+    ErrorCounts,
+    ErrorSums,
+    ScoreCounts,
+)
 from hedgerow.queries.calibration import check_unit
 
 Floats = NDArray[np.float64]
@@ -33,9 +40,18 @@ def declared_queries(schema: Schema) -> list[DeclaredQuery]:
     k = len(schema.label.classes)
     if schema.label.task == "regression":
         sizes = len(regression.SIZE_EDGES) + 1 + regression.CELLS
+        share = quantiles.COVERAGE_SHARE if schema.label.loss == "quantile" else 0.0
+        rest = 1 - SIZE_SHARE - share
         return [
             DeclaredQuery("error sizes", ErrorCounts.kind, SIZE_SHARE, sizes),
-            DeclaredQuery("errors", ErrorSums.kind, 1 - SIZE_SHARE, 2 * regression.BINS + 4),
+            DeclaredQuery("errors", ErrorSums.kind, rest, 2 * regression.BINS + 4),
+            *([DeclaredQuery("coverage", ScoreCounts.kind, share, 2)] if share else []),
+        ]
+    if schema.label.task == "counts":
+        first = 2 * (len(counts.SIZES) + 1) + len(counts.MEANS) + 2
+        return [
+            DeclaredQuery("deviance sizes", DevianceCounts.kind, SIZE_SHARE, first),
+            DeclaredQuery("deviances", DevianceSums.kind, 1 - SIZE_SHARE, 2 * counts.BINS + 3),
         ]
     if schema.label.task == "survival":
         cells = schema.label.n_outcomes
@@ -80,7 +96,7 @@ def evaluate(gate: Gate, model: Ensemble) -> Evaluation:
     schema = model.schema
     by_task = {
         "regression": _regression, "binary": _binary, "multiclass": _multiclass,
-        "survival": _survival,
+        "survival": _survival, "counts": _counts,
     }  # fmt: skip
     try:
         findings = by_task[schema.label.task](gate, model)
@@ -117,9 +133,9 @@ def _binary(gate: Gate, model: Ensemble) -> Findings:
     edges = binary.edges_for(first, noise, grid)
     probabilities = tuple(map(float, binary.sigmoid(edges)))
     (confusion, by_bin, loss), sigmas = _outcomes(gate, model, probabilities)
-    counts = binary.counts_of(confusion, by_bin, edges, sigmas)
+    counted = binary.counts_of(confusion, by_bin, edges, sigmas)
     means = binary.mean_probabilities(edges, first, noise, grid)
-    return binary.findings(counts, loss, sigmas[2], means, model.schema.label.classes)
+    return binary.findings(counted, loss, sigmas[2], means, model.schema.label.classes)
 
 
 def _multiclass(gate: Gate, model: Ensemble) -> Findings:
@@ -160,7 +176,12 @@ def _regression(gate: Gate, model: Ensemble) -> Findings:
     )
     release = gate.release(query)
     sums = regression.Sums.of(release.values, release.sigmas, frame)
-    return regression.findings(sums, frame, label.lower, label.upper)
+    if label.loss != "quantile" or label.quantile is None:
+        return regression.findings(sums, frame, label.lower, label.upper)
+    once = model.schema.weight is not None
+    covered = gate.release(ScoreCounts(2, (), gate.ensemble, once))
+    told = (covered.values, covered.sigmas[0], label.quantile, label.upper - label.lower)
+    return quantiles.findings(sums, frame, *told)
 
 
 def _survival(gate: Gate, model: Ensemble) -> Findings:
@@ -175,5 +196,20 @@ def _survival(gate: Gate, model: Ensemble) -> Findings:
     edges = survival.edges_for(first, noise, grid)
     query = ScoreCounts(label.n_outcomes, tuple(map(float, edges)), gate.ensemble, once)
     release = gate.release(query)
-    counts = release.values.reshape(label.n_outcomes, -1)
-    return survival.findings(counts, release.sigmas[0], edges, parts, label.cuts)
+    seen = release.values.reshape(label.n_outcomes, -1)
+    return survival.findings(seen, release.sigmas[0], edges, parts, label.cuts)
+
+
+def _counts(gate: Gate, model: Ensemble) -> Findings:
+    cap = float(model.schema.label.upper or 1)
+    first, noise = np.zeros(2 * (len(counts.SIZES) + 1) + len(counts.MEANS) + 2), 0.0
+    with suppress(SlotSpent):
+        release = gate.release(DevianceCounts(counts.SIZES, counts.MEANS, gate.ensemble))
+        first, noise = release.values, release.sigmas[0]
+    frame = counts.frame_for(first, noise)
+    weights = tuple(share**-0.5 for share in counts.SHARES)
+    query = DevianceSums(
+        frame.edges, frame.most_error, frame.most_deviance, frame.rate, weights, gate.ensemble
+    )
+    release = gate.release(query)
+    return counts.findings(counts.Sums.of(release.values, release.sigmas, frame), frame, cap)

@@ -37,6 +37,10 @@ TITLES = {
     "events": "events",
     "concordance": "concordance",
     "integrated_brier": "integrated Brier score",
+    "deviance": "mean deviance",
+    "d2": "share of the deviance explained",
+    "coverage": "share of labels not above the prediction",
+    "pinball": "mean pinball loss",
 }
 
 
@@ -103,9 +107,9 @@ class CalibrationPoint:
     """Rows whose prediction lies between two edges: what was predicted, and what was seen.
 
     Binary: the share of the second class. Multiclass: how often the likeliest one was right.
-    Numbers: the mean of the label. Times to an event: edges are those of the risk, and predicted
-    and seen is the share without the event at the horizon. `low` and
-    `high` are a 95 % band of what was seen.
+    Numbers: the mean of the label. Counts: the mean count of a row. Times to an event: edges are
+    those of the risk, and predicted and seen is the share without the event at the horizon. `low`
+    and `high` are a 95 % band of what was seen.
     """
 
     lower: float
@@ -246,7 +250,8 @@ RANGES = {
     "rows": (0.0, math.inf), "auc": (0.0, 1.0), "accuracy": (0.0, 1.0), "log_loss": (0.0, math.inf),
     "calibration_error": (0.0, 1.0), "rmse": (0.0, math.inf), "mae": (0.0, math.inf),
     "r2": (-math.inf, 1.0), "events": (0.0, math.inf), "concordance": (0.0, 1.0),
-    "integrated_brier": (0.0, 1.0),
+    "integrated_brier": (0.0, 1.0), "deviance": (0.0, math.inf), "d2": (-math.inf, 1.0),
+    "coverage": (0.0, 1.0), "pinball": (0.0, math.inf),
 }  # fmt: skip
 
 

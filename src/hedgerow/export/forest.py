@@ -79,6 +79,12 @@ def forest_of(model: Ensemble) -> Forest:
             "classes or numbers. Nothing was written. Keep the .hedge file: `hedgerow predict` and "
             "hedgerow.load use it."
         )
+    if model.schema.label.task == "counts":
+        raise ExportError(
+            f"the model predicts the rate of {model.schema.label.name!r}, a count, and the format "
+            "holds classes or numbers. Nothing was written. Keep the .hedge file: `hedgerow "
+            "predict` and hedgerow.load use it."
+        )
     label, values = model.schema.label, [tree.values.astype(np.float64) for tree in model.trees]
     base = np.zeros(model.loss.n_outputs)
     link: Link = "logit" if label.task == "binary" else "softmax"

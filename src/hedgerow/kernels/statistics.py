@@ -16,9 +16,10 @@ from hedgerow.kernels.arrays import Floats, Ints
 from hedgerow.kernels.compiling import compiled
 from hedgerow.kernels.threads import BLOCK
 
-LOGISTIC, SOFTMAX, SQUARED, HAZARDS = 0, 1, 2, 3
+LOGISTIC, SOFTMAX, SQUARED, HAZARDS, POISSON, QUANTILE, HUBER = range(7)
 NEWTON, GRADIENT, AVERAGING, SLOPE, COUNT = 0, 1, 2, 3, 4
 NO_CLIP = 1 << 62
+EXPOSURE_STEPS = 1 << 16  # of the largest exposure, into which exposures are divided
 UNWEIGHTED = np.zeros(0, np.uint16)  # the same type as weights: loops are compiled once for both
 
 
@@ -29,14 +30,16 @@ class Gradients(NamedTuple):
     """
 
     scores: Floats  # (row, output)
-    target: Floats  # (row,): a class, a label scaled to [0, 1], or a cell of time and event
+    # (row,): a class, a label scaled to [0, 1], a cell of time and event, or a count with exposure
+    target: Floats
     bits: int  # statistics are integers on the grid 2**-bits
-    loss: int  # LOGISTIC, SOFTMAX, SQUARED or HAZARDS
+    loss: int  # LOGISTIC, SOFTMAX, SQUARED, HAZARDS, POISSON, QUANTILE or HUBER
     update: int  # NEWTON, GRADIENT, AVERAGING, SLOPE or COUNT
     clip: int  # gradients are clamped to +- so many steps of the grid
     width: int  # how many statistics a row adds
     weights: NDArray[np.uint16] = UNWEIGHTED  # (row,), in steps of 2**-weight_bits, or (0,)
     weight_bits: int = 0
+    parameter: float = 0.0  # of the loss: the cap of counts, the quantile, or where Huber bends
 
     @property
     def room(self) -> int:
@@ -51,7 +54,8 @@ class Gradients(NamedTuple):
     @property
     def is_one_hot(self) -> bool:
         """Whether a row adds 1 to the sum of its class, and nothing to the others."""
-        return self.update == AVERAGING and self.loss != SQUARED and not self.weights.size
+        by_class = self.loss in (LOGISTIC, SOFTMAX, HAZARDS)
+        return self.update == AVERAGING and by_class and not self.weights.size
 
 
 @compiled(error_model="numpy")
@@ -219,16 +223,83 @@ def squared(scores: Floats, target: Floats, bits: int, out: Ints) -> None:
     out[:, 0], out[:, 1] = _fixed(clipped - target, bits), 1 << bits
 
 
+def count_and_exposure(target: Floats) -> tuple[Floats, Floats]:
+    """The count of every row, and its exposure as a part of the largest: (row,) each.
+
+    Both are kept as one whole number: count * EXPOSURE_STEPS + steps of the exposure - 1. So an
+    exposure is at least one step and at most 1.
+
+    >>> count_and_exposure(np.array([0.0, 3 * EXPOSURE_STEPS + EXPOSURE_STEPS - 1]))[1].tolist()
+    [1.52587890625e-05, 1.0]
+    """
+    counts = np.floor(target / EXPOSURE_STEPS)
+    return counts, (target - counts * EXPOSURE_STEPS + 1.0) / EXPOSURE_STEPS
+
+
+def poisson(
+    scores: Floats, target: Floats, cap: float, bits: int, most: int, newton: bool, out: Ints
+) -> None:
+    """Write g, the expected count less the count, and h or the exposure: (row, 2).
+
+    Counts are divided by their cap, and the score is the logarithm of the expected one at the
+    largest exposure; it is at most 0. So both lie between 0 and 1, whatever the score is, and g
+    between -1 and 1 before it is truncated toward zero. For Newton the second number is the
+    expected count, clamped to `most` steps. What is no number adds nothing but exposure.
+    """
+    counts, exposure = count_and_exposure(target)
+    counts, exposure = np.clip(counts / cap, 0.0, 1.0), np.clip(exposure, 0.0, 1.0)
+    expected = exposure * np.exp(np.minimum(scores, 0.0))
+    out[:, 0] = _fixed(np.where(scores == scores, expected - counts, 0.0), bits)
+    out[:, 1] = np.minimum(_fixed(expected, bits), most) if newton else _fixed(exposure, bits)
+
+
+def quantile(scores: Floats, target: Floats, level: float, bits: int, out: Ints) -> None:
+    """Write g = 1 - level where the label is not above the score, else -level: (row, 2).
+
+    The second is the row itself. A score that is no number adds no g.
+    """
+    clipped = np.clip(scores, 0.0, 1.0)
+    slope = np.where(target <= clipped, 1.0 - level, -level)
+    out[:, 0], out[:, 1] = _fixed(np.where(scores == scores, slope, 0.0), bits), 1 << bits
+
+
+def huber(scores: Floats, target: Floats, bend: float, bits: int, out: Ints) -> None:
+    """Write g = score - target, clamped to +-bend, and the row itself: (row, 2)."""
+    clipped = np.where(scores == scores, np.clip(scores, 0.0, 1.0), 0.5)
+    out[:, 0], out[:, 1] = _fixed(np.clip(clipped - target, -bend, bend), bits), 1 << bits
+
+
 def _label_statistics(gradients: Gradients, target: Floats, out: Ints) -> None:
-    """Write what rows add whatever their score: a count, or the class, or label and count."""
+    """Write what rows add whatever their score: a count, or the class, or label and count.
+
+    Of counts: the count, divided by its cap, and the exposure.
+    """
     one = 1 << gradients.bits
     if gradients.update == COUNT:
         out[:, 0] = one
-    elif gradients.loss == SQUARED:
+    elif gradients.loss == POISSON:
+        counts, exposure = count_and_exposure(target)
+        out[:, 0] = _fixed(np.clip(counts / gradients.parameter, 0.0, 1.0), gradients.bits)
+        out[:, 1] = _fixed(np.clip(exposure, 0.0, 1.0), gradients.bits)
+    elif gradients.loss in (SQUARED, QUANTILE, HUBER):
         out[:, 0], out[:, 1] = _fixed(np.clip(target, 0.0, 1.0), gradients.bits), one
     else:
         out[:, : gradients.width] = 0
         out[np.arange(len(out)), target.astype(np.int64)] = one
+
+
+def _of_numbers(gradients: Gradients, scores: Floats, target: Floats, out: Ints) -> None:
+    """Write g and the row itself, or its exposure, of rows whose label is a number."""
+    bits, parameter = gradients.bits, gradients.parameter
+    if gradients.loss == POISSON:
+        newton, most = gradients.update == NEWTON, min(max(gradients.clip, 0), 1 << bits)
+        poisson(scores, target, parameter, bits, most, newton, out)
+    elif gradients.loss == QUANTILE:
+        quantile(scores, target, parameter, bits, out)
+    elif gradients.loss == HUBER:
+        huber(scores, target, parameter, bits, out)
+    else:
+        squared(scores, target, bits, out)
 
 
 def row_statistics(gradients: Gradients, first: int, size: int, out: Ints) -> None:
@@ -251,8 +322,8 @@ def row_statistics(gradients: Gradients, first: int, size: int, out: Ints) -> No
         hazards(gradients.scores[rows], target, bits, most, out)
         return
     else:
-        squared(gradients.scores[rows, 0], target, bits, out)
-    if gradients.update == GRADIENT:
+        _of_numbers(gradients, gradients.scores[rows, 0], target, out)
+    if gradients.update == GRADIENT and gradients.loss != POISSON:
         out[:, n_outputs] = 1 << bits
     if most < 1 << bits and gradients.loss != LOGISTIC:
         np.clip(out[:, :n_outputs], -most, most, out=out[:, :n_outputs])

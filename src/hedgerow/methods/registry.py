@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from hedgerow.coordinator.gate import Gate
+from hedgerow.data.counts import refuse_unusual
 from hedgerow.data.habits import did_you_mean
 from hedgerow.data.rng import fresh_seed
 from hedgerow.data.schema import Schema
-from hedgerow.data.survival import refuse_survival
 from hedgerow.data.tables import Rows
 from hedgerow.errors import SettingsError
 from hedgerow.methods import auto, dp_xgboost, private_tree
@@ -301,7 +301,7 @@ def plan_for(
     chosen = method_named(method)
     check_unit(privacy.trusted, schema)
     if chosen.grower is not auto:
-        refuse_survival(schema.label, f"method {method!r}")
+        refuse_unusual(schema.label, f"method {method!r}")
     if schema.weight is not None and not chosen.weighs_rows:
         able = ", ".join(name for name, m in METHODS.items() if m.weighs_rows)
         raise SettingsError(

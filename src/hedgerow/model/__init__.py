@@ -7,7 +7,9 @@ statement.py   the guarantee as a value, in words and as JSON
 changes.py     what a statement is worth for replaced units and groups
 tradeoff.py    what a Gaussian promise is worth: epsilon for a delta, the best guess
 trust.py       who is trusted: noise shares, least set, words; one class per trust
-losses.py      logistic, softmax, squared; the proven bound of what one row adds
+losses.py      the loss of a label; logistic, softmax, hazards: what one row adds at most, proven
+number_losses.py  squared, quantile, Huber, Poisson: the same for numbers and counts
+row_bound.py   the most that one row can add, as losses state it
 splitting.py   the best split of (noisy or exact) histograms
 exact.py       what exact growers share: gradients on an integer grid
 routing.py     trees in code space: where each code sends a row

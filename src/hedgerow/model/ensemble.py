@@ -137,9 +137,13 @@ class Ensemble(Shown):
 def predictions_of(
     schema: Schema, scores: NDArray[np.float64], averaged: bool = False
 ) -> NDArray[np.float64]:
-    """What scores (row, output) say: class probabilities (row, class), or values (row,)."""
+    """What scores (row, output) say: class probabilities (row, class), or values (row,).
+
+    Of counts with exposure: those expected in one unit of it.
+    """
     label = schema.label
     predictions = loss_for(label).predictions(scores, averaged)
     if label.lower is None or label.upper is None:
         return predictions
-    return np.asarray(label.lower + (label.upper - label.lower) * predictions[:, 0])
+    values = label.lower + (label.upper - label.lower) * predictions[:, 0]
+    return np.asarray(values if label.max_exposure is None else values / label.max_exposure)

@@ -10,6 +10,7 @@ noise.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -18,8 +19,15 @@ from numpy.typing import NDArray
 
 from hedgerow import kernels
 from hedgerow.data.schema import Label
-from hedgerow.data.schema_checks import MAX_TIME_CUTS
+from hedgerow.data.schema_checks import BENDS, LEVELS, MAX_COUNT, MAX_TIME_CUTS
 from hedgerow.errors import FormatError
+from hedgerow.model.number_losses import Huber, Poisson, Quantile, Squared
+from hedgerow.model.row_bound import RowBound
+
+__all__ = [
+    "TREE_UPDATES", "UPDATES", "Hazards", "Huber", "Logistic", "Loss", "Poisson", "Quantile",
+    "RowBound", "Softmax", "Squared", "Update", "loss_for", "loss_named",
+]  # fmt: skip
 
 Update = Literal["newton", "gradient", "averaging", "slope", "count"]
 UPDATES = {
@@ -33,21 +41,6 @@ TREE_UPDATES = ("newton", "gradient", "averaging")  # those that a published met
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class RowBound:
-    """Numbers that one row adds to its leaf, and the most they can be, second part scaled."""
-
-    first: int
-    second: int
-    second_scale: float
-    l1: float
-    l2: float
-
-    @property
-    def width(self) -> int:
-        return self.first + self.second
-
-
 class Loss(Protocol):
     """What a grower and a party need to know of a loss."""
 
@@ -59,6 +52,11 @@ class Loss(Protocol):
 
     @property
     def n_outputs(self) -> int: ...
+
+    @property
+    def parameter(self) -> float:
+        """What the loops are told besides the code; 0 where there is nothing."""
+        ...
 
     def bound(self, update: str, clip: float = math.inf) -> RowBound:
         """What a row adds under an update, its gradients clamped to +-clip."""
@@ -99,6 +97,7 @@ class Logistic:
     name: str = "logistic"
     code: int = kernels.LOGISTIC
     n_outputs: int = 1
+    parameter: float = 0.0
 
     def bound(self, update: str, clip: float = math.inf) -> RowBound:
         c, most = self.hessian_scale, min(clip, 1.0)
@@ -153,6 +152,7 @@ class Softmax:
     n_outputs: int
     hessian_scale: float = 2.0
     code: int = kernels.SOFTMAX
+    parameter: float = 0.0
 
     @property
     def name(self) -> str:
@@ -208,48 +208,6 @@ class Softmax:
 
 
 @dataclass(frozen=True)
-class Squared:
-    """Squared error on labels scaled to [0, 1] by their public bounds; scores are clipped to it.
-
-    |g| = |score - label| <= 1 and h = 1, the row itself, which weighs c = 1/2 (half of the clip, if
-    gradients are clamped): norm sqrt(1 + c^2). Nothing is free here, because g and h can both be at
-    their largest.
-    """
-
-    name: str = "squared"
-    code: int = kernels.SQUARED
-    n_outputs: int = 1
-    hessian_scale: float = 0.5
-
-    def bound(self, update: str, clip: float = math.inf) -> RowBound:
-        most = min(clip, 1.0)
-        if update == "slope":
-            return RowBound(1, 0, 1.0, l1=most, l2=most)
-        if update == "count":
-            return RowBound(1, 0, 1.0, l1=1.0, l2=1.0)
-        if update == "averaging":
-            most = 1.0  # labels are not clamped, they lie between 0 and 1
-        c = self.hessian_scale * most
-        return RowBound(1, 1, c, l1=most + c, l2=math.hypot(most, c))
-
-    def hessian_bound(self) -> float:
-        return 1.0
-
-    def start(self, counts: Floats, floor: float) -> Floats:
-        n_rows, total = counts
-        # `floor` rows in the middle of the bounds are a weak, public prior.
-        share = (total + 0.5 * floor) / (max(n_rows, 0.0) + floor)
-        return np.array([min(max(share, 0.0), 1.0)])
-
-    def start_deviation(self, counts: Floats, floor: float, noise: float) -> Floats:
-        share = float(self.start(counts, floor)[0])
-        return np.array([noise * math.hypot(1.0, share) / (max(counts[0], 0.0) + floor)])
-
-    def predictions(self, scores: Floats, averaged: bool) -> Floats:
-        return np.clip(scores, 0.0, 1.0)
-
-
-@dataclass(frozen=True)
 class Hazards:
     """Time to an event in J public intervals; one score an interval, the logarithm of its hazard.
 
@@ -264,6 +222,7 @@ class Hazards:
 
     n_outputs: int
     code: int = kernels.HAZARDS
+    parameter: float = 0.0
 
     @property
     def name(self) -> str:
@@ -308,7 +267,28 @@ def loss_for(label: Label) -> Loss:
         return Hazards(len(label.cuts))
     if label.task == "binary":
         return Logistic()
-    return Softmax(len(label.classes)) if label.task == "multiclass" else Squared()
+    if label.task == "multiclass":
+        return Softmax(len(label.classes))
+    if label.loss == "poisson" and label.upper is not None:
+        return Poisson(int(label.upper))
+    if label.loss == "quantile" and label.quantile is not None:
+        return Quantile(round(label.quantile * LEVELS))
+    if label.loss == "huber" and label.huber is not None:
+        assert label.lower is not None
+        assert label.upper is not None
+        # Rounded up: errors up to what the schema says are squared.
+        return Huber(math.ceil(label.huber / (label.upper - label.lower) * BENDS))
+    return Squared()
+
+
+# By kind: what the number behind the name may be.
+_NUMBERED: dict[str, tuple[Callable[[int], Loss], int, int]] = {
+    "softmax": (Softmax, 3, 10_000),
+    "hazards": (Hazards, 2, MAX_TIME_CUTS),
+    "poisson": (Poisson, 1, MAX_COUNT),
+    "quantile": (Quantile, 1, LEVELS - 1),
+    "huber": (Huber, 1, BENDS),
+}
 
 
 def loss_named(name: str) -> Loss:
@@ -320,8 +300,8 @@ def loss_named(name: str) -> Loss:
         return Logistic()
     if name == "squared":
         return Squared()
-    if kind == "softmax" and number.isdecimal() and 3 <= int(number) <= 10_000:
-        return Softmax(int(number))
-    if kind == "hazards" and number.isdecimal() and 2 <= int(number) <= MAX_TIME_CUTS:
-        return Hazards(int(number))
+    if kind in _NUMBERED and number.isdecimal():
+        made, least, most = _NUMBERED[kind]
+        if least <= int(number) <= most:
+            return made(int(number))
     raise FormatError(f"unknown loss {name!r}")

@@ -19,6 +19,8 @@ leaf_averages.py     leaf values of dp-xgboost
 class_outcomes.py    how predicted classes turn out
 error_counts.py      how large errors of a regression are
 error_sums.py        sums of clipped errors
+deviance_counts.py   how large deviances and errors of a model of counts are
+deviance_sums.py     sums of clipped deviances and errors of counts
 outcomes.py          shared by queries about finished predictions
 cuts.py              shared: bins of columns
 strategy.py          shared: strategy matrices by which bins are multiplied
@@ -48,6 +50,8 @@ from hedgerow.queries.column_counts import ColumnCounts
 from hedgerow.queries.column_hessians import ColumnHessians
 from hedgerow.queries.column_sums import ColumnSums
 from hedgerow.queries.cuts import n_bins_of
+from hedgerow.queries.deviance_counts import DevianceCounts
+from hedgerow.queries.deviance_sums import DevianceSums
 from hedgerow.queries.error_counts import ErrorCounts
 from hedgerow.queries.error_sums import ErrorSums
 from hedgerow.queries.impurity_bounds import ImpurityBounds
@@ -75,6 +79,8 @@ QUERIES: dict[str, Any] = {
         ClassOutcomes,
         ErrorCounts,
         ErrorSums,
+        DevianceCounts,
+        DevianceSums,
     )
 }
 
@@ -87,6 +93,8 @@ __all__ = [
     "ColumnCounts",
     "ColumnHessians",
     "ColumnSums",
+    "DevianceCounts",
+    "DevianceSums",
     "EnsembleRef",
     "ErrorCounts",
     "ErrorSums",

@@ -60,7 +60,7 @@ class ColumnHessians(QueryBase):
         bins, ends = bin_of_codes(grid, self.columns, self.cuts)
         gradients = kernels.Gradients(
             scores, rows.target, bits, loss.code, kernels.NEWTON, kernels.NO_CLIP,
-            2 * scores.shape[1], rows.weights, schema.weight_bits,
+            2 * scores.shape[1], rows.weights, schema.weight_bits, loss.parameter,
         )  # fmt: skip
         columns = kernels.ColumnBins(code_places(grid)[list(self.columns)], bins, int(ends[-1]))
         total = kernels.column_hessians(rows.codes.arrays, gradients, columns)

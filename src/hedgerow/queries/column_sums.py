@@ -129,9 +129,11 @@ class ColumnSums(QueryBase):
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
         places, bins, starts = self._bins(schema)
+        loss = loss_named(self.loss)
         gradients = kernels.Gradients(
-            scores, rows.target, bits, loss_named(self.loss).code, UPDATES[self.update],
+            scores, rows.target, bits, loss.code, UPDATES[self.update],
             clip_steps(self.clip, bits), self.bound.width, rows.weights, schema.weight_bits,
+            loss.parameter,
         )  # fmt: skip
         columns = kernels.ColumnBins(places, bins, int(starts[-1]))
         total = kernels.column_sums(rows.codes.arrays, gradients, columns)

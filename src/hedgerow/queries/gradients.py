@@ -51,6 +51,8 @@ class Gradients:
         label = schema.label
         if label.task == "survival":
             raise FormatError(f"{what} know nothing of times to an event")
+        if label.loss is not None:
+            raise FormatError(f"{what} know nothing of a loss of the label's own")
         allowed = {loss_for(label).name} | ({"squared"} if label.task == "binary" else set())
         if self.loss not in allowed:
             raise FormatError(f"{what} ask for a loss that does not belong to the label")

@@ -139,9 +139,11 @@ class LeafSums(QueryBase):
         self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
     ) -> NDArray[np.int64]:
         routes = self.routes(schema)
+        loss = loss_named(self.loss)
         gradients = kernels.Gradients(
-            scores, rows.target, bits, loss_named(self.loss).code, UPDATES[self.update],
+            scores, rows.target, bits, loss.code, UPDATES[self.update],
             clip_steps(self.clip, bits), self.bound.width, rows.weights, schema.weight_bits,
+            loss.parameter,
         )  # fmt: skip
         if not self.step_trees:
             return routes.leaf_sums(rows.codes, gradients)

@@ -134,6 +134,7 @@ class NodeHistograms(QueryBase):
         gradients = kernels.Gradients(
             scores, rows.target, bits, loss.code, UPDATES[self.update],
             clip_steps(self.clip, bits), self.bound.width, rows.weights, schema.weight_bits,
+            loss.parameter,
         )  # fmt: skip
         columns = kernels.ColumnBins(code_places(grid)[list(self.columns)], bins, int(ends[-1]))
         return kernels.node_histograms(rows.codes.arrays, gradients, routes.arrays, columns, chosen)

@@ -1,4 +1,4 @@
-"""How many rows of each class, or cell of time and event, have a score between public edges."""
+"""Rows by class (or cell of time and event, or side of a quantile) and score between edges."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class ScoreCounts(QueryBase):
     """(class, score bin) of a model with one output, at the scores of `ensemble`.
 
     Of times to an event: cells instead of classes, and as the score the logarithm of the hazards of
-    all intervals together.
+    all intervals together. Of quantiles: rows whose label is above the predicted one, and rows
+    whose label is not.
     """
 
     n_classes: int
@@ -51,13 +52,15 @@ class ScoreCounts(QueryBase):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        # A row has one class (one cell of time and event) and one score: it adds 1 to one number.
+        # A row has one class (one cell of time and event, one side of its predicted quantile) and
+        # one score: it adds 1 to one number.
         return Sensitivity(l1=1.0, l2=1.0)
 
     def check(self, schema: Schema) -> None:
         label = schema.label
-        if label.task not in ("binary", "survival") or self.n_classes != label.n_outcomes:
-            raise FormatError("score counts are for binary labels and times to an event")
+        known = label.task in ("binary", "survival") or label.loss == "quantile"
+        if not known or self.n_classes != (label.n_outcomes or 2):
+            raise FormatError("score counts are for binary labels, times to an event and quantiles")
         rising = all(a < b for a, b in zip(self.edges, self.edges[1:], strict=False))
         if len(self.edges) > MAX_EDGES or not rising or not all(map(math.isfinite, self.edges)):
             raise FormatError("score counts have edges that do not rise")
@@ -72,7 +75,7 @@ class ScoreCounts(QueryBase):
             here = slice(first, first + _BLOCK)
             # numpy sorts NaN last: a score that is no number lies in the last bin.
             place = np.searchsorted(edges, _score(scores[here], schema), side="right")
-            group = rows.target[here].astype(np.int64) * n_bins + place
+            group = _class(rows.target[here], scores[here], schema) * n_bins + place
             counts += weighted_counts(group, weights[here], schema, bits, len(counts))
         return counts
 
@@ -88,6 +91,15 @@ class ScoreCounts(QueryBase):
         edges = tuple(float(edge) for edge in arrays["edges"])
         ensemble = EnsembleRef(int(length), str(hash_))
         return ScoreCounts(int(values["n_classes"]), edges, ensemble, bool(values.get("once")))
+
+
+def _class(
+    target: NDArray[np.float64], scores: NDArray[np.float64], schema: Schema
+) -> NDArray[np.int64]:
+    """Which of the classes each row counts in: (row,)."""
+    if schema.label.loss == "quantile":  # what is no number covers nothing
+        return np.asarray(target <= np.clip(scores[:, 0], 0.0, 1.0), np.int64)
+    return np.asarray(target.astype(np.int64))
 
 
 def _score(scores: NDArray[np.float64], schema: Schema) -> NDArray[np.float64]:

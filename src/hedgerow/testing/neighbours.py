@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hedgerow.audit.made_up import joined
 from hedgerow.data.binning import base_grid, gather_codes
+from hedgerow.data.counts import number_ends
 from hedgerow.data.rng import Generator
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
@@ -108,7 +109,11 @@ def _labels(schema: Schema, n: int, rng: Generator, ends: bool = False) -> NDArr
     k = schema.label.n_outcomes
     if k:
         return rng.integers(0, k, n).astype(np.float64)
-    return np.rint(rng.random(n)) if ends else rng.random(n)
+    low, high = number_ends(schema.label)
+    if schema.label.task == "counts" and not ends:
+        return rng.integers(0, int(high) + 1, n).astype(np.float64)  # any count, any exposure
+    places = rng.random(n)
+    return low + (high - low) * np.rint(places) if ends else places
 
 
 def _unit(

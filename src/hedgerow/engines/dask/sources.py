@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from hedgerow.data.counts import refuse_unusual
 from hedgerow.data.readers import Stream, parquet_stream, readable
 from hedgerow.data.schema import Schema
-from hedgerow.data.survival import refuse_survival
 from hedgerow.engines.dask.cluster import Cluster, ClusterLost, WorkersLost
 from hedgerow.errors import TableError
 
@@ -71,7 +71,7 @@ class ParquetFolder:
         schema: Schema,
         wait_seconds: float = 60.0,
     ) -> None:
-        refuse_survival(schema.label, "a Dask cluster")
+        refuse_unusual(schema.label, "a Dask cluster")
         text = os.fspath(pattern)
         self.name = text if "://" in text else os.path.abspath(text)
         label, unit = [schema.label.name], [schema.unit.column] if schema.unit.column else []

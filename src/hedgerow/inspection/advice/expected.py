@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hedgerow.data.counts import refuse_unusual
 from hedgerow.data.schema import Schema
-from hedgerow.data.survival import refuse_survival
 from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.methods.auto import rule_for
 from hedgerow.methods.auto.state import mu_of_a_row
@@ -38,7 +38,7 @@ class Facts:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        refuse_survival(self.schema.label, "advice on epsilon")
+        refuse_unusual(self.schema.label, "advice on epsilon")
         if self.n_rows < 1:
             raise SettingsError(f"the number of rows is {self.n_rows}; it must be at least 1")
         if not 0 < self.rate < 1:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.data.binning import base_grid
-from hedgerow.data.survival import refuse_survival
+from hedgerow.data.counts import refuse_unusual
 from hedgerow.errors import SettingsError
 from hedgerow.inspection.explain.explanation import Explanation, explain
 from hedgerow.inspection.explain.shapes import Shape
@@ -54,7 +54,7 @@ def edit(
         raise SettingsError("a shape is changed for a reason, which the model keeps; give one")
     if bool(values) == bool(direction) or direction not in (-1, 0, 1):
         raise SettingsError("give either new values or a direction, 1 or -1")
-    refuse_survival(model.schema.label, "changing shapes by hand")
+    refuse_unusual(model.schema.label, "changing shapes by hand")
     explanation = explain(model)
     shape, k = explanation.shape(column), _output(explanation, output)
     after = shape.values[k].copy()

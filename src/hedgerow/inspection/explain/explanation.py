@@ -6,6 +6,7 @@ Everything follows from the model, which holds released values only; it costs no
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -123,7 +124,8 @@ class Explanation(Shown):
     @property
     def coverage(self) -> Coverage | None:
         """How often bands of this method held noise-free effects; None if nobody measured it."""
-        if self.model.schema.label.task == "survival":  # measured for classes and numbers alone
+        label = self.model.schema.label  # measured for classes and the usual loss of numbers alone
+        if label.task == "survival" or label.loss is not None:
             return None
         return coverage_of(self.model.record)
 
@@ -238,6 +240,8 @@ def _label_units(model: Ensemble) -> tuple[float, float]:
     label = model.schema.label
     if label.lower is None or label.upper is None:
         return 1.0, 0.0
+    if label.task == "counts":  # scores are logarithms, of the count over its cap
+        return 1.0, math.log(label.upper / (label.max_exposure or 1.0))
     return float(label.upper - label.lower), float(label.lower)
 
 
@@ -248,6 +252,8 @@ def _outputs(model: Ensemble) -> tuple[tuple[str, ...], str]:
         return (label.name,), label.name
     if label.task == "survival":
         return (str(label.event),), f"log hazard of {label.event}"
+    if label.task == "counts":
+        return (label.name,), f"log rate of {label.name}"
     if label.task == "binary":
         unit = "share" if model.averaged else "log-odds"
         return (classes[1],), f"{unit} of {label.name} = {classes[1]}"

@@ -102,6 +102,14 @@ def _task(explanation: Explanation) -> str:
     label = explanation.model.schema.label
     if label.task == "survival":
         return f"A model of {label.name}, the time to {label.event}, up to {label.cuts[-1]:g}"
+    if label.task == "counts":
+        per = f" for each unit of {label.exposure}" if label.exposure else ""
+        return f"A model of {label.name}, a count of at most {label.upper:,.10g}{per}"
+    if label.loss == "quantile" and label.lower is not None:
+        return (
+            f"A model of the {label.quantile:g} quantile of values from {label.lower:,.10g} to "
+            f"{label.upper:,.10g}"
+        )
     if label.lower is not None and label.upper is not None:
         return f"A regression model of values from {label.lower:,.10g} to {label.upper:,.10g}"
     return f"A {label.task} classifier ({_listed([text_of(value) for value in label.classes])})"

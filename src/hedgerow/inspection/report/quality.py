@@ -51,7 +51,7 @@ class Quality:
 
 def quality_of(evaluation: Evaluation, model: Ensemble) -> Quality:
     findings, label = evaluation.findings, model.schema.label
-    is_share = label.task != "regression"
+    is_share = label.task not in ("regression", "counts")
     calibration, confusion = findings.calibration, findings.confusion
     small = confusion is not None and len(confusion.classes) <= MOST_CLASSES
     return Quality(

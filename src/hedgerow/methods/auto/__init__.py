@@ -15,6 +15,8 @@ interaction_tables.py  which columns, where they are cut, what cells weigh
 interaction_rounds.py  rounds of interaction tables, with a line search
 parts.py               step functions and tables as trees
 calibration.py         slope and intercept at the end
+counts.py              counts with exposure: what is asked, and what is made of it
+label_scale.py         where scores of a regression begin, and the units of scores and gradients
 survival.py            times to an event: what is asked, and what is made of it
 base_line.py           hazards of all rows together, from noisy counts of times and events
 """

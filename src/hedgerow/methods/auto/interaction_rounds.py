@@ -35,16 +35,16 @@ class _Steps:
     gain: float = 1.0
     last: int = 0  # trees of the last round
 
-    def learn(self, query: LeafSums, release: Measured, spread: float) -> None:
+    def learn(self, query: LeafSums, release: Measured, unit: float, row_hessian: float) -> None:
         """Change the gain by what a round says of the last one.
 
         Steps of several outputs meet where a class that was rare is not any more, so they ring:
         they grow less and are taken back faster.
         """
         least, most = (0.6, 4.0) if query.bound.first == 1 else (0.3, 2.0)
-        slope, curve = -release.values[-2] / spread, release.values[-1]
+        slope, curve = -release.values[-2] / unit, row_hessian * release.values[-1]
         first, then = (part * release.unit for part in query.step_noise)
-        self.gain *= line_factor(slope, curve, first / spread, then, least)
+        self.gain *= line_factor(slope, curve, first / unit, row_hessian * then, least)
         self.gain = min(max(self.gain, 0.2), most)
 
 
@@ -74,7 +74,7 @@ def add_interactions(run: Run) -> None:
     for number in range(rule.interaction_rounds):
         drawn = interactions.draw(run.gate.plan.seed, number, shapes)
         query = LeafSums(
-            tuple(drawn), run.loss.name, run.gate.ensemble, update, rule.clip * run.spread,
+            tuple(drawn), run.loss.name, run.gate.ensemble, update, run.clip,
             steps.last, run.spread if run.n_effects == 1 else STEP_RANGE,
         )  # fmt: skip
         release = run.release(query, share, f"tables {number + 1}")
@@ -87,16 +87,16 @@ def add_interactions(run: Run) -> None:
 def _add_round(run: Run, query: LeafSums, release: Measured, steps: _Steps, share: float) -> None:
     """Cell weights of one round's tables, as trees."""
     bound, values = query.bound, release.values
-    noise = release.unit / run.spread
+    noise = release.unit / run.gradient_unit
     floor = run.row_hessian * release.unit / bound.second_scale
     if query.step_trees:
-        steps.learn(query, release, run.spread)
+        steps.learn(query, release, run.gradient_unit, run.row_hessian)
         values = values[:-2]
     damping = min(1.0, run.rule.overlap_gain * share * steps.gain)
     log_tau = np.log(steps.votes / steps.votes.sum(axis=1, keepdims=True))
     ends = np.cumsum([table.n_leaves for table in query.structures])
     sums = values.reshape(bound.width, -1)  # (number, leaf of all tables)
-    g = -sums[: bound.first] / run.spread  # (effect, leaf)
+    g = -sums[: bound.first] / run.gradient_unit  # (effect, leaf)
     h = run.row_hessian * sums[bound.first :]
     weights, noises, likely = weigh(g, h, ends, noise, damping, log_tau, floor)
     steps.votes += likely.sum(axis=1)

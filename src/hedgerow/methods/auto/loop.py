@@ -16,7 +16,9 @@ from hedgerow.errors import SettingsError, SlotSpent
 from hedgerow.kernels.threads import one_blas_thread
 from hedgerow.methods.auto.bins import bins_of, cell_cuts
 from hedgerow.methods.auto.calibration import SCORE_EDGES, recalibrate
+from hedgerow.methods.auto.counts import grow_counts
 from hedgerow.methods.auto.interaction_rounds import add_interactions
+from hedgerow.methods.auto.label_scale import by_chance_of, label_cells, label_scale, last_step
 from hedgerow.methods.auto.main_effects import main_rounds
 from hedgerow.methods.auto.rule import (
     COUNT_SHARE,
@@ -28,7 +30,6 @@ from hedgerow.methods.auto.rule import (
 )
 from hedgerow.methods.auto.start import (
     Counted,
-    centre_and_spread,
     class_rates,
     counted_by_columns,
     even_counts,
@@ -42,7 +43,7 @@ from hedgerow.methods.auto.survival import (
     MOST_TABLE_ROUNDS,
     OUTCOME_SHARE,
     SCORE_BINS,
-    check_survival,
+    check_start,
     grow_survival,
 )
 from hedgerow.model.ensemble import Ensemble
@@ -63,10 +64,12 @@ def declared_queries(schema: Schema, settings: Settings) -> list[DeclaredQuery]:
     settings = AutoSettings.of(settings)
     _check_directions(schema, settings)
     if schema.label.task == "survival":
-        check_survival(settings)
+        check_start(settings, "times to an event")
         outcomes = schema.label.n_outcomes
         return [DeclaredQuery(COUNTED, LabelSums.kind, OUTCOME_SHARE, outcomes)]
-    if settings.rows_hint:
+    if schema.label.task == "counts":
+        check_start(settings, "counts")
+    elif settings.rows_hint:
         return []
     size = max(2, len(schema.label.classes))
     return [DeclaredQuery("row count", LabelSums.kind, COUNT_SHARE, size)]
@@ -92,8 +95,9 @@ def adaptive_queries(schema: Schema, settings: Settings) -> AdaptiveQueries:
     )
     coordinates += 9 * (outputs * MOST_TABLE_COORDINATES + 2)
     kinds = (ColumnSums.kind, LabelSums.kind, LeafSums.kind, ScoreCounts.kind)
-    share = 1.0 - (0.0 if settings.public_rows else COUNT_SHARE)
-    slots = MOST_ROUNDS - (0 if settings.public_rows else 1)
+    counted = task == "counts" or not settings.public_rows
+    share = 1.0 - (COUNT_SHARE if counted else 0.0)
+    slots = MOST_ROUNDS - (1 if counted else 0)
     return AdaptiveQueries(share, RETRY_SHARE, coordinates, slots, kinds)
 
 
@@ -129,6 +133,9 @@ def grow(gate: Gate) -> Ensemble:
         run = Run(gate)
         if run.task == "survival":
             grow_survival(run)
+            return _ensemble(run)
+        if run.task == "counts":
+            grow_counts(run)
             return _ensemble(run)
         run.settle(*_count(run))
         _learn_label(run)
@@ -184,10 +191,12 @@ def _learn_label(run: Run) -> None:
     """Numbers: centre and spread from a noisy histogram of the label."""
     if run.task != "regression":
         return
-    release = run.release(LabelSums(0, run.rule.label_cells), run.rule.label_share, "label")
-    centre, run.spread = 0.5, 0.25
+    cells = label_cells(run.loss, run.rule.label_cells)
+    release = run.release(LabelSums(0, cells), run.rule.label_share, "label")
+    centre, run.spread, run.gradient_unit = 0.5, 0.25, 0.25
     if release is not None:
-        centre, run.spread = centre_and_spread(release.values, release.unit)
+        found = label_scale(run.loss, release.values, release.unit)
+        centre, run.spread, run.gradient_unit = found
     if not run.gate.start:
         run.shift(np.array([centre]))
 
@@ -199,7 +208,7 @@ def _learn_counts(run: Run) -> None:
     if classes:
         query = run.question(cuts, "averaging")
     else:
-        query = run.question(cuts, "gradient", clip=rule.clip * run.spread)
+        query = run.question(cuts, "gradient", clip=run.clip)
     release = run.release(query, rule.start_share, "counts")
     if release is not None:
         noise, cells = release.unit, query.split(release.values)
@@ -223,8 +232,8 @@ def _learn_counts(run: Run) -> None:
         run.known = known_classes(cells, run.bins, rates, noise, rule.floor, rule.clip, steep)
         start = np.array([math.log(rates[1] / rates[0])]) if classes == 2 else np.log(rates)
     else:
-        known = (noise / run.spread, of_count, run.spread, rule.clip)
-        run.known = known_for_regression(cells, run.bins, *known)
+        known = (noise / run.gradient_unit, of_count, run.gradient_unit, rule.clip)
+        run.known = by_chance_of(run.loss, known_for_regression(cells, run.bins, *known))
         start = np.zeros(1)
     run.theta = [np.zeros_like(h) for h in run.known.hessians]
     builds_on = bool(run.gate.start) and classes > 0  # that knows the base rate and more
@@ -248,13 +257,15 @@ def _recalibrate(run: Run) -> None:
         return
     update = "gradient" if run.task == "regression" else "newton"
     leaf = single_leaf(run.intercept).structure
-    clip = run.rule.clip * run.spread if run.task == "regression" else math.inf
+    clip = run.clip if run.task == "regression" else math.inf
     query = LeafSums((leaf,), run.loss.name, run.gate.ensemble, update, clip)
     release = run.release(query, share, "recalibration")
     if release is not None:
         bound, sums = query.bound, release.values
         n = np.maximum(sums[bound.first :], 10 * release.unit / bound.second_scale)
-        run.intercept = run.intercept - sums[: bound.first] / n
+        run.intercept = run.intercept - last_step(run.loss) * (
+            run.spread / run.gradient_unit * sums[: bound.first] / n
+        )
 
 
 def _ensemble(run: Run) -> Ensemble:

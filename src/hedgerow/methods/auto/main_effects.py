@@ -101,7 +101,7 @@ class _Average:
             least = -1.0 if run.gate.start else 0.0
             run.shift(np.clip(run.intercept + step, least, 1.0) - run.intercept)
         else:
-            most = MOST_SHIFT if run.task in ("binary", "survival") else np.inf
+            most = np.inf if run.task == "multiclass" else MOST_SHIFT
             run.shift(np.clip(step, -most, most))
 
     def target(self) -> list[Floats]:
@@ -171,13 +171,13 @@ def main_rounds(run: Run) -> None:
         run.move(step)
         weights = _weights(run, target)
         strategies = _strategies(run, weights, target)
-        query = run.question(cuts, "slope", weights, rule.clip * run.spread, *_matrices(strategies))
+        query = run.question(cuts, "slope", weights, run.clip, *_matrices(strategies))
         release = run.release(query, share, f"main effects {number + 1}")
         if release is None:
             step = [np.zeros_like(t) for t in run.theta]
             continue
-        noise = (release.unit / weights / run.spread) ** 2  # (column,) variance of a coordinate
-        coordinates = [-part / run.spread for part in query.split(release.values)]
+        noise = (release.unit / weights / run.gradient_unit) ** 2  # (column,) of a coordinate
+        coordinates = [-part / run.gradient_unit for part in query.split(release.values)]
         average.add(
             [said_by_coordinates(*of) for of in zip(coordinates, strategies, noise, strict=True)]
         )
@@ -196,8 +196,8 @@ def _weights(run: Run, target: list[Floats]) -> Floats:
 def _strategies(run: Run, weights: Floats, target: list[Floats]) -> list[Strategy]:
     """How each column is asked, by how far its effect rises above the noise of all rounds."""
     hessians, level = run.known.hessians, level_share(len(run.bins))
-    bound = run.loss.bound("slope", run.rule.clip * run.spread)
-    noise = bound.l2 / (run.mu * math.sqrt(run.rule.main_share) * weights) / run.spread  # (column,)
+    unit, bound = run.gradient_unit, run.loss.bound("slope", run.clip)
+    noise = bound.l2 / (run.mu * math.sqrt(run.rule.main_share) * weights) / unit  # (column,)
     seen = importance([t.ravel() / run.spread for t in target], [h.ravel() for h in hessians])
     strategies = []
     for j, bins in enumerate(run.bins):

@@ -18,6 +18,8 @@ FEW_EVENTS = 20.0  # survival: S of the events below which noise wins
 LOW, MIDDLE, HIGH = 40.0, 400.0, 1000.0  # S: noise rules below, hardly matters above
 LOW_REGRESSION = 100.0  # regression: S below which the label is seen through noise
 LABEL_CELLS, FEW_LABEL_CELLS = 64, 8  # of its histogram: where little is seen, few and well paid
+COUNT_LABEL_SHARE, COUNT_FINAL_SHARE = 0.04, 0.06  # counts: their histogram, the calibration
+COUNT_OVERLAP = 0.7  # steps on a logarithmic scale overshoot where columns say the same
 FORGET = 150.0  # effective S from which on early rounds count less
 POOR, RICH = (
     300.0,
@@ -99,6 +101,10 @@ def rule_for(
     if task == "survival":
         free = n_columns if n_free is None else n_free
         return _survival_rule(s, n_rows * mu, 1.0 if rates is None else rates[1], free)
+    if task == "counts":
+        free = n_columns if n_free is None else n_free
+        rate = 1.0 if rates is None else rates[1]
+        return _counts_rule(s, n_rows * mu, rate, free, _caution(rate * s, n_columns, False))
     effective = s if rates is None else balance(rates) * s
     regression = task == "regression"
     least = 6 if regression and s < LOW else 8
@@ -167,6 +173,21 @@ def _survival_rule(s: float, per_cell: float, rate: float, n_free: int) -> Rule:
         heavy=False,
         overlap_gain=2.0,  # no line search lengthens steps later
     )
+
+
+def _counts_rule(s: float, per_cell: float, rate: float, n_free: int, caution: float) -> Rule:
+    """Settings for counts; `rate` is their mean over what a row's gradient is clamped to.
+
+    Events are learned from as times to an event are; where few are seen, columns must prove
+    themselves, and the label's histogram and the last calibration keep their parts.
+    """
+    rule = _survival_rule(max(s, FEW_EVENTS / max(rate, 1e-9)), per_cell, rate, n_free)
+    rule = replace(
+        rule, strength=s, label_share=COUNT_LABEL_SHARE, final_share=COUNT_FINAL_SHARE,
+        caution=caution, memory=0.8, overlap_gain=COUNT_OVERLAP,
+    )  # fmt: skip
+    other = rule.n_rounds - rule.interaction_rounds
+    return replace(rule, interaction_rounds=min(rule.interaction_rounds, MOST_ROUNDS - other))
 
 
 def _survival_rounds(alone: bool, tables: bool, per_cell: float) -> int:

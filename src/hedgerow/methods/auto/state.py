@@ -66,7 +66,9 @@ class Run:
     deviations: list[Floats] | None = None  # of the noise in them, once they are learned
     intercept: Floats = field(init=False)  # (output,)
     spread: float = 1.0  # of the label, for regression: the unit of every score
-    row_hessian: float = 1.0  # of a row where it is counted instead: for survival the events' share
+    gradient_unit: float = 1.0  # of gradients; where an error is a gradient, that of scores
+    # Of a row where it is counted instead: of survival the events' share, of counts their rate.
+    row_hessian: float = 1.0
     interactions: list[Tree] = field(default_factory=list)
     slope: float = 1.0  # of all scores, by recalibration
     _steps: dict[int, tuple[Structure, NDArray[np.int64]]] = field(default_factory=dict)
@@ -88,8 +90,13 @@ class Run:
         self.mu = mu = mu_of_a_row(plan, self.schema, n_rows)
         free = self.direction.count(0)
         self.rule = rule_for(n_rows, len(self.columns), mu, self.task, rates, free)
-        counts_rows = self.task == "survival" or not plan.settings.public_rows
+        counts_rows = self.task in ("survival", "counts") or not plan.settings.public_rows
         self.gate.expect(self.rule.n_rounds - (not counts_rows))
+
+    @property
+    def clip(self) -> float:
+        """What gradients are clamped to; none is larger than 1."""
+        return min(self.rule.clip * self.gradient_unit, 1.0)
 
     def release(self, query: SumQuery, share: float, name: str) -> Measured | None:
         """One question at a share of the budget; None if its slot was lost earlier."""

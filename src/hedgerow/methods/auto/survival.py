@@ -29,11 +29,11 @@ SCORE_BINS = 16
 LEAST_RATIO, MOST_RATIO = 0.2, 5.0  # of a bin's events to what the base line says
 
 
-def check_survival(settings: AutoSettings) -> None:
-    """Refuse what a model of times to an event cannot do."""
+def check_start(settings: AutoSettings, what: str) -> None:
+    """Refuse what a model of times to an event, or of counts, cannot do."""
     if settings.warm_start:
         raise SettingsError(
-            "a model of times to an event cannot build on another; leave warm_start_from out. "
+            f"a model of {what} cannot build on another; leave warm_start_from out. "
             "Nothing was asked."
         )
 
@@ -85,13 +85,13 @@ def _learn_counts(run: Run, rate: float) -> None:
         for grid, c, of in zip(run.grid, cuts, cells, strict=True)
     ]
     known = known_for_regression(cells, run.bins, noise, of_count, 1.0, rule.clip)
-    run.known = _with_hessians(run, known, rate)
+    run.known = with_hessians(run, known, rate)
     run.theta = [np.zeros_like(h) for h in run.known.hessians]
     if release is None:
         run.known = replace(run.known, z_noise=np.full_like(run.known.z_noise, np.inf))
 
 
-def _with_hessians(run: Run, known: Known, rate: float) -> Known:
+def with_hessians(run: Run, known: Known, rate: float) -> Known:
     """Denominators: how fast the expected events of a bin rise with its score, on its way.
 
     E0 events are expected by the base line and E are seen. At the score t it expects E0 e^t, so it

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Annotated, Any
 
+from hedgerow.data.counts import refuse_unusual
 from hedgerow.data.documents import Document, OneOf, Within
 from hedgerow.data.schema import Schema
-from hedgerow.data.survival import refuse_survival
 from hedgerow.data.weights import refuse_weight
 from hedgerow.errors import SettingsError
 from hedgerow.model.losses import loss_for
@@ -128,7 +128,7 @@ class VerticalSettings:
         if self.protection == "ldp":
             self._check_epsilon(loss_for(schema.label).n_outputs)
         refuse_weight(schema.weight, "vertical training")
-        refuse_survival(schema.label, "vertical training")
+        refuse_unusual(schema.label, "vertical training")
         if schema.unit.kind != "row":
             raise SettingsError(
                 "a vertical run knows one row a person; the schema's unit is a person"

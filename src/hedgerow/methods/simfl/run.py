@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hedgerow.data.counts import refuse_unusual
 from hedgerow.data.schema import Schema
-from hedgerow.data.survival import refuse_survival
 from hedgerow.data.tables import Rows
 from hedgerow.data.weights import refuse_weight
 from hedgerow.errors import FormatError
@@ -60,7 +60,7 @@ def agreement_for(
 ) -> Agreement:
     """What all parties agree on before the first step."""
     refuse_weight(schema.weight, "similarity training")
-    refuse_survival(schema.label, "similarity training")
+    refuse_unusual(schema.label, "similarity training")
     if settings.similarity and len(parties) > 1:
         settings.hashes_for(schema)
     return Agreement(
