@@ -15,6 +15,7 @@ from hedgerow.deployment.trial import Sites, Trial, hedgerow
 from hedgerow.errors import HedgerowError
 from tests.cli.conftest import write_csv
 from tests.conftest import MIXED, mixed_table
+from tests.slow import slow
 
 NAMES = ("party-1", "party-2", "party-3")
 
@@ -41,6 +42,7 @@ def running_from(folder: Path) -> list[str]:
     return found
 
 
+@slow
 def test_sites_that_did_start_are_ended_when_one_does_not(
     tmp_path: Path, tables: dict[str, Path]
 ) -> None:

@@ -25,6 +25,7 @@ from hedgerow.deployment.trial import Sites, hedgerow
 from hedgerow.errors import HedgerowError
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
+from tests.slow import slow
 
 SCHEMA = Schema.from_bounds({"age": (0, 100), "dose": (0, 1)}, classes=[0, 1])
 NAMES = ("hospital-a", "hospital-b", "hospital-c")
@@ -109,6 +110,7 @@ class People:
         assert code == 0, said
 
 
+@slow  # the same story through the console always runs: deployment/console/test_story.py
 def test_a_plan_is_rejected_changed_approved_and_runs(sites: Sites, tmp_path: Path) -> None:
     people = People(sites, tmp_path)
     people.account("hospital-a", "add", "Ada Koch", "--role", "privacy-officer")

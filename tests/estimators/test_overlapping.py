@@ -70,6 +70,11 @@ WAYS: dict[str, tuple[Callable[[Given], list[float]], int]] = {
     "cross_val_score, processes": (scored_by("loky"), 4),
     "GridSearchCV, threads": (searched, 5),
 }
+# Processes take the path of a ledger that is given as an object, so one of the two will do.
+CASES = [
+    (way, by) for way in WAYS for by in ("path", "object")
+    if ALL or by == "object" or "processes" not in way
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +85,7 @@ def results() -> Iterator[dict[str, Any]]:
         RESULT.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")
 
 
-@pytest.mark.parametrize("by", ["path", "object"])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "by"), CASES)
 def test_overlapping_fits_spend_what_they_cost_and_no_more(
     tmp_path: Path, way: str, by: str, results: dict[str, Any]
 ) -> None:
