@@ -251,7 +251,7 @@ class History(Setting):
         for machine in self.parties.values():
             machine.pin(self.roster)
             machine.start()
-        world.scheduler.run(lambda: False, 200, 60.0)  # what was under way arrives
+        world.scheduler.run(lambda: False, MOST_STEPS, 60.0)  # what was under way arrives
 
     def _finish(self, command: Attempted) -> None:
         """Every command finishes, or says what a person must do."""
