@@ -10,8 +10,9 @@ RESULT ?= flaky.json
 PYTEST ?= --quick
 # Tests start hundreds of processes: each would compile the source's bytecode anew if none were kept.
 unexport PYTHONDONTWRITEBYTECODE
-# Tests run side by side; threads that wait for each other would starve.
-ONE_THREAD := NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# Tests run side by side; threads that wait for each other would starve. Golden files of trained models
+# need the same last bits on every machine: OpenBLAS would choose kernels by the model of the processor.
+ONE_THREAD := NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OPENBLAS_CORETYPE=Haswell
 
 .PHONY: setup demo quick test simulate coverage flaky mutants check dist docs bench soak clean
 

@@ -40,6 +40,7 @@ def messages_of(rows: Rows, attempts: Sequence[int] = (1,)) -> dict[int, NDArray
     heard: list[NDArray[np.uint64]] = []
     assert isinstance(federation.engine, PackedEngine)
     federation.engine = Packed(federation.engine)  # so that answers travel
+    federation.open(plan)  # from here on answers are sealed for the key of this run
     keys = federation._keys
     unseal = keys.unseal
 
@@ -50,7 +51,6 @@ def messages_of(rows: Rows, attempts: Sequence[int] = (1,)) -> dict[int, NDArray
         return body
 
     keys.unseal = listening  # type: ignore[method-assign]
-    federation.open(plan)
     noise = noise_for(QUERY, plan.slots[0].mu, plan, MIXED)
     found = {}
     with noise_off():
