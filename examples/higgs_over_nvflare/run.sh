@@ -36,7 +36,8 @@ for site in site-1 site-2 site-3; do say hedgerow party init "$site"; done
 say hedgerow federation roster ./*/*.card.toml --name collisions --site coordinator --yes
 
 # NVFlare as it comes. allow.py does what the administrators of its machines have to do once.
-port="$(python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')"
+port="$(python -c 'import socket
+with socket.create_server(("127.0.0.1", 0)) as free: print(free.getsockname()[1])')"
 sed "s/PORT/$port/" "$here/project.yml" >project.yml
 say nvflare provision -p project.yml -w nvflare --force >provision.log
 kits="$folder/nvflare/collisions/prod_00"

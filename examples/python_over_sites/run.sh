@@ -7,7 +7,8 @@ folder="${1:-$(mktemp -d)}"
 mkdir -p "$folder"
 python "$here/make_tables.py" "$folder"
 cd "$folder"
-port="$(python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')"
+port="$(python -c 'import socket
+with socket.create_server(("127.0.0.1", 0)) as free: print(free.getsockname()[1])')"
 
 say() { printf '\n$ %s\n' "$*"; "$@" > /dev/null; }
 
