@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info
 def arithmetic() -> dict[str, object]:
     """Equal where the same training gives the same bits."""
     used = ("FMA3", "AVX2", "AVX512F", "AVX512_SKX", "NEON", "SVE")
-    # Chosen by the processor's model, not by its instructions; the Makefile names one for all tests.
+    # Chosen by the processor's model, not by its instructions; the Makefile names one for tests.
     blas = {str(one.get("architecture")) for one in threadpool_info() if one["user_api"] == "blas"}
     return {
         "blas": sorted(blas),

@@ -14,6 +14,7 @@ from hedgerow.errors import SettingsError, SlotSpent
 from hedgerow.evaluation import binary, counts, multiclass, quantiles, regression, survival
 from hedgerow.evaluation.result import Evaluation, Findings
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.rounding import settled
 from hedgerow.privacy.accounting.budget import DeclaredQuery
 from hedgerow.privacy.accounting.plan import EVALUATION, Plan, make_plan
 from hedgerow.privacy.settings import EvaluationSettings, Privacy
@@ -127,11 +128,11 @@ def _binary(gate: Gate, model: Ensemble) -> Findings:
     first, noise = np.zeros((2, len(grid) + 1)), 0.0
     with suppress(SlotSpent):
         once = model.schema.weight is not None  # where there are none, the query says nothing of it
-        asked = ScoreCounts(2, tuple(map(float, scores)), gate.ensemble, once)
+        asked = ScoreCounts(2, settled(scores), gate.ensemble, once)
         release = gate.release(asked)
         first, noise = release.values.reshape(2, -1), release.sigmas[0]
     edges = binary.edges_for(first, noise, grid)
-    probabilities = tuple(map(float, binary.sigmoid(edges)))
+    probabilities = settled(binary.sigmoid(edges))
     (confusion, by_bin, loss), sigmas = _outcomes(gate, model, probabilities)
     counted = binary.counts_of(confusion, by_bin, edges, sigmas)
     means = binary.mean_probabilities(edges, first, noise, grid)
@@ -190,11 +191,11 @@ def _survival(gate: Gate, model: Ensemble) -> Findings:
     grid = survival.first_grid(low, high)
     first, noise = np.zeros((label.n_outcomes, len(grid) + 1)), 0.0
     with suppress(SlotSpent):
-        asked = ScoreCounts(label.n_outcomes, tuple(map(float, grid)), gate.ensemble, once)
+        asked = ScoreCounts(label.n_outcomes, settled(grid), gate.ensemble, once)
         release = gate.release(asked)
         first, noise = release.values.reshape(first.shape), release.sigmas[0]
     edges = survival.edges_for(first, noise, grid)
-    query = ScoreCounts(label.n_outcomes, tuple(map(float, edges)), gate.ensemble, once)
+    query = ScoreCounts(label.n_outcomes, settled(edges), gate.ensemble, once)
     release = gate.release(query)
     seen = release.values.reshape(label.n_outcomes, -1)
     return survival.findings(seen, release.sigmas[0], edges, parts, label.cuts)

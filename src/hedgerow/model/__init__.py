@@ -10,6 +10,7 @@ trust.py       who is trusted: noise shares, least set, words; one class per tru
 losses.py      the loss of a label; logistic, softmax, hazards: what one row adds at most, proven
 number_losses.py  squared, quantile, Huber, Poisson: the same for numbers and counts
 row_bound.py   the most that one row can add, as losses state it
+rounding.py    what follows from releases, the same on every processor
 splitting.py   the best split of (noisy or exact) histograms
 exact.py       what exact growers share: gradients on an integer grid
 routing.py     trees in code space: where each code sends a row

@@ -20,6 +20,7 @@ from hedgerow.methods.auto.main_effects import main_rounds
 from hedgerow.methods.auto.start import even_counts, known_for_regression
 from hedgerow.methods.auto.state import Measured, Run
 from hedgerow.methods.auto.survival import with_hessians
+from hedgerow.model.rounding import rounded_number
 from hedgerow.model.tree import single_leaf
 from hedgerow.queries import LabelSums, LeafSums
 
@@ -132,7 +133,9 @@ def _recalibrate(run: Run, seen: Seen, n_rows: float) -> None:
     """Clamping leaves out what is beyond; a sum that clamps hardly anything sets the mean."""
     clip = min(max(seen.largest, run.rule.clip), run.loss.parameter) * run.gradient_unit
     leaf = single_leaf(run.intercept).structure
-    query = LeafSums((leaf,), run.loss.name, run.gate.ensemble, "slope", clip)
+    query = LeafSums(
+        (leaf,), run.loss.name, run.gate.ensemble, "slope", rounded_number(clip)
+    )  # fmt: skip
     release = run.release(query, run.rule.final_share, "recalibration")
     if release is None:
         return

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hedgerow.methods.auto.bins import EMPTY
 from hedgerow.methods.auto.start import Known, centre_and_spread
 from hedgerow.model.losses import Huber, Loss, Quantile
+from hedgerow.model.rounding import rounded_number
 
 Floats = NDArray[np.float64]
 REACH = 0.2  # either side of a quantile, over which the density of labels is averaged
@@ -41,11 +42,14 @@ def last_step(loss: Loss) -> float:
 def label_scale(loss: Loss, histogram: Floats, noise: float) -> tuple[float, float, float]:
     """Centre, unit of scores and unit of gradients, from a noisy histogram of the label."""
     if isinstance(loss, Quantile):
-        return _quantile_scale(loss.parameter, histogram, noise)
-    if isinstance(loss, Huber):
-        return _huber_scale(loss.parameter, histogram, noise)
-    centre, spread = centre_and_spread(histogram, noise)
-    return centre, spread, spread
+        found = _quantile_scale(loss.parameter, histogram, noise)
+    elif isinstance(loss, Huber):
+        found = _huber_scale(loss.parameter, histogram, noise)
+    else:
+        centre, spread = centre_and_spread(histogram, noise)
+        found = centre, spread, spread
+    centre, of_scores, of_gradients = (rounded_number(one) for one in found)
+    return centre, of_scores, of_gradients
 
 
 def by_chance_of(loss: Loss, known: Known) -> Known:

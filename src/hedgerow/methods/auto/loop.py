@@ -47,6 +47,7 @@ from hedgerow.methods.auto.survival import (
     grow_survival,
 )
 from hedgerow.model.ensemble import Ensemble
+from hedgerow.model.rounding import rounded, rounded_number
 from hedgerow.model.tree import single_leaf
 from hedgerow.privacy.accounting.budget import DeclaredQuery
 from hedgerow.privacy.accounting.gaussian_budget import AdaptiveQueries
@@ -252,7 +253,8 @@ def _recalibrate(run: Run) -> None:
         )
         if counted is not None:
             zeros, ones = counted.values.reshape(2, -1)
-            shift, run.slope = recalibrate(ones, zeros, counted.unit)
+            shift, slope = recalibrate(ones, zeros, counted.unit)
+            run.slope = rounded_number(slope)
             run.intercept = run.slope * run.intercept + shift
         return
     update = "gradient" if run.task == "regression" else "newton"
@@ -271,7 +273,7 @@ def _recalibrate(run: Run) -> None:
 def _ensemble(run: Run) -> Ensemble:
     """What the run builds on, one constant, one tree a column, and the interaction tables."""
     trees = [tree.scaled(run.slope) for tree in run.gate.start]
-    trees.append(single_leaf(run.intercept))
+    trees.append(single_leaf(rounded(run.intercept)))
     for j, scores in enumerate(run.theta):
         if np.any(scores):
             trees.append(run.column_tree(j))

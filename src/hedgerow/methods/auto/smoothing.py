@@ -93,4 +93,5 @@ def column_weights(theta: list[Floats], hessians: list[Floats], uniform: float) 
     root = np.sqrt(np.maximum(importance(theta, hessians), 0.0) * n_bins)
     if root.max() <= 0:
         root = np.ones_like(root)
-    return np.asarray(np.sqrt(root / root.sum() * (1 - uniform) + uniform / root.size))
+    weights = np.sqrt(root / root.sum() * (1 - uniform) + uniform / root.size)
+    return np.asarray(weights.astype(np.float32), np.float64)  # model/rounding.py says why

@@ -18,6 +18,7 @@ from hedgerow.methods.auto.parts import Parts, structure_of
 from hedgerow.methods.auto.rule import Rule, rule_for
 from hedgerow.methods.auto.start import Counted, Known
 from hedgerow.model.losses import loss_for
+from hedgerow.model.rounding import rounded, rounded_down, rounded_number
 from hedgerow.model.tree import Structure, Tree, single_leaf
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.reservation import Release
@@ -96,13 +97,13 @@ class Run:
     @property
     def clip(self) -> float:
         """What gradients are clamped to; none is larger than 1."""
-        return min(self.rule.clip * self.gradient_unit, 1.0)
+        return rounded_number(min(self.rule.clip * self.gradient_unit, 1.0))
 
     def release(self, query: SumQuery, share: float, name: str) -> Measured | None:
         """One question at a share of the budget; None if its slot was lost earlier."""
         mu = self.gate.plan.budget.adaptive.mu
         try:
-            release = self.gate.release(query, mu * math.sqrt(share) * (1 - 1e-9), name)
+            release = self.gate.release(query, rounded_down(mu * math.sqrt(share)), name)
         except SlotSpent:
             return None
         return Measured.of(release, self.schema)
@@ -126,15 +127,16 @@ class Run:
 
     def move(self, step: list[Floats]) -> None:
         """Add a step (output, bin) to every column's scores and let the parties know."""
-        for j, moved in enumerate(step):
-            if np.any(moved):
+        for j, by in enumerate(step):
+            if np.any(by):
+                moved = rounded(by).astype(np.float64)  # what is published, and nothing else
                 self.theta[j] = self.theta[j] + moved
                 self.gate.publish(self.step_tree(j, moved))
 
     def shift(self, by: Floats) -> None:
         """Add to the intercept (output,), or one number to all of it, and let the parties know."""
         if np.any(by):
-            by = np.broadcast_to(by, self.intercept.shape)
+            by = np.broadcast_to(rounded(by).astype(np.float64), self.intercept.shape)
             self.intercept = self.intercept + by
             self.gate.publish(single_leaf(by))
 
@@ -149,7 +151,7 @@ class Run:
 
     def of_outputs(self, values: Floats) -> NDArray[np.float32]:
         """Values (leaf, effect) for every output, as leaves hold them."""
-        return np.repeat(values.astype(np.float32), self.loss.n_outputs // self.n_effects, axis=1)
+        return np.repeat(rounded(values), self.loss.n_outputs // self.n_effects, axis=1)
 
     def column_tree(self, column: int) -> Tree:
         """A column's scores after recalibration, with what is known of their noise and rows."""

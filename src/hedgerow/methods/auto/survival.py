@@ -18,6 +18,7 @@ from hedgerow.methods.auto.interaction_rounds import add_interactions
 from hedgerow.methods.auto.main_effects import main_rounds
 from hedgerow.methods.auto.start import Known, even_counts, known_for_regression
 from hedgerow.methods.auto.state import Measured, Run
+from hedgerow.model.rounding import rounded_number, settled
 from hedgerow.privacy.settings import AutoSettings
 from hedgerow.queries import LabelSums, ScoreCounts
 
@@ -117,10 +118,11 @@ def _recalibrate(run: Run, outcomes: Outcomes) -> None:
     scores = Scores.of([t[0] for t in run.theta], run.known.counts)
     edges = scores.edges(SCORE_BINS)
     u, law = scores.by_bin(edges)
-    label, places = run.schema.label, tuple(map(float, base + edges))
+    label, places = run.schema.label, settled(base + edges)
     query = ScoreCounts(label.n_outcomes, places, run.gate.ensemble)
     counted = run.release(query, run.rule.final_share, "recalibration")
     if counted is not None:
         table = counted.values.reshape(-1, SCORE_BINS)
-        run.slope, hazards = recalibrated(table, counted.unit, u, law, outcomes, label.cuts)
+        slope, hazards = recalibrated(table, counted.unit, u, law, outcomes, label.cuts)
+        run.slope = rounded_number(slope)
         run.intercept = np.log(hazards)
