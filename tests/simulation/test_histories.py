@@ -8,6 +8,7 @@ import random
 import secrets
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,13 @@ from hedgerow.protocol import identity, masks, messages, witnesses
 from hedgerow.protocol.messages import Message
 from hedgerow.testing.simulation import simulate
 from hedgerow.testing.simulation.__main__ import main
-from hedgerow.testing.simulation.campaign import Tally, median, run_campaign, shrink
+from hedgerow.testing.simulation.campaign import run_campaign, shrink
 from hedgerow.testing.simulation.disk import SimulatedConnection
 from hedgerow.testing.simulation.randomness import Dice, secrets_from
 from hedgerow.testing.simulation.reading import read_once
+from hedgerow.testing.simulation.record import Record
+from hedgerow.testing.simulation.source import Source, source_hash, this_source
+from hedgerow.testing.simulation.tally import Failure, Tally, median
 from tests.simulation.defects import planted
 from tests.slow import ALL
 
@@ -134,15 +138,50 @@ def test_a_failing_history_is_shrunk_to_the_faults_that_it_needs() -> None:
 def test_a_campaign_goes_on_where_it_ended(tmp_path: Path) -> None:
     result, said = tmp_path / "result.json", list[str]()
     run_campaign(2, 3, result=result, say=said.append)
-    resumed = run_campaign(0, 8, result=result, say=said.append)
+    resumed = run_campaign(0, 8, result=result, say=said.append).total
     assert json.loads(result.read_text())["seeds"] == [[0, 8]]
-    whole = run_campaign(0, 8, say=said.append)
+    whole = run_campaign(0, 8, say=said.append).total
     assert (resumed.histories, resumed.counts) == (8, whole.counts)
-    again = run_campaign(0, 8, result=result, say=said.append)
+    again = run_campaign(0, 8, result=result, say=said.append).total
     assert (again.histories, again.counts) == (8, whole.counts)
     assert said == []
     with pytest.raises(SystemExit, match="another campaign"):
         run_campaign(0, 8, result=result, backups=True)
+
+
+def another_source() -> Source:
+    return replace(this_source(), hash="another", commit="")
+
+
+def test_a_record_says_which_seeds_ran_on_which_source(tmp_path: Path) -> None:
+    result = tmp_path / "result.json"
+    earlier, tally = Record(False), Tally(histories=3)
+    tally.failures = [Failure(5, ["a rule: broken"], ["none"])]
+    earlier.add(another_source(), 4, 7, tally)
+    earlier.write(result)
+    assert json.loads(result.read_text())["failures"][0]["source"] == "another"
+    record = run_campaign(3, 5, result=result, say=lambda _: None)
+    assert [(part.source.hash, part.seeds) for part in record.parts] == [
+        ("another", [[4, 7]]),
+        (this_source().hash, [[3, 4], [7, 8]]),
+    ]
+    (failure,) = record.total.failures  # looked at again on this source
+    assert (failure.source, failure.mended) == ("another", this_source().hash)
+    assert Record.read(result, False).to_dict() == record.to_dict()
+    assert record.total.histories == sum(part.histories for part in record.parts) == 5
+
+
+def test_the_source_is_named_by_all_that_histories_run(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text("x = 1\n")
+    first = source_hash(tmp_path)
+    (tmp_path / "notes.md").write_text("no code")
+    assert source_hash(tmp_path) == first
+    (tmp_path / "one.py").write_text("x = 2\n")
+    second = source_hash(tmp_path)
+    (tmp_path / "one.py").rename(tmp_path / "two.py")
+    assert len({first, second, source_hash(tmp_path)}) == 3
+    assert not another_source().is_same(this_source())
+    assert replace(this_source(), commit="abc").is_same(this_source())
 
 
 def test_a_campaign_counts_what_its_histories_did() -> None:

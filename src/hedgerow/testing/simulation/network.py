@@ -18,6 +18,7 @@ from hedgerow.testing.simulation.world import World
 LEFT = "it left before it replied"  # what the engine of gRPC says of a broken stream
 LATE = "no reply in time"
 REST_SECONDS = 9.9  # in which nobody probes a party that was silent
+PATIENCE = 60.0  # seconds within which a reply counts, by what commands are told
 
 
 class Answering(Protocol):
@@ -145,6 +146,9 @@ class SimulatedEngine:
 
         def arrived(name: str, reply: bytes | None) -> None:
             if not waiting or name in found:
+                early = world.scheduler.now < began + PATIENCE and kinds != ["ready"]
+                given_up = name not in found and early and reply is not None
+                world.require(not given_up, "a reply in time is waited for", name)
                 return
             found[name] = Reply(reply, "" if reply is not None else LEFT)
             if len(found) == len(data):
