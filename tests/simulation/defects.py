@@ -347,6 +347,7 @@ DEFECTS: dict[str, Plant] = {
     "plans answered after their end": ended_plans_answered,
     "overlapping fits forgotten": overlapping_fits_forgotten,
     "slow first answers given up": first_answers_given_up,
+    "dear plans read": dear_plans_read,
 }
 
 

@@ -26,7 +26,7 @@ from hedgerow.testing.simulation.reading import read
 from hedgerow.testing.simulation.scenarios import BINARY, REGRESSION, Scenario, training_plan
 from hedgerow.testing.simulation.world import World
 
-MANY = (10**6, 10**30)  # slots of a plan: more than any may have
+MANY = 1_000_000  # slots of a plan: more than any may have
 FLOOD = 90  # runs that a liar opens at once: more than a party remembers
 
 
@@ -258,7 +258,7 @@ class Liar:
     def _dear_plan(self, party: str) -> list[Message | bytes]:
         """Few bytes that would cost whoever reads them much: very many slots in one line."""
         document = self._plan("lie").to_dict()
-        many = {**document["slot"][0], "mu": 1e-9, "repeat": self._dice.choice(MANY)}
+        many = {**document["slot"][0], "mu": 1e-9, "repeat": MANY}
         values = {
             "plan": {**document, "slot": [many]}, "roster": self._roster.hash,
             "nonce": self._dice.bytes(16).hex(),
