@@ -57,6 +57,8 @@ def _broken(campaign: dict[str, Any]) -> str:
 
 
 def _parts(parts: list[dict[str, Any]]) -> str:
+    if not parts:
+        return "This record was made before records had parts."
     head = ("source", "commit", "seeds", "histories", "violations")
     return _table(
         head,

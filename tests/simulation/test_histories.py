@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from hedgerow.errors import FormatError
+from hedgerow.methods.registry import METHODS as REGISTERED
 from hedgerow.protocol import identity, masks, messages, witnesses
+from hedgerow.protocol.identity import Announcement, Identity
 from hedgerow.protocol.messages import Message
 from hedgerow.testing.simulation import simulate
 from hedgerow.testing.simulation.__main__ import main
@@ -23,6 +25,7 @@ from hedgerow.testing.simulation.disk import SimulatedConnection
 from hedgerow.testing.simulation.randomness import Dice, secrets_from
 from hedgerow.testing.simulation.reading import read_once
 from hedgerow.testing.simulation.record import Record
+from hedgerow.testing.simulation.scenarios import _BY_COORDINATOR, METHODS, RARE_METHODS
 from hedgerow.testing.simulation.source import Source, source_hash, this_source
 from hedgerow.testing.simulation.tally import Failure, Tally, median
 from tests.simulation.defects import planted
@@ -67,7 +70,8 @@ def test_nothing_is_replaced_once_a_history_has_ended() -> None:
     places = [
         (os, "urandom"), (random, "_urandom"), (secrets, "token_bytes"),
         (identity, "Ed25519PrivateKey"), (masks, "X25519PrivateKey"),
-        (Message, "from_bytes"), (messages, "signed_by"), (witnesses, "signed_by"),
+        (Message, "from_bytes"), (Announcement, "from_dict"),
+        (messages, "signed_by"), (witnesses, "signed_by"),
     ]  # fmt: skip
     before = [getattr(owner, name) for owner, name in places]
     simulate(3)
@@ -99,6 +103,23 @@ def test_the_same_bytes_are_read_once_and_unreadable_ones_never() -> None:
             with pytest.raises(FormatError):
                 Message.from_bytes(sent[:-1])
     assert Message.from_bytes(sent) is not Message.from_bytes(sent)
+
+
+def test_equal_announcements_are_read_once_and_wrong_ones_are_refused() -> None:
+    mine = Announcement("ash", 1, 1, "aa" * 32, "plan", "schema", "roster").signed(Identity())
+    with read_once():
+        known = Announcement.from_dict(mine.to_dict())
+        assert known == mine
+        assert Announcement.from_dict(mine.to_dict()) is known
+        for wrong in ({"boot": True}, {"boot": 1.0}, {"name": ["ash"]}, {"more": 1}):
+            with pytest.raises(FormatError):
+                Announcement.from_dict({**mine.to_dict(), **wrong})
+    assert Announcement.from_dict(mine.to_dict()) is not known
+
+
+def test_every_method_is_drawn() -> None:
+    drawn = {*METHODS, *RARE_METHODS, *_BY_COORDINATOR, "ldp"}
+    assert drawn == set(REGISTERED)
 
 
 def test_what_a_connection_reads_again_is_what_sqlite_would_say(
