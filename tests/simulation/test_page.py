@@ -45,8 +45,8 @@ def test_the_campaign_broke_no_rule_and_reached_every_state() -> None:
     assert campaign["median_finished"] >= 1
     if campaign["format"] == FORMAT:  # an earlier one counted fewer states
         assert campaign["rare"] == rare(counts)
-    always = [state for state in STATES if state.startswith(("fault ", "fail point "))]
-    assert all(counts.get(state) for state in always)
+        always = [state for state in STATES if state.startswith(("fault ", "fail point "))]
+        assert all(counts.get(state) for state in always)
     if campaign["histories"] >= LONG:  # a shorter one has not met the rarest often yet
         assert campaign["rare"] == {}
 

@@ -250,6 +250,7 @@ class History(Setting):
         world.disk.full.clear()
         self.network.blocked.clear()
         self.network.slow.clear()
+        self.network.losing.clear()
         for machine in world.machines.values():
             machine.clock.wrong_by = 0.0
         for machine in self.parties.values():

@@ -40,6 +40,7 @@ class Network:
     def __init__(self, world: World, parties: Mapping[str, Answering], connected: bool) -> None:
         self.world, self.parties, self.connected = world, parties, connected
         self.blocked: dict[tuple[str, str], float] = {}  # (party, direction): until when
+        self.losing: dict[str, float] = {}  # parties whose answers are lost: until when
         self.slow: dict[str, float] = {}  # parties that take their time: until when
         self.heard: list[tuple[str, bytes]] = []  # messages that parties were sent, for lies
         self.honest_joins: set[bytes] = set()  # what the coordinator let parties join with
@@ -91,6 +92,10 @@ class Network:
         faults = world.passed(party, direction)
         if self.is_blocked(party, direction):
             world.count("held up by a partition")
+            return
+        losing = direction == FROM and world.scheduler.now < self.losing.get(party, 0.0)
+        if losing and kind_of(data) == "answer":
+            world.count("answer lost")
             return
         seconds, copies = world.dice.between(0.001, 0.02), 1
         for fault in faults:
