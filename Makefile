@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # need the same last bits on every machine: OpenBLAS would choose kernels by the model of the processor.
 ONE_THREAD := NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OPENBLAS_CORETYPE=Haswell
 
-.PHONY: setup demo quick test simulate coverage flaky mutants check dist docs bench soak clean
+.PHONY: setup demo quick test simulate campaign coverage flaky mutants check dist docs bench soak clean
 
 setup: $(STAMP)
 
@@ -44,6 +44,14 @@ endif
 simulate: setup
 	@echo "seeds $(FIRST) and $(SEEDS) from there"
 	$(ONE_THREAD) $(BIN)/python -m hedgerow.testing.simulation --seeds $(SEEDS) --first $(FIRST) --jobs 2
+
+# Goes on with the recorded campaign as far as HISTORIES, and writes its figures into the documents;
+# Ctrl-C at any time, the same command goes on
+HISTORIES ?= 100000
+JOBS ?= 2
+campaign: setup
+	$(ONE_THREAD) $(BIN)/python -m hedgerow.testing.simulation --seeds $(HISTORIES) --jobs $(JOBS) --nice 10 --out benchmarks/results/simulation.json
+	$(BIN)/python -m tests.simulation.figures
 
 # Of the quick tests; PYTEST= (empty) for all of them
 coverage: setup

@@ -130,9 +130,14 @@ _MUCH = 4096
 
 def digest(*parts: bytes | str) -> str:
     """SHA-256 over length-prefixed parts, as hex."""
-    raws = [part.encode("utf-8") if isinstance(part, str) else part for part in parts]
-    pieces = [piece for raw in raws for piece in (_LENGTH.pack(len(raw)), raw)]
-    if max(map(len, raws), default=0) <= _MUCH:
+    pieces, longest = list[bytes](), 0
+    for part in parts:
+        raw = part.encode("utf-8") if isinstance(part, str) else part
+        length = len(raw)
+        pieces += (_LENGTH.pack(length), raw)
+        if length > longest:
+            longest = length
+    if longest <= _MUCH:
         return hashlib.sha256(b"".join(pieces)).hexdigest()
     found = hashlib.sha256()
     for piece in pieces:  # what is long is not copied

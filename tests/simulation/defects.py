@@ -20,11 +20,13 @@ from hedgerow import clock
 from hedgerow.coordinator.federation import Federation
 from hedgerow.coordinator.gate import Gate
 from hedgerow.coordinator.presence import Presence
+from hedgerow.coordinator.transport import Transport
 from hedgerow.errors import LedgerWriteFailed
 from hedgerow.party import party as party_module
 from hedgerow.party.party import Party
 from hedgerow.party.run import Newest, OpenedRun
 from hedgerow.party.witnesses import PartyWitnesses
+from hedgerow.privacy.accounting import budget, plan_reading
 from hedgerow.privacy.ledger import spending, store
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.reservation import Reservation
@@ -287,6 +289,32 @@ def ended_plans_answered(stack: ExitStack) -> None:
     _replace(stack, party_module, "check_not_ended", lambda plan: None)
 
 
+def overlapping_fits_forgotten(stack: ExitStack) -> None:
+    """A party goes on with its newest run alone: two at once burn what they reserved."""
+
+    def keep(self: Newest[Any], run: str, opened: Any) -> None:
+        self._kept.clear()
+        self._kept[run] = opened
+
+    _replace(stack, Newest, "keep", keep)
+
+
+def first_answers_given_up(stack: ExitStack) -> None:
+    """As it was: a site whose first answer takes half a minute, as loops compile, is lost."""
+    send = Transport.send
+
+    def hasty(self: Transport, about: Any, wanted: str, seconds: float) -> Any:
+        return send(self, about, wanted, 15.0 if wanted == "answer" else seconds)
+
+    _replace(stack, Transport, "send", hasty)
+
+
+def dear_plans_read(stack: ExitStack) -> None:
+    """As it was: a short message makes a party keep a million slots."""
+    for module in (budget, plan_reading):
+        _replace(stack, module, "MAX_SLOTS", 2_000_000)
+
+
 DEFECTS: dict[str, Plant] = {
     "charge after ask": charge_after_ask,
     "answer without charge": answer_without_charge,
@@ -317,6 +345,9 @@ DEFECTS: dict[str, Plant] = {
     "roll-back accepted": witnesses_not_heard,
     "witnesses counted too late": counted_too_late,
     "plans answered after their end": ended_plans_answered,
+    "overlapping fits forgotten": overlapping_fits_forgotten,
+    "slow first answers given up": first_answers_given_up,
+    "dear plans read": dear_plans_read,
 }
 
 

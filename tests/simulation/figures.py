@@ -48,6 +48,31 @@ def _rare(rare: dict[str, int]) -> str:
     )
 
 
+def _broken(campaign: dict[str, Any]) -> str:
+    """How many seeds broke a rule, and whether the same seeds still do."""
+    failures = campaign["failures"]
+    mended = sum(bool(one["mended"]) for one in failures)
+    words = f"{len(failures)} violation{'' if len(failures) == 1 else 's'} of a rule"
+    return f"{words}, {mended} of them mended since" if failures else words
+
+
+def _parts(parts: list[dict[str, Any]]) -> str:
+    if not parts:
+        return "This record was made before records had parts."
+    head = ("source", "commit", "seeds", "histories", "violations")
+    return _table(
+        head,
+        [
+            (
+                f"`{part['source'][:12]}`", f"`{part['commit'][:12]}`" if part["commit"] else "",
+                ", ".join(f"{start:,} to {stop - 1:,}" for start, stop in part["seeds"]),
+                f"{part['histories']:,}", part["violations"],
+            )
+            for part in parts
+        ],
+    )  # fmt: skip
+
+
 def figures() -> dict[str, str]:
     """By name: the text that belongs between the two comments of that name."""
     campaign = json.loads(CAMPAIGN.read_text())
@@ -55,7 +80,7 @@ def figures() -> dict[str, str]:
     counts, said = campaign["counts"], "{:,}".format
     summary = (
         f"{said(campaign['histories'])} histories, {said(campaign['faults'])} faults, "
-        f"{said(campaign['releases'])} releases: {campaign['violations']} violations of a rule"
+        f"{said(campaign['releases'])} releases: {_broken(campaign)}"
     )
     slowest = max(defects.values(), key=lambda one: one["histories"])["histories"]
     per_history = campaign["processor_seconds"] / campaign["histories"]
@@ -66,6 +91,7 @@ def figures() -> dict[str, str]:
             f"history has {campaign['median_faults']} faults and {campaign['median_finished']} "
             f"finished command; one takes {1000 * per_history:.0f} ms of a processor."
         ),
+        "parts": _parts(campaign.get("parts", [])),
         "rare": _rare(campaign["rare"]),
         "faults": _table(("fault", "times"), _counted(counts, "fault ")),
         "lies": _table(("lie of the coordinator", "times"), _counted(counts, "lie: ")),

@@ -8,19 +8,26 @@ import random
 import secrets
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hedgerow.errors import FormatError
+from hedgerow.methods.registry import METHODS as REGISTERED
 from hedgerow.protocol import identity, masks, messages, witnesses
+from hedgerow.protocol.identity import Announcement, Identity
 from hedgerow.protocol.messages import Message
 from hedgerow.testing.simulation import simulate
 from hedgerow.testing.simulation.__main__ import main
-from hedgerow.testing.simulation.campaign import Tally, median, run_campaign, shrink
+from hedgerow.testing.simulation.campaign import run_campaign, shrink
 from hedgerow.testing.simulation.disk import SimulatedConnection
 from hedgerow.testing.simulation.randomness import Dice, secrets_from
 from hedgerow.testing.simulation.reading import read_once
+from hedgerow.testing.simulation.record import Record
+from hedgerow.testing.simulation.scenarios import _BY_COORDINATOR, METHODS, RARE_METHODS
+from hedgerow.testing.simulation.source import Source, source_hash, this_source
+from hedgerow.testing.simulation.tally import Failure, Tally, median
 from tests.simulation.defects import planted
 from tests.slow import ALL
 
@@ -63,7 +70,8 @@ def test_nothing_is_replaced_once_a_history_has_ended() -> None:
     places = [
         (os, "urandom"), (random, "_urandom"), (secrets, "token_bytes"),
         (identity, "Ed25519PrivateKey"), (masks, "X25519PrivateKey"),
-        (Message, "from_bytes"), (messages, "signed_by"), (witnesses, "signed_by"),
+        (Message, "from_bytes"), (Announcement, "from_dict"),
+        (messages, "signed_by"), (witnesses, "signed_by"),
     ]  # fmt: skip
     before = [getattr(owner, name) for owner, name in places]
     simulate(3)
@@ -95,6 +103,23 @@ def test_the_same_bytes_are_read_once_and_unreadable_ones_never() -> None:
             with pytest.raises(FormatError):
                 Message.from_bytes(sent[:-1])
     assert Message.from_bytes(sent) is not Message.from_bytes(sent)
+
+
+def test_equal_announcements_are_read_once_and_wrong_ones_are_refused() -> None:
+    mine = Announcement("ash", 1, 1, "aa" * 32, "plan", "schema", "roster").signed(Identity())
+    with read_once():
+        known = Announcement.from_dict(mine.to_dict())
+        assert known == mine
+        assert Announcement.from_dict(mine.to_dict()) is known
+        for wrong in ({"boot": True}, {"boot": 1.0}, {"name": ["ash"]}, {"more": 1}):
+            with pytest.raises(FormatError):
+                Announcement.from_dict({**mine.to_dict(), **wrong})
+    assert Announcement.from_dict(mine.to_dict()) is not known
+
+
+def test_every_method_is_drawn() -> None:
+    drawn = {*METHODS, *RARE_METHODS, *_BY_COORDINATOR, "ldp"}
+    assert drawn == set(REGISTERED)
 
 
 def test_what_a_connection_reads_again_is_what_sqlite_would_say(
@@ -134,15 +159,50 @@ def test_a_failing_history_is_shrunk_to_the_faults_that_it_needs() -> None:
 def test_a_campaign_goes_on_where_it_ended(tmp_path: Path) -> None:
     result, said = tmp_path / "result.json", list[str]()
     run_campaign(2, 3, result=result, say=said.append)
-    resumed = run_campaign(0, 8, result=result, say=said.append)
+    resumed = run_campaign(0, 8, result=result, say=said.append).total
     assert json.loads(result.read_text())["seeds"] == [[0, 8]]
-    whole = run_campaign(0, 8, say=said.append)
+    whole = run_campaign(0, 8, say=said.append).total
     assert (resumed.histories, resumed.counts) == (8, whole.counts)
-    again = run_campaign(0, 8, result=result, say=said.append)
+    again = run_campaign(0, 8, result=result, say=said.append).total
     assert (again.histories, again.counts) == (8, whole.counts)
     assert said == []
     with pytest.raises(SystemExit, match="another campaign"):
         run_campaign(0, 8, result=result, backups=True)
+
+
+def another_source() -> Source:
+    return replace(this_source(), hash="another", commit="")
+
+
+def test_a_record_says_which_seeds_ran_on_which_source(tmp_path: Path) -> None:
+    result = tmp_path / "result.json"
+    earlier, tally = Record(False), Tally(histories=3)
+    tally.failures = [Failure(5, ["a rule: broken"], ["none"])]
+    earlier.add(another_source(), 4, 7, tally)
+    earlier.write(result)
+    assert json.loads(result.read_text())["failures"][0]["source"] == "another"
+    record = run_campaign(3, 5, result=result, say=lambda _: None)
+    assert [(part.source.hash, part.seeds) for part in record.parts] == [
+        ("another", [[4, 7]]),
+        (this_source().hash, [[3, 4], [7, 8]]),
+    ]
+    (failure,) = record.total.failures  # looked at again on this source
+    assert (failure.source, failure.mended) == ("another", this_source().hash)
+    assert Record.read(result, False).to_dict() == record.to_dict()
+    assert record.total.histories == sum(part.histories for part in record.parts) == 5
+
+
+def test_the_source_is_named_by_all_that_histories_run(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text("x = 1\n")
+    first = source_hash(tmp_path)
+    (tmp_path / "notes.md").write_text("no code")
+    assert source_hash(tmp_path) == first
+    (tmp_path / "one.py").write_text("x = 2\n")
+    second = source_hash(tmp_path)
+    (tmp_path / "one.py").rename(tmp_path / "two.py")
+    assert len({first, second, source_hash(tmp_path)}) == 3
+    assert not another_source().is_same(this_source())
+    assert replace(this_source(), commit="abc").is_same(this_source())
 
 
 def test_a_campaign_counts_what_its_histories_did() -> None:

@@ -214,7 +214,11 @@ class Message:
         return digest("hedgerow message 2", self.type, self.request, self.body)
 
     def signed(self, identity: Identity) -> Message:
-        made = replace(self, signature=identity.sign(self.hash.encode()))
+        signature = identity.sign(self.hash.encode())
+        made = Message(
+            self.type, self.body, signature, self.trees_from, self.trees, self.request,
+            self.written, self.beside,
+        )  # fmt: skip
         made.__dict__["hash"] = self.hash  # what the signature covers is the same
         made._signers.add(identity.public)
         return made

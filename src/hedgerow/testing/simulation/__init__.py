@@ -18,10 +18,13 @@ machines.py    the machines of parties and coordinator, and their processes
 network.py     the network, and the engine that real code sends through
 randomness.py  keys, nonces and noise that follow from the seed
 reading.py     bytes that travelled, read once for all machines
+record.py      the file of a campaign: counts, and which seeds ran on which source
 scenarios.py   parties, trust, limits and work of a history
 setting.py     the federation of a history: machines, network, rules, liar
+source.py      what histories are histories of: a hash of the source, its commit
 states.py      what a long campaign must have met
 scheduler.py   simulated time, and programs that wait
+tally.py       what a set of histories added up to
 world.py       all of it together, and what is recorded
 """
 

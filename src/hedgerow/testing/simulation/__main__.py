@@ -7,8 +7,9 @@ import os
 import sys
 from pathlib import Path
 
-from hedgerow.testing.simulation.campaign import Tally, run_campaign, shrink
+from hedgerow.testing.simulation.campaign import run_campaign, shrink
 from hedgerow.testing.simulation.history import simulate
+from hedgerow.testing.simulation.record import Record
 from hedgerow.testing.simulation.states import OFTEN, STATES
 
 
@@ -37,15 +38,15 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("give --seed, or --seeds for a campaign")
     os.nice(given.nice)
     try:
-        total = run_campaign(
+        record = run_campaign(
             given.first, given.seeds, given.jobs, given.out, given.old_backups, say=_say
         )
     except KeyboardInterrupt:
         kept = f"{given.out} has what was done; " if given.out else "nothing is kept; "
         print(f"interrupted: {kept}the same command goes on")
         return 130
-    _report(total)
-    return 1 if total.failures else 0
+    _report(record)
+    return 1 if any(not failure.mended for failure in record.total.failures) else 0
 
 
 def _say(line: str) -> None:
@@ -66,12 +67,15 @@ def _one(seed: int, trace: bool, backups: bool) -> int:
     return 1
 
 
-def _report(total: Tally) -> None:
-    found = total.to_dict()
+def _report(record: Record) -> None:
+    found = record.to_dict()
     print(
         f"{found['histories']:,} histories, {found['faults']:,} faults, {found['releases']:,} "
         f"releases, {found['simulated_days']:,} simulated days: {found['violations']} violations"
     )
+    for part in record.parts:
+        where = part.source.commit[:12] or "no commit"
+        print(f"{part.histories:>10,}  on source {part.source.hash[:12]} ({where})")
     for name, count in found["counts"].items():
         print(f"{count:>10,}  {name}")
     print(

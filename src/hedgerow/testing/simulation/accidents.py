@@ -27,6 +27,8 @@ class Accidents:
             self._setting.network.block(
                 fault.machine, one_way if "one way" in fault.kind else (TO, FROM), fault.seconds
             )
+        elif fault.kind == "lose answers":
+            self._setting.network.losing[fault.machine] = self._world.scheduler.now + fault.seconds
         elif fault.kind == "slow":
             self._setting.network.slow[fault.machine] = self._world.scheduler.now + fault.seconds
         elif fault.kind == "lie":

@@ -23,7 +23,7 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.protocol.identity import Roster
 from hedgerow.testing.simulation.machines import CoordinatorMachine
-from hedgerow.testing.simulation.network import ConnectedEngine, Network, SimulatedEngine
+from hedgerow.testing.simulation.network import PATIENCE, ConnectedEngine, Network, SimulatedEngine
 from hedgerow.testing.simulation.scenarios import Scenario, Work, start_of
 
 
@@ -34,6 +34,7 @@ class Attempted:
     work: Work
     result: Any = None
     error: BaseException | None = None
+    troubles: list[BaseException] = field(default_factory=list)  # of all tries, in order
     running: bool = False
     tries: int = 0
     parties: list[tuple[str, ...]] = field(default_factory=list)  # of each sum of the last process
@@ -63,14 +64,14 @@ def run_command(
     ledger = Ledger.open(Path(machine.file))
     try:
         federation = Federation(
-            engine, scenario.schema, roster, machine.identity, timeout_seconds=60.0,
+            engine, scenario.schema, roster, machine.identity, timeout_seconds=PATIENCE,
             wait_seconds=scenario.wait_seconds,
         )  # fmt: skip
         watch(federation, ledger, attempted)
         if work.agreement is not None:
             # A command makes a new agreement; a session that ended half-way is not taken up again.
             agreement = replace(work.agreement, run=f"{work.run}-{attempted.tries}")
-            reports = Session(federation, agreement, ledger, seconds=60.0).run()
+            reports = Session(federation, agreement, ledger, seconds=PATIENCE).run()
             if work.kind == "vertical":
                 return merged_from_reports(reports)
             return model_of(reports, scenario.schema, agreement, simulated=False)

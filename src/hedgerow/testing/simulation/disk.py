@@ -22,6 +22,7 @@ import apsw
 from hedgerow.testing.simulation.randomness import Dice
 
 SECTOR = 512
+_PENDING = apsw.SQLITE_LOCK_PENDING
 _VFS = "hedgerow-simulation"
 _marks = itertools.count(1)
 Touched = Callable[[str, str], None]
@@ -48,7 +49,10 @@ class File:
 
     def write(self, offset: int, data: bytes | None) -> None:
         self._writes.append((offset, data))
-        _apply(self.data, offset, data)
+        if data is not None and offset <= len(self.data):  # as most are
+            self.data[offset : offset + len(data)] = data
+        else:
+            _apply(self.data, offset, data)
 
     def sync(self) -> None:
         if self.data:
@@ -97,6 +101,7 @@ class SimulatedDisk:
         self.process = ""  # whose code is running
         self.shared = False  # whether processes take turns on one file
         self.preempt: Callable[[bool], None] = lambda begun: None
+        self.count: Callable[[str], None] = lambda what: None
         self.connections: list[apsw.Connection] = []
         self.changes = Counter[str]()  # by machine: counts whatever may change what is read there
 
@@ -124,6 +129,8 @@ class SimulatedDisk:
         for handle in self.handles.pop(process, []):
             handle.dead = True
             handle.file.locks.pop(handle, None)
+            if handle.name.endswith("-journal") and handle.file.data:
+                self.count("undone")
             self.changes[handle.machine] += 1  # what it left half done is undone by who reads next
 
     def lose_power(self, machine: str) -> None:
@@ -195,7 +202,11 @@ class Handle:
         return len(self.file.data)
 
     def xLock(self, level: int) -> None:
-        others = [held for handle, held in self.file.locks.items() if handle is not self]
+        locks = self.file.locks
+        if len(locks) <= (self in locks):  # nobody else has the file locked
+            self.level = locks[self] = level
+            return
+        others = [held for handle, held in locks.items() if handle is not self]
         exclusive = apsw.SQLITE_LOCK_EXCLUSIVE
         if level == apsw.SQLITE_LOCK_SHARED:
             free = all(held < apsw.SQLITE_LOCK_PENDING for held in others)
@@ -205,8 +216,7 @@ class Handle:
             free = all(held < apsw.SQLITE_LOCK_RESERVED for held in others)
         if not free:
             raise apsw.BusyError("database is locked")
-        self.level = level
-        self.file.locks[self] = level
+        self.level = locks[self] = level
 
     def xUnlock(self, level: int) -> None:
         self.level = level
@@ -314,7 +324,9 @@ class SimulatedConnection:
         if self._known_at != self._disk.changes[self._machine]:
             return None
         file = self._disk.files.get(self.name)
-        if file is None or any(n >= apsw.SQLITE_LOCK_PENDING for n in file.locks.values()):
+        if file is None:
+            return None
+        if file.locks and any(n >= _PENDING for n in file.locks.values()):
             return None  # SQLite would have to wait
         return self._known.get((sql, tuple(parameters)))
 
@@ -341,6 +353,7 @@ class SimulatedConnection:
                 if waited >= self._patience:
                     raise sqlite3.OperationalError("database is locked") from error
                 waited += 0.05
+                self._disk.count("waited for the lock")
                 self._wait(0.05)
             except apsw.Error as error:
                 self._known_at = -1

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from hedgerow.coordinator.refused import RefusedBy
+from hedgerow.errors import BudgetExceeded, PlanError, SlotSpent
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
@@ -30,6 +32,8 @@ def check_end(setting: Setting, commands: Sequence[Attempted]) -> None:
         plan = command.work.plan
         if plan is not None:
             setting.rules.stored(ledger, plan)
+        if not setting.world.record.happened:
+            _check_undisturbed(setting, command)
         if command.finished:
             setting.world.count("finished")
             _check_result(setting, command, ledger)
@@ -40,15 +44,42 @@ def check_end(setting: Setting, commands: Sequence[Attempted]) -> None:
         setting.rules.check_words(line[28:], "log")
 
 
+def _check_undisturbed(setting: Setting, command: Attempted) -> None:
+    """Where nothing goes wrong, nothing is lost: a command ends at once, or people stop it."""
+    others = [error for error in command.troubles if not needs_person(error)]
+    what = f"{command.work.run}: {type(others[0]).__name__}: {others[0]}" if others else ""
+    setting.world.require(not others, "nothing is lost where nothing goes wrong", what)
+    spares = setting.world.record.counts["further attempt"]
+    setting.world.require(not spares, "nothing is lost where nothing goes wrong", "an attempt")
+
+
+def is_final(error: BaseException | None) -> bool:
+    """Whether the message says that the same command will not do it."""
+    if isinstance(error, RefusedBy):
+        return error.is_final or error.word in ("over-limits", "not-allowed", "some-columns")
+    return isinstance(error, BudgetExceeded | SlotSpent | PlanError)
+
+
+def needs_person(error: BaseException | None) -> bool:
+    """Whether it names what a person has to decide, though nothing is wrong."""
+    return is_final(error) or (isinstance(error, RefusedBy) and error.word == "not-approved")
+
+
 def _check_result(setting: Setting, command: Attempted, ledger: Ledger) -> None:
     """The same again from the ledger; and what an undisturbed run gives, if all took part."""
     plan, result = command.work.plan, command.result
     if plan is None:
+        if command.tries > 1:
+            setting.world.count("session begun again")
         return
     lost = _slots_lost(ledger, plan.run)
     stored = {line.slot for line in ledger.lines(COORDINATOR, "release", plan.run)}
     kept = stored >= command.slots or COORDINATOR in setting.rules.restored
     setting.world.require(kept, "what a model is made of is stored first", plan.run)
+    if stored > command.slots:
+        setting.world.count("resumed")
+    if lost:
+        setting.world.count("finished without a release")
     if COORDINATOR not in setting.rules.restored and not lost:
         again = replayed(
             command.work, setting.scenario, setting.coordinator, setting.roster, ledger

@@ -41,9 +41,13 @@ KINDS: dict[str, tuple[tuple[str, ...], float]] = {
     "new key": (_MESSAGES, 0.7),
     "other roster": (_MESSAGES, 0.7),
     "lie": (_MESSAGES, 6.0),
+    "lose answers": ((FROM,), 0.0),
     "old backup at party": (_MESSAGES, 0.0),
     "old backup at coordinator": (_MESSAGES, 0.0),
 }  # fmt: skip
+# How often answers of a party are lost for minutes, while all else that it says comes through, as
+# where something between drops what is long: it fails twice in one run, which is else too rare.
+LOSING = 0.06
 BACKUPS = ("old backup at party", "old backup at coordinator")
 _WEIGHTS = (0.03, 0.05, 0.09, 0.15, 0.20, 0.18, 0.14, 0.09, 0.07)  # of 0, 1, 2, ... faults
 
@@ -77,7 +81,11 @@ def draw_faults(dice: Dice, parties: Sequence[str], backups: bool = False) -> li
     kinds = {kind: weight for kind, (_, weight) in KINDS.items() if weight}
     if backups:
         kinds |= dict.fromkeys(BACKUPS, 4.0)
-    return [_drawn(dice, dice.weighted(kinds), parties) for _ in range(count)]
+    drawn = [_drawn(dice, dice.weighted(kinds), parties) for _ in range(count)]
+    if dice.chance(LOSING):  # drawn last, so that all other histories stay as they were
+        about = (dice.choice(parties), FROM, dice.integer(1, 6), dice.between(60.0, 400.0))
+        drawn.append(Fault("lose answers", *about, dice.unit()))
+    return drawn
 
 
 def _drawn(dice: Dice, kind: str, parties: Sequence[str]) -> Fault:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hedgerow.clock import clock_from
 from hedgerow.coordinator.federation import Federation, Total
 from hedgerow.coordinator.refused import RefusedBy
-from hedgerow.errors import BudgetExceeded, HedgerowError, PlanError, SlotSpent
+from hedgerow.errors import HedgerowError
 from hedgerow.failpoints import fail_points_told
 from hedgerow.privacy.ledger.disk import disk_from
 from hedgerow.privacy.ledger.ledger import Ledger
@@ -22,7 +22,7 @@ from hedgerow.testing.noise import noise_off
 from hedgerow.testing.simulation.accidents import Accidents
 from hedgerow.testing.simulation.commands import Attempted, run_command
 from hedgerow.testing.simulation.disk import Crashed
-from hedgerow.testing.simulation.endings import check_end, expected
+from hedgerow.testing.simulation.endings import check_end, expected, is_final
 from hedgerow.testing.simulation.faults import COORDINATOR, Fault, draw_faults
 from hedgerow.testing.simulation.machines import PartyMachine
 from hedgerow.testing.simulation.randomness import Dice, secrets_from
@@ -192,6 +192,8 @@ class History(Setting):
             command.running = False
             self.world.disk.end_process(command.process)
         if not command.finished:
+            assert command.error is not None
+            command.troubles.append(command.error)
             self._after_error(command)
 
     def _watch(self, federation: Federation, ledger: Ledger, command: Attempted) -> None:
@@ -204,6 +206,8 @@ class History(Setting):
             total = inner(query, noise, slot, attempt)
             command.parties.append(total.parties)
             command.slots.add(slot)
+            if federation._presence.banned():
+                self.world.count("failed twice")
             return total
 
         federation.sum = summed  # type: ignore[method-assign]
@@ -212,7 +216,7 @@ class History(Setting):
         """What an operator does who reads the message: repair what it names, then try again."""
         if self.world.calm:
             return
-        if command.tries >= TRIES or _is_final(command.error):
+        if command.tries >= TRIES or is_final(command.error):
             self.given_up.add(command.work.run)
             return
         pause = self.world.dice.between(0.5, 40.0)
@@ -246,6 +250,7 @@ class History(Setting):
         world.disk.full.clear()
         self.network.blocked.clear()
         self.network.slow.clear()
+        self.network.losing.clear()
         for machine in world.machines.values():
             machine.clock.wrong_by = 0.0
         for machine in self.parties.values():
@@ -259,7 +264,7 @@ class History(Setting):
             self.world.require(not command.running, "commands end", command.work.run)
             return
         self.given_up.discard(command.work.run)
-        for _ in range(0 if _is_final(command.error) else CALM_TRIES):
+        for _ in range(0 if is_final(command.error) else CALM_TRIES):
             error = command.error
             if isinstance(error, RefusedBy) and error.party in self.parties:
                 self._settle(self.parties[error.party], error.word)
@@ -272,7 +277,7 @@ class History(Setting):
                 return
             if command.finished or not isinstance(command.error, RefusedBy):
                 break  # nobody has to be called on the telephone: it does not help to try again
-            if _is_final(command.error):
+            if is_final(command.error):
                 break
         if not command.finished:
             self._check_verdict(command)
@@ -281,7 +286,7 @@ class History(Setting):
         """A command that does not finish in calm has a reason that only a person can remove."""
         error = command.error
         self.world.count(f"person needed: {_reason(error)}")
-        fair = _is_final(error) or (
+        fair = is_final(error) or (
             isinstance(error, RefusedBy) and (self.deceived or error.word in _PERSONS)
         )
         self.world.require(
@@ -291,13 +296,6 @@ class History(Setting):
 
 
 _PERSONS = ("over-limits", "not-allowed", "some-columns", "not-approved")
-
-
-def _is_final(error: BaseException | None) -> bool:
-    """Whether the message says that the same command will not do it."""
-    if isinstance(error, RefusedBy):
-        return error.is_final or error.word in ("over-limits", "not-allowed", "some-columns")
-    return isinstance(error, BudgetExceeded | SlotSpent | PlanError)
 
 
 def _reason(error: BaseException | None) -> str:

@@ -23,6 +23,7 @@ from hedgerow.party.approvals import standing_of
 from hedgerow.party.limits import Event
 from hedgerow.party.party import Party
 from hedgerow.party.run import MOST_JOINED, MOST_OPENED
+from hedgerow.privacy.accounting.budget import MAX_SLOTS
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.spending import MONTH, Spending, spending
@@ -68,6 +69,7 @@ class Invariants:
         self._ledgers: dict[str, Ledger] = {}  # of each party's newest process
         self.roles: set[tuple[str, str]] = set()  # parties and runs whose labels have paid
         self.kept = KeptHeads()
+        self.joined: set[tuple[str, str]] = set()  # parties and runs
         self.honest_joins: set[bytes] = set()  # that the coordinator sent, who is no liar in them
 
     # Where parties answer
@@ -141,12 +143,19 @@ class Invariants:
             joined = sum(run.opening.joined is not None for run in kept)
             small = joined <= MOST_JOINED and len(kept) - joined <= MOST_OPENED
             self._require(small, "a party remembers a bounded number of runs", name)
+            few = all(run.plan.n_slots <= MAX_SLOTS for run in kept)
+            self._require(few, "a party remembers a bounded number of slots", name)
+        if message.type == "need-trees":
+            self.world.count("trees wanted")
         if message.type == "opened" and question is not None and question.type == "open":
             self.opened[question.plan.run].add(name)
         if message.type == LEFT and question is not None:
             self.kept.keep(name, question.values["heads"])
         if message.type == JOINED and question is not None and machine.ledger is not None:
             entries = map(Announcement.from_dict, question.values["announcements"])
+            if (name, question.values["run"]) in self.joined:
+                self.world.count("joined again")
+            self.joined.add((name, question.values["run"]))
             self._joined(machine, machine.ledger, {entry.name: entry for entry in entries})
         if message.type == "answer" and question is not None:
             self._answer_left(name, machine, question.ask, question.hash, message.body)
@@ -201,6 +210,8 @@ class Invariants:
             self._require(enough, "no sum over fewer parties than allowed", f"{name} {key}")
         question, bodies = self.sent.setdefault((name, key), (request, {}))
         if machine.name not in self.restored:
+            if party._keys.public in bodies:
+                self.world.count("answered again")
             before = bodies.setdefault(party._keys.public, body)
             self._require(question == request, "one context, one question", f"{name} {key}")
             self._require(before == body, "one context, one message", f"{name} {key}")
@@ -351,6 +362,8 @@ class Invariants:
             ledger = Ledger.open(Path(machine.file))
             self.check_ledger(machine.name, ledger)
             self._check_limits(machine, ledger)
+            for _ in ledger.lines(machine.name, "recover"):
+                self.world.count("answers again")
             ledger.close()
 
     def _require(self, holds: bool, rule: str, what: str = "") -> None:

@@ -26,6 +26,7 @@ from hedgerow.testing.simulation.reading import read
 from hedgerow.testing.simulation.scenarios import BINARY, REGRESSION, Scenario, training_plan
 from hedgerow.testing.simulation.world import World
 
+MANY = 1_000_000  # slots of a plan: more than any may have
 FLOOD = 90  # runs that a liar opens at once: more than a party remembers
 
 
@@ -44,7 +45,7 @@ class Liar:
 
     def lie(self, fault: Fault) -> None:
         """Tell a party the lie that the fault draws."""
-        names = [*LIES, "a false drop-out", "a false drop-out", "replay"]
+        names = [*list(LIES)[:-1], "a false drop-out", "a dear plan", "replay"]
         name = names[int(fault.drawn * len(names))]
         self._world.count(f"lie: {name}")
         self._world.note("liar", f"to {fault.machine}: {name}")
@@ -254,6 +255,16 @@ class Liar:
             found.append(messages.plain("open", values))
         return found
 
+    def _dear_plan(self, party: str) -> list[Message | bytes]:
+        """Few bytes that would cost whoever reads them much: very many slots in one line."""
+        document = self._plan("lie").to_dict()
+        many = {**document["slot"][0], "mu": 1e-9, "repeat": MANY}
+        values = {
+            "plan": {**document, "slot": [many]}, "roster": self._roster.hash,
+            "nonce": self._dice.bytes(16).hex(),
+        }  # fmt: skip
+        return [messages.plain("open", values)]
+
 
 LIES: dict[str, Callable[[Liar, str], list[Message | bytes]]] = {
     "replay": Liar._replay,
@@ -278,4 +289,5 @@ LIES: dict[str, Callable[[Liar, str], list[Message | bytes]]] = {
     "no message": Liar._garbage,
     "a stranger's message": Liar._stranger,
     "a flood of plans": Liar._flood,
+    "a dear plan": Liar._dear_plan,
 }

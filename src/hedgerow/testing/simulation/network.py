@@ -18,6 +18,7 @@ from hedgerow.testing.simulation.world import World
 LEFT = "it left before it replied"  # what the engine of gRPC says of a broken stream
 LATE = "no reply in time"
 REST_SECONDS = 9.9  # in which nobody probes a party that was silent
+PATIENCE = 60.0  # seconds within which a reply counts, by what commands are told
 
 
 class Answering(Protocol):
@@ -39,6 +40,7 @@ class Network:
     def __init__(self, world: World, parties: Mapping[str, Answering], connected: bool) -> None:
         self.world, self.parties, self.connected = world, parties, connected
         self.blocked: dict[tuple[str, str], float] = {}  # (party, direction): until when
+        self.losing: dict[str, float] = {}  # parties whose answers are lost: until when
         self.slow: dict[str, float] = {}  # parties that take their time: until when
         self.heard: list[tuple[str, bytes]] = []  # messages that parties were sent, for lies
         self.honest_joins: set[bytes] = set()  # what the coordinator let parties join with
@@ -90,6 +92,10 @@ class Network:
         faults = world.passed(party, direction)
         if self.is_blocked(party, direction):
             world.count("held up by a partition")
+            return
+        losing = direction == FROM and world.scheduler.now < self.losing.get(party, 0.0)
+        if losing and kind_of(data) == "answer":
+            world.count("answer lost")
             return
         seconds, copies = world.dice.between(0.001, 0.02), 1
         for fault in faults:
@@ -145,6 +151,9 @@ class SimulatedEngine:
 
         def arrived(name: str, reply: bytes | None) -> None:
             if not waiting or name in found:
+                early = world.scheduler.now < began + PATIENCE and kinds != ["ready"]
+                given_up = name not in found and early and reply is not None
+                world.require(not given_up, "a reply in time is waited for", name)
                 return
             found[name] = Reply(reply, "" if reply is not None else LEFT)
             if len(found) == len(data):

@@ -35,7 +35,7 @@ class Machine(ABC):
 
     def __init__(self, world: World, name: str) -> None:
         self.world, self.name = world, name
-        self.clock = MachineClock(world.scheduler, world.sleep)
+        self.clock = MachineClock(world.scheduler, world.pause)
         self.file = ""  # its ledger
         self.backups: list[bytes] = []
 
@@ -61,7 +61,7 @@ class World:
         self.dice = Dice(seed, "world")  # delays and service times
         self.record = Record()
         self.disk = SimulatedDisk(self._touched, self.sleep, Dice(seed, "disk"))
-        self.disk.preempt = self._preempted
+        self.disk.preempt, self.disk.count = self._preempted, self.count
         self.machines: dict[str, Machine] = {}
         self.process = ""  # whose code is running
         self.programs: dict[str, Program] = {}  # coordinator's, by process
@@ -119,6 +119,11 @@ class World:
             raise Violation(f"{process or 'somebody'} sleeps while it answers")
         self.scheduler.after(seconds, lambda: self.wake(process))
         self.wait()
+
+    def pause(self, seconds: float) -> None:
+        """What real code does that waits for others."""
+        self.count("waited for parties")
+        self.sleep(seconds)
 
     def _preempted(self, begun: bool) -> None:
         if self.scheduler.in_program and self.dice.chance(0.3 if begun else 0.02):
