@@ -58,10 +58,11 @@ coverage: setup
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 $(PYTEST) --cov --cov-report html --cov-report term
 	@echo 'Open htmlcov/index.html for the lines.'
 
-# N=20 runs, ONLY=noise for tests that draw noise or start processes, RESULT=file for what came out;
-# the same command goes on after an interruption
+# N=20 runs, ONLY=noise for tests that draw noise or start processes, RESULT=file for what came out,
+# MINUTES=60 to begin no run that would end later; the same command goes on after an interruption
 flaky: setup
-	$(ONE_THREAD) $(BIN)/python -m tests.flaky --runs $(N) --only $(or $(ONLY),all) --result $(RESULT) -- -n 3
+	$(ONE_THREAD) $(BIN)/python -m tests.flaky --runs $(N) --only $(or $(ONLY),all) --result $(RESULT) \
+		$(and $(MINUTES),--minutes $(MINUTES)) -- -n 3
 
 # Small defects planted one at a time in all that privacy rests on; lists those that no test notices.
 # MUTANTS=number of them; the same command goes on after an interruption

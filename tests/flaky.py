@@ -2,7 +2,8 @@
 
 Whatever failed at least once is listed with the seed that replays it. The result is written after
 each run, so that a long campaign may be interrupted: the same command goes on with it, unless the
-commit, the selection or the arguments of pytest are others.
+source, the tests, the selection or the arguments of pytest are others. With --minutes no run begins
+that would not end in time, by the longest so far.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import os
 import secrets
 import subprocess
@@ -65,9 +67,9 @@ class Tally:
     """Runs so far, and the tests that failed in any of them."""
 
     def __init__(self, only: str, words: Sequence[str]) -> None:
-        self.about = {
-            "commit": commit(), "source": source(), "only": only, "pytest": [*words],
-        }  # fmt: skip
+        # What runs that are added up have in common. A commit may change documents, or be the one
+        # that keeps the result: what was tested is the source.
+        self.about = {"source": source(), "only": only, "pytest": [*words]}
         self.runs: list[dict[str, Any]] = []
         self.failures: dict[str, dict[str, Any]] = {}
         self.chosen: list[str] | None = None  # the tests of runs after the first; None: all
@@ -82,7 +84,13 @@ class Tally:
             return f"{path} is of another campaign ({', '.join(others)}) and starts anew."
         self.runs, self.failures = stored["runs"], stored["failures"]
         self.chosen = stored["chosen"]
-        return f"{path} has {len(self.runs)} runs of this commit and selection; going on with them."
+        return f"{path} has {len(self.runs)} runs of this source and selection; going on with them."
+
+    def seconds_of_a_run(self) -> int:
+        """What the next one takes, by those so far; 0 if there was none."""
+        # With a selection the first one, of everything, is no measure for those after it.
+        alike = self.runs[1:] if self.about["only"] == "noise" else self.runs
+        return max((one["seconds"] for one in alike or self.runs), default=0)
 
     def add(self, seed: int, code: int, outcomes: Outcomes, seconds: float) -> None:
         """Count a run; of one that was interrupted, only what failed until then."""
@@ -95,8 +103,8 @@ class Tally:
             entry = self.failures.setdefault(name, {"seeds": [], "why": why})
             entry["seeds"].append(seed)
         if not interrupted:
-            about = {"seed": seed, "tests": len(outcomes), "failed": len(reasons)}
-            self.runs.append({**about, "seconds": int(seconds)})
+            about = {"seed": seed, "commit": commit(), "tests": len(outcomes)}
+            self.runs.append({**about, "failed": len(reasons), "seconds": int(seconds)})
 
     def write(self, path: Path) -> None:
         result = {**self.about, "runs": self.runs, "failures": self.failures, "chosen": self.chosen}
@@ -119,6 +127,7 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     about = "noise: one run of all tests, then those that draw noise or start processes"
     parser.add_argument("--only", choices=["all", "noise"], default="all", help=about)
     parser.add_argument("--result", type=Path, default=Path("flaky.json"), help="a JSON file")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run too late")
     parser.add_argument("--seed", type=int, help="of the runs' seeds; fresh ones if not given")
     parser.add_argument("words", nargs="*", help="arguments of pytest, behind --")
     return parser.parse_args(given)
@@ -128,12 +137,16 @@ def main(given: Sequence[str] | None = None) -> int:
     asked = arguments(given)
     seeds = Random(secrets.randbits(64) if asked.seed is None else asked.seed)
     tally = Tally(asked.only, asked.words)
+    deadline = time.monotonic() + 60 * asked.minutes
     if told := tally.resume(asked.result):
         print(told, flush=True)
     for number in range(1, asked.runs + 1):
         seed, started = seeds.randrange(1, 2**32), time.monotonic()
         if number <= len(tally.runs):  # done before; a given --seed goes on behind its seed
             continue
+        if time.monotonic() + tally.seconds_of_a_run() > deadline:
+            print("No time is left for another run; the same command goes on.")
+            break
         print(f"run {number} of {asked.runs}: HEDGEROW_TEST_SEED={seed}", flush=True)
         code, outcomes = run(seed, tally.chosen, asked.words)
         tally.add(seed, code, outcomes, time.monotonic() - started)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests import flaky as campaign
 from tests.order import GROUPS, dear_first, shuffled
 
 ROOT = Path(__file__).parents[1]
@@ -124,7 +125,7 @@ def test_the_same_command_goes_on_until_its_runs_are_there(tmp_path: Path) -> No
     said, first = flaky(folder, "--runs", 2, "--only", "noise")
     assert "going on" not in said.stdout
     said, result = flaky(folder, "--runs", 3, "--only", "noise")
-    assert "has 2 runs of this commit and selection; going on" in said.stdout
+    assert "has 2 runs of this source and selection; going on" in said.stdout
     assert said.stdout.count("HEDGEROW_TEST_SEED=") - len(result["failures"]) == 1
     assert result["runs"][:2] == first["runs"]
     for one in (whole, result):  # the same seeds, selection and failures as in one go
@@ -140,6 +141,34 @@ def test_the_same_command_goes_on_until_its_runs_are_there(tmp_path: Path) -> No
     said, other = flaky(folder, "--runs", 1)
     assert "is of another campaign (only) and starts anew" in said.stdout
     assert len(other["runs"]) == 1
+
+
+def test_a_campaign_goes_on_behind_a_commit_that_keeps_its_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = tmp_path / "result.json"
+    for n, commit in ((1, "one"), (2, "two-dirty")):
+        monkeypatch.setattr(campaign, "commit", lambda commit=commit: commit)
+        tally = campaign.Tally("all", ())
+        tally.resume(result)
+        tally.add(n, 0, {"test_it": {"failed": False, "why": "", "used": []}}, 60.0)
+        tally.write(result)
+    assert [one["commit"] for one in tally.runs] == ["one", "two-dirty"]
+    monkeypatch.setattr(campaign, "source", lambda: "other")
+    assert "another campaign (source)" in campaign.Tally("all", ()).resume(result)
+
+
+def test_no_run_begins_that_would_not_end_in_time(tmp_path: Path) -> None:
+    result = tmp_path / "result.json"
+    tally = campaign.Tally("noise", ["-q"])
+    for seconds in (900.0, 120.0, 180.0):  # the first is of all tests, the others of those chosen
+        tally.add(1, 0, {"test_it": {"failed": False, "why": "", "used": []}}, seconds)
+    tally.chosen = ["test_it"]
+    tally.write(result)
+    assert tally.seconds_of_a_run() == 180
+    about = ("--runs", "5", "--only", "noise", "--result", str(result), "--minutes", "2.9")
+    assert campaign.main([*about, "--", "-q"]) == campaign.INTERRUPTED
+    assert json.loads(result.read_text("utf-8"))["runs"] == tally.runs
 
 
 def test_an_interrupted_run_does_not_count_but_what_failed_in_it_does(tmp_path: Path) -> None:

@@ -278,13 +278,7 @@ class Federation(Driven):
                 "the masks of this sum do not cancel, so a party used another set or another key. "
                 "The attempt stays charged and nothing was released."
             )
-        return Total(
-            total,
-            parties,
-            " and ".join(sorted(sources)),
-            sum(n_rows),
-            receipts,
-        )
+        return Total(total, parties, " and ".join(sorted(sources)), sum(n_rows), receipts)
 
     def _opened(self) -> Plan:
         if self._plan is None:

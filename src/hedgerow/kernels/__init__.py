@@ -44,7 +44,7 @@ from hedgerow.kernels.hashes import (
 )
 from hedgerow.kernels.levels import go_right, level_histograms
 from hedgerow.kernels.loops import MAX_BLENDED
-from hedgerow.kernels.scoring import add_kept, add_scores
+from hedgerow.kernels.scoring import LeafValues, add_kept, add_scores
 from hedgerow.kernels.shapes import as_table, as_walk
 from hedgerow.kernels.statistics import (
     AVERAGING,
@@ -104,6 +104,7 @@ __all__ = [
     "Draws",
     "Gradients",
     "GrownTree",
+    "LeafValues",
     "OtherRows",
     "Projection",
     "RouteArrays",

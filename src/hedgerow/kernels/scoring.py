@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import groupby, pairwise
 
 import numpy as np
@@ -19,18 +20,38 @@ _MOST_NARROW = 256  # codes that a byte tells apart
 _MOST_VALUES = 1 << 20  # that are laid out by leaf
 
 
-def add_scores(
-    codes: CodeArrays, scores: Floats, routes: RouteArrays, values: NDArray[np.float32]
-) -> None:
+class LeafValues:
+    """What the leaves of some trees add, and the same laid out for the loops when it is needed.
+
+    It follows from the trees alone: parties of one process, who add the same ones, share it.
+    """
+
+    def __init__(self, routes: RouteArrays, values: NDArray[np.float32]) -> None:
+        self.routes, self.values = routes, values  # (leaf, output)
+
+    @cached_property
+    def by_leaf(self) -> Floats | None:
+        """See `_values_by_leaf`."""
+        return _values_by_leaf(self.routes.trees, self.values)
+
+    @cached_property
+    def by_code(self) -> tuple[Floats, Ints, list[tuple[bool, int, int]]]:
+        """See `_values_by_code`; and the stretches of trees that are added by code, or not."""
+        by_code, lines = _values_by_code(self.routes, self.values)
+        return by_code, lines, list(_runs(lines >= 0))
+
+
+def add_scores(codes: CodeArrays, scores: Floats, added: LeafValues) -> None:
     """Add each tree's leaf value to the running scores, in tree order, in float64."""
+    routes, values = added.routes, added.values
     n_rows, n_trees = scores.shape[0], len(routes.trees)
-    by_leaf = _values_by_leaf(routes.trees, values) if n_rows >= _FEW else None
+    by_leaf = added.by_leaf if n_rows >= _FEW else None
     if by_leaf is None:
         _add_by_leaf(codes, scores, routes, values)
         return
     # A tree of one narrow column needs no leaf: its values are laid out by code.
-    by_code, lines = _values_by_code(routes, values)
-    runs, flat = list(_runs(lines >= 0)), scores.reshape(-1)
+    by_code, lines, runs = added.by_code
+    flat = scores.reshape(-1)
 
     def work(first: int, stop: int) -> None:
         finder = LeafFinder(codes, routes, stop - first, len(values))
@@ -66,14 +87,10 @@ def _add_by_leaf(
     over_rows(work, scores.shape[0], n_trees)
 
 
-def add_kept(
-    scores: Floats, kept: NDArray[np.uint16], values: NDArray[np.float32], trees: Int32s
-) -> None:
-    """Add trees' leaf values where every row's leaf in each of them is known: (tree, row).
-
-    `trees` are those of `RouteArrays`.
-    """
-    n_trees, by_leaf = len(kept), _values_by_leaf(trees, values)
+def add_kept(scores: Floats, kept: NDArray[np.uint16], added: LeafValues) -> None:
+    """Add trees' leaf values where every row's leaf in each of them is known: (tree, row)."""
+    n_trees, by_leaf = len(kept), added.by_leaf
+    trees, values = added.routes.trees, added.values
     if by_leaf is None:
 
         def work(first: int, stop: int) -> None:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from numpy.typing import NDArray
 
 from hedgerow.kernels.arrays import Ints
 
+Column = tuple[int, int, Ints | None]  # its first bin, the one behind, and its matrix
 
-def apply_matrices(
-    sums: Ints, starts: Ints, entries: NDArray[np.int8], begins: Ints, out: Ints
-) -> None:
+
+def apply_matrices(sums: Ints, columns: Sequence[Column], out: Ints) -> None:
     """Multiply the sums of every column by its strategy matrix, and write them column by column.
 
-    `sums` is (output, bin of all columns). Column j has the bins from starts[j] to starts[j + 1],
-    n of them, and its matrix, (coordinate, bin) and thus n by n, begins at begins[j] of `entries`;
-    a negative begin stands for the identity. `out` has (output, coordinate) of one column after
-    another, the order of the query's blocks.
+    `sums` is (output, bin of all columns). A column's matrix is (bin, coordinate) and square; None
+    stands for the identity. `out` has (output, coordinate) of one column after another, the order
+    of the query's blocks.
     """
-    whole, first = entries.astype(np.int64), starts.tolist()
-    for j, begin in enumerate(begins.tolist()):
-        n, block = first[j + 1] - first[j], sums[:, first[j] : first[j + 1]]
-        if begin >= 0:
+    width = len(sums)
+    for begin, end, matrix in columns:
+        block, place = sums[:, begin:end], out[width * begin : width * end].reshape(width, -1)
+        if matrix is None:
+            place[...] = block
+        else:
             # The product is linear and wraps around modulo 2**64 like the sums themselves, so the
             # products of all parties add up to the product of their total.
-            block = block @ whole[begin : begin + n * n].reshape(n, n).T
-        out[len(sums) * first[j] : len(sums) * first[j + 1]] = block.ravel()
+            np.matmul(block, matrix, out=place)

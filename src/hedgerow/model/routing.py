@@ -63,15 +63,23 @@ class Routes:
             _KEPT[codes] = (self.key, kept)
         return total
 
+    def laid_out(self, values: NDArray[np.float32]) -> kernels.LeafValues:
+        """What the trees' leaves add, for `add_scores` over several tables."""
+        return kernels.LeafValues(self.arrays, values)
+
     def add_scores(
-        self, codes: Codes, scores: NDArray[np.float64], values: NDArray[np.float32]
+        self,
+        codes: Codes,
+        scores: NDArray[np.float64],
+        values: NDArray[np.float32] | kernels.LeafValues,
     ) -> None:
+        added = values if isinstance(values, kernels.LeafValues) else self.laid_out(values)
         # Taken out first: whoever else asks about the same rows at the same time gets its own.
         key, kept = _KEPT.pop(codes, (b"", _NOTHING))
         if key == self.key:
-            kernels.add_kept(scores, kept, values, self.trees)
+            kernels.add_kept(scores, kept, added)
         else:
-            kernels.add_scores(codes.arrays, scores, self.arrays, values)
+            kernels.add_scores(codes.arrays, scores, added)
         if len(kept):
             _KEPT[codes] = (b"", kept)  # used once; the memory serves the next trees
 

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow import kernels
 from hedgerow.data.binning import base_grid
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
@@ -191,7 +192,7 @@ class _Step:
     trees: Sequence[Tree]  # of the message
     chosen: Sequence[Tree]
     routes: Routes
-    values: NDArray[np.float32]
+    values: kernels.LeafValues
     refs: dict[EnsembleRef, EnsembleRef] = field(default_factory=dict)
 
     def after(self, ref: EnsembleRef) -> EnsembleRef:
@@ -215,7 +216,8 @@ def _step_of(trees: Sequence[Tree], first: int, stop: int, schema: Schema, n_out
     chosen = trees[first:stop]
     check_trees(chosen, schema, n_outputs)
     routes = shared_routes([tree.structure for tree in chosen], base_grid(schema))
-    step = _Step(trees, chosen, routes, np.concatenate([tree.values for tree in chosen]))
+    values = np.concatenate([tree.values for tree in chosen])
+    step = _Step(trees, chosen, routes, routes.laid_out(values))
     while len(_STEPS) >= MAX_STEPS:
         with suppress(KeyError):  # another thread was quicker
             _STEPS.popitem(last=False)

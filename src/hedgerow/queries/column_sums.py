@@ -31,7 +31,6 @@ from hedgerow.queries.strategy import (
     PLAIN,
     StrategyMatrix,
     check_matrices,
-    flat_entries,
     largest_norms,
     pack_matrices,
     unpack_matrices,
@@ -83,11 +82,15 @@ class ColumnSums(QueryBase):
         return self.matrix_of or (PLAIN,) * len(self.columns)
 
     @cached_property
-    def _entries(self) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
-        """The entries of all matrices, and where those of each column's matrix begin."""
-        begins = np.cumsum([0, *(matrix.size for matrix in self.matrices)])
-        of_column = [m if m == PLAIN else begins[m] for m in self._matrix_of]
-        return flat_entries(self.matrices), np.array(of_column, np.int64)
+    def _products(self) -> list[strategy.Column]:
+        """Where each column's bins begin and end, and what its sums are multiplied by.
+
+        Parties of one process are asked by one object, so matrices are made ready once.
+        """
+        wide = [matrix.astype(np.int64).T for matrix in self.matrices]
+        of_column = [None if m == PLAIN else wide[m] for m in self._matrix_of]
+        ends = np.cumsum(self.n_bins).tolist()
+        return list(zip([0, *ends], ends, of_column, strict=False))
 
     @cached_property
     def _norms(self) -> list[tuple[float, float]]:
@@ -140,7 +143,7 @@ class ColumnSums(QueryBase):
         if len(total) == 1 and not self.matrices:  # one output is in the blocks' order already
             return total.ravel()
         out = np.empty(total.size, np.int64)
-        strategy.apply_matrices(total, starts, *self._entries, out)
+        strategy.apply_matrices(total, self._products, out)
         return out
 
     def _bins(
