@@ -155,7 +155,11 @@ class PartyWitnesses:
             if start.boot > mine.boot or (start.boot == mine.boot and start.key != mine.key):
                 found.append(Gap("", 0, min(show.seen, now), show.by, now, boot=start.boot))
         settled = settlements(self._ledger, self._name)
-        return [gap for gap in found if not any(one.covers(gap.time) for one in settled)]
+        return [
+            gap
+            for gap in found
+            if not any(one.covers(gap.time, gap.count, gap.boot) for one in settled)
+        ]
 
     def _is_own(self, start: Announcement) -> bool:
         """Whether this party announced a start, under its key of now; another one's is a lie."""

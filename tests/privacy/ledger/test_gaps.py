@@ -148,3 +148,20 @@ def test_one_pure_run_books_more_than_several_of_the_same_sum() -> None:
     for first, second in ((0.1, 0.1), (1.0, 3.0), (5.0, 25.0)):
         both = math.hypot(pure_mu(first), pure_mu(second))
         assert pure_mu(first + second) > both
+
+
+@pytest.mark.parametrize(("count", "boot", "known"), [(2, 0, True), (3, 0, False), (0, 9, False)])
+def test_runs_beyond_those_that_were_booked_are_a_gap_again(
+    count: int, boot: int, known: bool
+) -> None:
+    """Where runs were counted, a later witness may know of more than the ones who had shown."""
+    ledger, early = Ledger.in_memory(), now_text()
+    note_gap(ledger, "a", Gap("c" * 64, 2, early, "b", now_text()))
+    per_run = Ceilings(per_run=Budget(1.0, 1e-5), gaussian_only=True)
+    assert settle(ledger, "a", per_run, "Ada Koch", "disk died").bound.startswith("2 runs of 1")
+    note_gap(ledger, "a", Gap("" if boot else "d" * 64, count, early, "c", now_text(), boot=boot))
+    assert bool(open_gaps(ledger, "a")) != known
+    if not known:
+        settle(ledger, "a", per_run, "Ada Koch", "one more witness came", runs=3)
+        assert spending(ledger, "a").mu ** 2 >= 3 * a_plan(1.0).mu ** 2 * (1 - 1e-6)
+    assert open_gaps(ledger, "a") == []

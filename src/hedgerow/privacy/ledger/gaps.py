@@ -23,7 +23,8 @@ bound, which needs none. So what is booked is at least what was lost, in mu; the
 follows is then at least the true one, because every bound on epsilon grows with mu.
 
 Without a ceiling in total or, for Gaussian methods, over 31 days nothing bounds the number of runs.
-Then as many as the witnesses count, or a person names, are booked at the ceiling of a run.
+Then as many as the witnesses count, or a person names, are booked at the ceiling of a run. A
+witness that comes later and knows of a further head or start shows a gap that is not paid for.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ class _Bound:
     squared: float  # mu^2
     labels: float
     words: str
+    runs: int = 0  # how many it pays for; 0: all that there may have been
 
 
 def settle(
@@ -111,13 +113,16 @@ def settlement_for(
     before = [head for head in own_heads(ledger, owner) if head.time < first]
     since, kept_lines = (before[-1].time, before[-1].line) if before else ("", 0)
     until = now_text()
-    lost = max(gap.count for gap in gaps) - (before[-1].count if before else 0)
+    kept = before[-1].count if before else 0
+    lost = max(gap.count for gap in gaps) - kept
     bound = _least(ledger, owner, ceilings, since, until, kept_lines, max(lost, runs))
     mu = math.sqrt(bound.squared)
     month = mu
     if ceilings.per_month is not None and ceilings.gaussian_only:  # then the share is unused
         month = min(mu, _most(ceilings.per_month, pure=False))
-    return Settlement(name, reason, role, since, until, mu, month, bound.labels, bound.words)
+    counted = (kept + bound.runs, max(gap.boot for gap in gaps)) if bound.runs else (0, 0)
+    booked = (mu, month, bound.labels, bound.words)
+    return Settlement(name, reason, role, since, until, *booked, *counted)
 
 
 def _least(
@@ -148,7 +153,8 @@ def _least(
             )
         words = f"{runs} runs of {run.epsilon:g} each, by what the witnesses count or a person says"
         paid = runs * run.epsilon if ceilings.labels else 0.0
-        found.append(_Bound(runs * _most(run, not ceilings.gaussian_only) ** 2, paid, words))
+        squared = runs * _most(run, not ceilings.gaussian_only) ** 2
+        found.append(_Bound(squared, paid, words, runs))
     if not found:
         raise LedgerError(
             "no limit bounds what the lost lines may have spent: neither per run, nor per month, "

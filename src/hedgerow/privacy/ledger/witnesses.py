@@ -88,10 +88,15 @@ class Settlement:
     month_mu: float  # booked for the 31 days after it
     labels: float  # pure epsilon of labels that is booked
     bound: str  # which limit the booked amount follows from, in words
+    # Where runs were counted: the last head and the last start that were paid for. 0 heads: a limit
+    # bounds everything in that time.
+    heads: int = 0
+    starts: int = 0
 
-    def covers(self, time: str) -> bool:
-        """Whether what was signed then is paid for by this."""
-        return self.since <= time <= self.until
+    def covers(self, time: str, count: int = 0, boot: int = 0) -> bool:
+        """Whether what was signed then is paid for by this; a head by its count, or a start."""
+        paid = not self.heads or (count <= self.heads and boot <= self.starts)
+        return paid and self.since <= time <= self.until
 
 
 def own_heads(ledger: Ledger, owner: str) -> list[OwnHead]:
@@ -163,10 +168,9 @@ def gaps_of(ledger: Ledger, owner: str) -> list[Gap]:
     lines, found = ledger.lines(owner, "gap"), []
     settled = settlements(ledger, owner) if lines else []
     for line in lines:
-        told = line.values
-        covered = any(one.covers(told["time"]) for one in settled)
-        about = (int(told["count"]), str(told["time"]), str(told["shown_by"]))
-        boot = int(told["boot"])
+        told, count, boot = line.values, int(line.values["count"]), int(line.values["boot"])
+        covered = any(one.covers(told["time"], count, boot) for one in settled)
+        about = (count, str(told["time"]), str(told["shown_by"]))
         found.append(Gap("" if boot else line.run, *about, line.time, covered, boot))
     return found
 
@@ -182,7 +186,10 @@ def settlements(ledger: Ledger, owner: str) -> list[Settlement]:
 
 
 def enter_settlement(ledger: Ledger, owner: str, settlement: Settlement) -> Line:
-    return ledger.append(owner, "settle", values=asdict(settlement))
+    values = asdict(settlement)
+    if not settlement.heads:  # as lines of earlier versions are
+        del values["heads"], values["starts"]
+    return ledger.append(owner, "settle", values=values)
 
 
 def witnesses_of(ledger: Ledger, name: str) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class KeptHeads:
             if head is not None
             and head.key == key
             and not has_head(ledger, party, head.commitment)
-            and not any(one.covers(head.time) for one in settled)
+            and not any(one.covers(head.time, head.count) for one in settled)
         ]
 
     def missed_starts(
@@ -60,6 +60,6 @@ class KeptHeads:
             later = start.boot > mine.boot or (start.boot == mine.boot and start.key != mine.key)
             if later and signed_by(key, start.message(), start.signature):
                 settled = settlements(ledger, mine.name)
-                if not any(one.covers(min(seen, now)) for one in settled):
+                if not any(one.covers(min(seen, now), boot=start.boot) for one in settled):
                     found.append(name)
         return found
