@@ -4,7 +4,7 @@ import sys
 
 import hedgerow as hr
 
-with hr.open_federation(sys.argv[1], sys.argv[2], wait_seconds=90) as banks:
+with hr.open_federation(sys.argv[1], sys.argv[2], wait_seconds=300) as banks:
     boosting = hr.PrivateBoostingClassifier(epsilon=1.0, delta=1e-6).fit_federation(banks)
     tree = hr.PrivateTreeClassifier(epsilon=0.5, max_depth=3).fit_federation(banks)
     similar = hr.SimilarityBoostingClassifier(n_trees=6, max_depth=3).fit_federation(banks)
