@@ -15,7 +15,7 @@ from hedgerow import Schema
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "tests" / "golden" / "stored" / "models" / "auto.binary.hedge"
 PACKAGES = (
-    "dask", "distributed", "fpdf", "gmpy2", "grpc", "matplotlib", "onnx", "phe",
+    "dask", "distributed", "fpdf", "gmpy2", "grpc", "matplotlib", "onnx",
     "private_set_intersection", "starlette", "treelite", "uvicorn",
 )  # fmt: skip
 # Users bring frames of pandas and polars themselves, the demo goes on without its picture, relays

@@ -14,7 +14,7 @@ import pytest
 from phe import EncryptedNumber, PaillierPrivateKey, PaillierPublicKey
 
 from hedgerow.errors import FormatError, SessionFailed, SettingsError
-from hedgerow.methods.fedxgboost import paillier_jobs
+from hedgerow.methods.fedxgboost import paillier_jobs, paillier_keys
 from hedgerow.methods.fedxgboost.paillier import (
     Packing,
     PrivateKey,
@@ -162,12 +162,47 @@ def test_equal_numbers_look_different_and_closed_sums_are_new(
 
 def test_random_powers_of_the_key_owner_are_nth_powers_of_every_class() -> None:
     """With tiny primes every n-th power comes, each as often as another."""
-    own, n = paillier_jobs.OwnPower(7, 11), 77
+    own, n = paillier_jobs.OwnRandom(7, 11, 3, 2), 77  # 3 and 2 generate all numbers below
     powers = {pow(r, n, n * n) for r in range(1, n) if r % 7 and r % 11}
-    drawn = Counter(int(own.random()) for _ in range(6000))
+    drawn = Counter(int(own.draw()) for _ in range(6000))
     assert set(drawn) == powers  # one is missing with a chance below 60 (59/60)^6000 = 1e-42
     assert len(powers) == 60
     assert counts_fit(np.array([*drawn.values()]), np.full(60, 1 / 60))
+
+
+def test_powers_by_table_are_powers() -> None:
+    table = paillier_jobs.Powers(gmpy2.mpz(5), gmpy2.mpz(10**9 + 7), 3)
+    for x in (0, 1, 255, 256, 65537, 2**24 - 1):
+        assert table.power(x) == pow(5, x, 10**9 + 7)
+
+
+@pytest.mark.parametrize("k", [1, 2, 97, 2**31 - 1, 2**32 - 1, 65521**2, 720720])
+def test_factors_are_prime_and_all_there(k: int) -> None:
+    found, rest = paillier_keys.factors(k), k
+    for f in found:
+        assert gmpy2.is_prime(f)
+        while rest % f == 0:
+            rest //= f
+    assert rest == 1
+    assert len(set(found)) == len(found)
+
+
+def test_generators_have_every_power_and_others_are_not_taken() -> None:
+    for p, of_order in ((7, [2, 3]), (11, [2, 5]), (31, [2, 3, 5]), (211, [2, 3, 5, 7])):
+        for g in {paillier_keys.generator(p, of_order) for _ in range(20)}:
+            assert {pow(g, x, p) for x in range(p - 1)} == set(range(1, p))
+
+
+def test_keys_are_of_new_primes_with_generators(key: PrivateKey) -> None:
+    other = make_key(SMALL, least_bits=SMALL)
+    assert len({key.p, key.q, other.p, other.q}) == 4
+    for made in (key, other):
+        assert made.public.bits == SMALL
+        for p, g in zip((made.p, made.q), made.generators, strict=True):
+            assert gmpy2.is_prime(p)
+            assert p.bit_length() == SMALL // 2
+            assert pow(g, (p - 1) // 2, p) == p - 1  # no square, as no generator is one
+    assert gmpy2.gcd(key.public.n, (key.p - 1) * (key.q - 1)) == 1
 
 
 def test_keys_travel_and_short_ones_are_refused(key: PrivateKey) -> None:
@@ -178,6 +213,7 @@ def test_keys_travel_and_short_ones_are_refused(key: PrivateKey) -> None:
     with pytest.raises(SettingsError, match="at least 1024"):
         make_key(512)
     assert str(key.p) not in repr(key)
+    assert str(key.generators[0]) not in repr(key)
 
 
 def test_numbers_without_room_are_refused(key: PrivateKey, here: Processes) -> None:

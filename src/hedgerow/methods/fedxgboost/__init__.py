@@ -17,6 +17,7 @@ places.py         where a party's own splits lie, and which rows can reach them
 protections/      how split statistics are protected, one file each
 paillier.py       gradients encrypted, added up, decrypted
 paillier_jobs.py  its arithmetic on pieces of arrays
+paillier_keys.py  its keys: primes whose generators are known
 processes.py      processes that do it
 estimate.py       how long it will take, before anything is sent
 model.py          parts of a model, and merging them

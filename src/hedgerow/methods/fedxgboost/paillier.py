@@ -5,8 +5,8 @@ ciphertexts by node and bin without reading them, makes the sums unrecognisable 
 back; the active party decrypts exact sums. It learns the sums of every bin, and a passive party
 learns nothing but the number of rows, as long as factoring n is hard.
 
-Numbers are whole: gradients on a grid. Keys come from `phe`; the arithmetic on arrays is in
-`paillier_jobs.py`, and the same numbers come out of `phe` (the tests compare).
+Numbers are whole: gradients on a grid. Keys are made in `paillier_keys.py`, the arithmetic on
+arrays is in `paillier_jobs.py`, and the library `phe` reads the same numbers (the tests compare).
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ class PrivateKey:
 
     p: int
     q: int
+    generators: tuple[int, int]  # modulo p and modulo q
 
     @property
     def public(self) -> PublicKey:
@@ -83,10 +84,10 @@ def make_key(bits: int = BITS, least_bits: int = LEAST_BITS) -> PrivateKey:
             f"a key of {bits} bits: at least {least_bits} and an even number are needed. Nothing "
             "was sent."
         )
-    from phe import paillier
+    from hedgerow.methods.fedxgboost.paillier_keys import prime_with_generator
 
-    _, private = paillier.generate_paillier_keypair(n_length=bits)
-    return PrivateKey(int(private.p), int(private.q))
+    (p, g), (q, h) = prime_with_generator(bits // 2), prime_with_generator(bits // 2)
+    return PrivateKey(p, q, (g, h)) if p != q else make_key(bits, least_bits)
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,11 @@ def encrypt(key: PrivateKey, numbers: Ints, packing: Packing, processes: Process
             f"{len(numbers):,} rows with numbers up to {most:,} could exceed the room for their "
             "sums. Nothing was sent."
         )
-    values = {"do": "encrypt", **key._factors(), "field_bits": packing.field_bits}
+    g, h = key.generators
+    values = {
+        "do": "encrypt", **key._factors(), "g": f"{g:x}", "h": f"{h:x}",
+        "field_bits": packing.field_bits,
+    }  # fmt: skip
     rows = packing.split(numbers)
     step = max(1, min(ROWS_OF_A_JOB, -(-len(rows) // processes.count)))
     jobs = [

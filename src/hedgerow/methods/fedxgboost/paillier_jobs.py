@@ -78,30 +78,65 @@ def unpacked(total: int, count: int, field_bits: int) -> list[int]:
     return found
 
 
-class OwnPower:
-    """Random n-th powers modulo n^2, and decryption, by whoever knows p and q: 7 times as fast.
+class Powers:
+    """Powers of one number: a table of its powers to d 256^i, one product for each byte of x."""
 
-    Modulo p^2 an n-th power of a random r is a random element of the subgroup of order p - 1:
-    r -> r^p depends on r modulo p only and takes each of its elements once, and the power of q
-    that is left permutes them, since q has no factor in common with p - 1. So s^p with a random s
-    below p has the same distribution; the same modulo q^2, and both together by the Chinese
-    remainder theorem.
+    def __init__(self, base: Any, modulus: Any, width: int) -> None:
+        self.modulus, self.width = modulus, width  # bytes of an exponent
+        self.table: list[list[Any]] = []
+        for _ in range(self.width):
+            row = [gmpy2.mpz(1)]
+            for _ in range(255):
+                row.append(row[-1] * base % modulus)
+            self.table.append(row)
+            base = row[-1] * base % modulus
+
+    def power(self, x: int) -> Any:
+        found = gmpy2.mpz(1)
+        for row, digit in zip(self.table, x.to_bytes(self.width, "little"), strict=True):
+            found = found * row[digit] % self.modulus
+        return found
+
+
+class OwnRandom:
+    """Random n-th powers modulo n^2 by whoever knows p, q and a generator of each.
+
+    Modulo p^2 an n-th power of a random r is a random element of the subgroup of order p - 1: r ->
+    r^p depends on r modulo p only and takes each of its elements once, and the power of q that is
+    left permutes them, since q has no factor in common with p - 1. With g a generator modulo p, g^p
+    is one of that subgroup, so its power with a random exponent below p - 1 has the same
+    distribution; the same modulo q^2, and both together by the Chinese remainder theorem.
     """
+
+    def __init__(self, p: int, q: int, g: int, h: int) -> None:
+        self.p, self.q = p, q
+        self.p2, self.q2 = gmpy2.mpz(p) ** 2, gmpy2.mpz(q) ** 2
+        self.squares = gmpy2.invert(self.p2, self.q2)
+        self.of_p = Powers(gmpy2.powmod(g, p, self.p2), self.p2, (p.bit_length() + 7) // 8)
+        self.of_q = Powers(gmpy2.powmod(h, q, self.q2), self.q2, (q.bit_length() + 7) // 8)
+
+    def draw(self) -> Any:
+        a = self.of_p.power(secrets.randbelow(self.p - 1))
+        b = self.of_q.power(secrets.randbelow(self.q - 1))
+        return a + self.p2 * ((b - a) * self.squares % self.q2)
+
+
+@lru_cache(maxsize=2)  # some 20 MB each
+def _random(p: str, q: str, g: str, h: str) -> OwnRandom:
+    return OwnRandom(int(p, 16), int(q, 16), int(g, 16), int(h, 16))
+
+
+class Decryption:
+    """Decryption by whoever knows p and q."""
 
     def __init__(self, p: int, q: int) -> None:
         self.p, self.q = gmpy2.mpz(p), gmpy2.mpz(q)
         self.n = self.p * self.q
         self.p2, self.q2 = self.p**2, self.q**2
-        self.squares = gmpy2.invert(self.p2, self.q2)
         self.primes = gmpy2.invert(self.p, self.q)
         # With 1 + n as the base, c^(p - 1) is 1 + m (p - 1) n modulo p^2, and (p - 1) q is -q.
         self.h_p = gmpy2.invert(-self.q, self.p)
         self.h_q = gmpy2.invert(-self.p, self.q)
-
-    def random(self) -> Any:
-        a = gmpy2.powmod(secrets.randbelow(int(self.p) - 1) + 1, self.p, self.p2)
-        b = gmpy2.powmod(secrets.randbelow(int(self.q) - 1) + 1, self.q, self.q2)
-        return a + self.p2 * ((b - a) * self.squares % self.q2)
 
     def decrypted(self, ciphertext: Any) -> int:
         """The number between -n/2 and n/2 that was encrypted."""
@@ -114,8 +149,8 @@ class OwnPower:
 
 
 @lru_cache(maxsize=4)
-def _own(p: str, q: str) -> OwnPower:
-    return OwnPower(int(p, 16), int(q, 16))
+def _decryption(p: str, q: str) -> Decryption:
+    return Decryption(int(p, 16), int(q, 16))
 
 
 def random_power(n: Any, n_squared: Any) -> Any:
@@ -128,10 +163,11 @@ def random_power(n: Any, n_squared: Any) -> Any:
 
 def encrypt(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Bytes:
     """(row, field) numbers to (row, byte) ciphertexts."""
-    own, bits = _own(values["p"], values["q"]), int(values["field_bits"])
-    n, n2 = own.n, own.n**2
+    p, q, g, h = (values[name] for name in ("p", "q", "g", "h"))
+    n, bits = gmpy2.mpz(p, 16) * gmpy2.mpz(q, 16), int(values["field_bits"])
+    random, n2 = _random(p, q, g, h), n**2
     rows = arrays["numbers"].tolist()
-    made = ((1 + packed(row, bits) % n * n) * own.random() % n2 for row in rows)
+    made = ((1 + packed(row, bits) % n * n) * random.draw() % n2 for row in rows)
     return to_rows(made, width_of(int(n)))
 
 
@@ -181,7 +217,7 @@ def close(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Bytes:
 
 def decrypt(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Ints:
     """(ciphertext, byte) to (ciphertext, number): what was packed side by side."""
-    own, count = _own(values["p"], values["q"]), int(values["count"])
+    own, count = _decryption(values["p"], values["q"]), int(values["count"])
     numbers = from_rows(arrays["ciphertexts"], own.n**2)
     found = [unpacked(own.decrypted(c), count, int(values["field_bits"])) for c in numbers]
     return np.array(found, np.int64).reshape(-1, count)
