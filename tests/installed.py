@@ -8,6 +8,7 @@ of the source must give the same wheel.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import re
 import shlex
@@ -17,7 +18,6 @@ import tarfile
 import tempfile
 import time
 from pathlib import Path
-from zipfile import ZipFile
 
 ROOT = Path(__file__).parents[1]
 _PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -62,22 +62,27 @@ def run_readme(environment: Environment) -> None:
         environment.run(*shlex.split(command))
 
 
-def files_of(wheel: Path) -> dict[str, bytes]:
-    with ZipFile(wheel) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
 def check_source(archive: Path, wheel: Path, folder: Path) -> None:
-    """Build the wheel again, from the archive of the source alone."""
+    """Build the wheel again, from the archive alone, as somebody else would: the same bytes.
+
+    Files have other times and permissions there, and the builder's time zone is another.
+    """
     with tarfile.open(archive) as packed:
         packed.extractall(folder, filter="data")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     unpacked = folder / archive.name.removesuffix(".tar.gz")
-    subprocess.run(command, cwd=unpacked, check=True, capture_output=True)
+    for path in unpacked.rglob("*"):
+        os.utime(path, (981_173_106, 981_173_106))
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    elsewhere = {**os.environ, "TZ": "Asia/Tokyo", "LC_ALL": "C"}
+    subprocess.run(
+        command, cwd=unpacked, env=elsewhere, umask=0o077, check=True, capture_output=True
+    )
     (again,) = folder.glob("*.whl")
-    if files_of(again) != files_of(wheel):
-        sys.exit(f"{archive.name} builds another wheel than {wheel.name}.")
-    print(f"{archive.name} builds {wheel.name}")
+    hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (wheel, again)]
+    if hashes[0] != hashes[1]:
+        sys.exit(f"{archive.name} builds another wheel than {wheel.name}: {' and '.join(hashes)}")
+    print(f"{archive.name} builds {wheel.name} byte by byte: sha256 {hashes[0]}")
 
 
 def main() -> None:

@@ -1,8 +1,9 @@
 """A table that fits the sums of all leaves: cells swapped between rows as long as sums come nearer.
 
-It starts from the marginals of the columns, which swaps keep. A row's gradients in a tree follow
-from its leaves in the earlier ones, so a swap moves two rows through all trees at once. Simulated
-annealing; the distance is that of sums as known and as made, in units of their noise.
+It starts from the marginals of the columns, which swaps keep. Sums are of gradients and Hessians of
+the logistic loss, or of clamped gradients of the squared one and of rows. A row's gradients in a
+tree follow from its leaves in the earlier ones, so a swap moves two rows through all trees at once.
+Simulated annealing; the distance is that of sums as known and as made, in units of their noise.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ class Trees:
     right: NDArray[np.bool_]  # (tree, node, code)
     child: Ints  # (tree, node, 2): a node, or -1 - leaf
     value: Floats  # (tree, leaf): what it adds to scores
-    sums: Floats  # (tree, leaf, 2): gradients and Hessians
+    sums: Floats  # (tree, leaf, 2): gradients and Hessians, or rows
     weight: Floats  # (tree, 2): one over the noise
+    bend: float = 0.0  # of gradients of the squared loss; 0: the loss is logistic
 
 
-def trees_from(parts: list[dict[str, Any]]) -> Trees:
+def trees_from(parts: list[dict[str, Any]], bend: float = 0.0) -> Trees:
     """Trees of one list of nodes each: feature, right (code,), children; leaves with their sums."""
     n_nodes = max(1, *(len(p["feature"]) for p in parts))
     n_leaves = max(len(p["value"]) for p in parts)
@@ -48,16 +50,19 @@ def trees_from(parts: list[dict[str, Any]]) -> Trees:
         for i, codes in enumerate(p["right"]):
             right[t, i, : len(codes)] = codes
         value[t, :m], sums[t, :m], weight[t] = p["value"], p["sums"], p["weight"]
-    return Trees(feature, right, child, value, sums, weight)
+    return Trees(feature, right, child, value, sums, weight, bend)
 
 
 @numba.njit(cache=True)
-def _walk(codes, y, feature, right, child, value, leaf, g, h):  # type: ignore[no-untyped-def]
+def _walk(codes, y, feature, right, child, value, bend, leaf, g, h):  # type: ignore[no-untyped-def]
     """The leaves of one row, and its gradient and Hessian in every tree."""
     score = 0.0
     for t in range(len(feature)):
-        p = 1.0 / (1.0 + np.exp(-score))
-        g[t], h[t] = p - y, p * (1.0 - p)
+        if bend > 0.0:
+            g[t], h[t] = min(max(min(max(score, 0.0), 1.0) - y, -bend), bend), 1.0
+        else:
+            p = 1.0 / (1.0 + np.exp(-score))
+            g[t], h[t] = p - y, p * (1.0 - p)
         node = 0
         while node >= 0:
             side = 1 if right[t, node, codes[feature[t, node]]] else 0
@@ -67,14 +72,14 @@ def _walk(codes, y, feature, right, child, value, leaf, g, h):  # type: ignore[n
 
 
 @numba.njit(cache=True)
-def _anneal(codes, y, feature, right, child, value, sums, weight, n_steps, rng):  # type: ignore[no-untyped-def]
+def _anneal(codes, y, feature, right, child, value, sums, weight, bend, fixed, pool, n_steps, rng):  # type: ignore[no-untyped-def]
     n, d = codes.shape
     n_trees = len(feature)
     leaf = np.zeros((n, n_trees), np.int64)
     g, h = np.zeros((n, n_trees)), np.zeros((n, n_trees))
     rest = sums.copy()  # what is known less what is made
     for i in range(n):
-        _walk(codes[i], y[i], feature, right, child, value, leaf[i], g[i], h[i])
+        _walk(codes[i], y[i], feature, right, child, value, bend, leaf[i], g[i], h[i])
         for t in range(n_trees):
             rest[t, leaf[i, t], 0] -= g[i, t]
             rest[t, leaf[i, t], 1] -= h[i, t]
@@ -83,13 +88,19 @@ def _anneal(codes, y, feature, right, child, value, sums, weight, n_steps, rng):
     for step in range(n_steps):
         hot = 3.0 * (1.0 - step / n_steps) ** 3 * n_trees / 20.0
         a, b, j = rng.integers(0, n), rng.integers(0, n), rng.integers(0, d + 1)
-        pair = (a, b)
-        if j < d:
-            if codes[a, j] == codes[b, j]:
+        pair, before, is_new = (a, b), np.int64(0), False
+        if len(pool) and j < d and step % 2 == 0:  # another value of this cell
+            before, is_new = codes[a, j], True
+            codes[a, j] = pool[rng.integers(0, len(pool)), j]
+            if a == b or codes[a, j] == before:
+                codes[a, j] = before
+                continue
+        elif j < d:
+            if codes[a, j] == codes[b, j] or (fixed and y[a] != y[b]):
                 continue
             codes[a, j], codes[b, j] = codes[b, j], codes[a, j]
         else:
-            if y[a] == y[b]:
+            if y[a] == y[b] or fixed:
                 continue
             y[a], y[b] = y[b], y[a]
         moved = 0.0
@@ -101,6 +112,7 @@ def _anneal(codes, y, feature, right, child, value, sums, weight, n_steps, rng):
                 right,
                 child,
                 value,
+                bend,
                 new_leaf[k],
                 new_g[k],
                 new_h[k],
@@ -130,7 +142,9 @@ def _anneal(codes, y, feature, right, child, value, sums, weight, n_steps, rng):
                 rest[t, old, 1] -= h[i, t]
                 rest[t, new, 0] += new_g[k, t]
                 rest[t, new, 1] += new_h[k, t]
-        if j < d:
+        if is_new:
+            codes[a, j] = before
+        elif j < d:
             codes[a, j], codes[b, j] = codes[b, j], codes[a, j]
         else:
             y[a], y[b] = y[b], y[a]
@@ -142,12 +156,24 @@ def _anneal(codes, y, feature, right, child, value, sums, weight, n_steps, rng):
 
 
 def searched(
-    trees: Trees, codes: Ints, labels: Floats, n_steps: int, seed: int
+    trees: Trees,
+    codes: Ints,
+    labels: Floats,
+    n_steps: int,
+    seed: int,
+    by_label: bool = False,
+    pool: Ints | None = None,
 ) -> tuple[Ints, float]:
-    """Rows (row, column) after so many swaps, and how far their sums are from those known."""
+    """Rows (row, column) after so many swaps, and how far their sums are from those known.
+
+    With `by_label` the marginals of either label are known: cells stay among rows of one label.
+    With a `pool` (of rows drawn from the marginals) cells are drawn anew besides: where rows are
+    few, their own marginals are not those of the whole table.
+    """
     codes, labels = codes.copy(), labels.copy()
+    drawn = np.zeros((0, codes.shape[1]), np.int64) if pool is None else pool
     left = _anneal(
         codes, labels, trees.feature, trees.right, trees.child, trees.value, trees.sums,
-        trees.weight, n_steps, stream(seed, "swaps"),
+        trees.weight, trees.bend, by_label, drawn, n_steps, stream(seed, "swaps"),
     )  # fmt: skip
     return codes, float(left)

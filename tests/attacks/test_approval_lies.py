@@ -251,3 +251,10 @@ def test_requests_that_are_none_get_an_error_and_decide_nothing(
     for handle in (asked.service.handle, asked.service.handle_console):
         assert "error" in json.loads(handle(message))
     assert decisions_on(asked.ledgers["a"], "a") == []
+
+
+def test_an_approval_that_nobody_gave_cannot_be_withdrawn() -> None:
+    rig = Rig(opened=False)
+    with pytest.raises(PlanError, match="nobody has approved it"):
+        decide(rig.ledgers["a"], "a", rig.plan, "withdraw", "Ada Koch", "a second thought")
+    assert decisions_on(rig.ledgers["a"], "a") == []

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 import resource
+import shutil
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
@@ -16,13 +20,16 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from hedgerow.audit import Verification, verify_model, write_manifest
 from hedgerow.data.schema import Schema
 from hedgerow.deployment.limits_file import default_limits_text
 from hedgerow.deployment.service import ask_party
 from hedgerow.deployment.trial import Sites, hedgerow
 from hedgerow.engines.site import Site
+from hedgerow.errors import VerificationFailed
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.party.limits import Limits
+from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.verify import verify
 from tests.slow import slow
@@ -212,6 +219,39 @@ def check_verification(sites: Sites, model: Path) -> None:
     failed = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert failed.returncode == 1
     assert "other.hedge" in failed.stderr
+    check_any_byte(sites, model)
+
+
+def check_any_byte(sites: Sites, model: Path) -> None:
+    """Of what was handed over, whichever byte of whichever file is changed, that file is named."""
+    folder = model.with_name("handed-over")
+    folder.mkdir()
+    files = [Path(shutil.copy(model, folder))]
+    for name, site in sites.by_name.items():
+        files.append(folder / f"{name}.ledger")
+        with sqlite3.connect(site.ledger_path) as live, sqlite3.connect(files[-1]) as copy:
+            live.backup(copy)
+    schema, plan, made = folder / "schema.toml", folder / "plan.toml", Ensemble.load(model)
+    made.schema.write(schema)
+    with Ledger.open(folder / "coordinator.ledger", create=False) as ledger:
+        (reserved,) = ledger.lines("coordinator", "reserve", made.record["run"])
+        Plan.from_dict(reserved.values["plan"]).write(plan)
+    noted, rng = folder / "manifest.json", random.Random(5)
+    write_manifest(noted, [*files, schema, plan])
+
+    def verified() -> Verification:
+        return verify_model(files[0], files[1:], schema, plan, manifest=noted)
+
+    assert verified().complete
+    for file in (*files, schema, plan):
+        content = file.read_bytes()
+        for place in (0, len(content) - 1, *(rng.randrange(len(content)) for _ in range(20))):
+            changed = bytearray(content)
+            changed[place] ^= 1 << rng.randrange(8)
+            file.write_bytes(changed)
+            with pytest.raises(VerificationFailed, match=f"{re.escape(file.name)} is not the file"):
+                verified()
+        file.write_bytes(content)
 
 
 def check_evaluation(sites: Sites, model: Path) -> None:

@@ -376,3 +376,13 @@ def test_a_rate_from_noisy_sums_is_finite_and_at_most_the_cap(counts: list[float
     assert np.isfinite(start).all()
     assert start[0] <= 0
     assert np.isfinite(Poisson(9).start_deviation(np.array(counts), 4.0, 2.0)).all()
+
+
+@pytest.mark.parametrize("clip", [0.05, 0.3, 0.5, 0.6, 0.75, 0.99])
+def test_the_bound_of_a_clamped_row_is_kept_and_reached(clip: float) -> None:
+    """On the whole curve (q, q - q^2) of the logistic loss: less noise would be too little."""
+    q = np.linspace(0.0, 1.0, 1_000_001)
+    g, h = np.minimum(q, clip), q * (1 - q)
+    bound = Logistic().bound("newton", clip)
+    assert np.hypot(g, bound.second_scale * h).max() == pytest.approx(bound.l2, rel=1e-9)
+    assert (g + bound.second_scale * h).max() == pytest.approx(bound.l1, rel=1e-9)

@@ -31,6 +31,9 @@ _SWAPPED = {
 _TELLING = {"debug", "info", "warning", "error", "log", "fail_point", "_tell", "_observe"}
 
 
+NAMED = "named"  # the operator of defects that are written down in named.py
+
+
 @dataclass(frozen=True)
 class Mutant:
     """A defect: where it is, what stood there and what stands there now."""
@@ -40,11 +43,14 @@ class Mutant:
     operator: str
     before: str
     after: str
-    number: int  # among the places of the module, in order
+    number: int  # among the places of the module, in order; below 0 it is none of them
+    label: str = ""  # what people call it
 
     @property
     def name(self) -> str:
         """The same for the same defect wherever the lines around it move to."""
+        if self.operator == NAMED:
+            return f"{self.module}: {self.label}"
         return f"{self.module}: {self.operator}: {self.before} -> {self.after}"
 
 
@@ -139,6 +145,53 @@ def _places(tree: ast.Module) -> list[tuple[str, ast.AST, str, int | None, Any]]
     return finder.found
 
 
+def extent(source: str, mutant: Mutant) -> tuple[int, int, bool]:
+    """First and last line of the statement that a defect is in, and whether Python runs it later.
+
+    What stands outside of functions runs at import; of compiled loops Python runs no line.
+    """
+    tree, first, last = ast.parse(source), 0, 0
+    if mutant.operator == NAMED:
+        place = source.index(mutant.before) + len(mutant.before) - len(mutant.before.lstrip())
+        line = source.count("\n", 0, place) + 1
+    else:
+        line = _places(tree)[mutant.number][1].lineno  # type: ignore[attr-defined]
+    for statement in ast.walk(tree):  # inner ones come later
+        if isinstance(statement, ast.stmt):
+            body = getattr(statement, "body", None)
+            end = body[0].lineno - 1 if body else statement.end_lineno or 0
+            if statement.lineno <= line <= max(statement.lineno, end):
+                first, last = statement.lineno, max(statement.lineno, end)
+    functions = [
+        node for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and node.body[0].lineno <= line <= (node.end_lineno or 0)
+    ]  # fmt: skip
+    return first, last, bool(functions) and not any(map(_is_compiled, functions))
+
+
+def home(source: str, mutant: Mutant) -> list[str]:
+    """Names of the classes and of the outermost function that a defect is inside of."""
+    first, last, _ = extent(source, mutant)
+    path: list[str] = []
+    body: list[ast.stmt] = ast.parse(source).body
+    while True:
+        for node in body:
+            inside = node.lineno <= first and last <= (node.end_lineno or 0)
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and inside:
+                path.append(node.name)
+                break
+        else:
+            raise LookupError("it is inside of no function")
+        if isinstance(node, ast.FunctionDef):
+            return path
+        body = node.body
+
+
+def _is_compiled(function: ast.FunctionDef) -> bool:
+    return any("compiled" in ast.unparse(decorator) for decorator in function.decorator_list)
+
+
 def mutants(module: str, source: str) -> Iterator[Mutant]:
     """Every defect of a module that the operators know."""
     tree = ast.parse(source)
@@ -154,8 +207,10 @@ def mutants(module: str, source: str) -> Iterator[Mutant]:
 
 def mutated(source: str, mutant: Mutant) -> ast.Module:
     """The module with that one defect."""
+    if mutant.operator == NAMED:
+        source = source.replace(mutant.before, mutant.after, 1)
     tree = ast.parse(source)
-    if mutant.number >= 0:  # below: none, to see that tests pass without one
+    if mutant.number >= 0:
         _, node, name, index, new = _places(tree)[mutant.number]
         _put(node, name, index, new)
     return ast.fix_missing_locations(tree)

@@ -1,6 +1,6 @@
 """Which modules a bound, a noise, a charge, a mask or a check rests on, and which tests notice.
 
-Tests beside a module come first, because they are quick; what they let pass, WIDE must notice.
+Of all these tests a defect meets those that run the changed lines; those beside its module first.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ QUERIES = ("tests/queries", "tests/contracts/test_queries.py")
 PROTOCOL = ("tests/protocol",)
 LIES = ("tests/attacks/test_lies.py", "tests/attacks/test_mask_sets.py",
         "tests/attacks/test_drop_outs.py", "tests/attacks/test_active_lies.py")  # fmt: skip
+EVALUATION = ("tests/evaluation", "tests/contracts/test_queries.py")
 WIDE = (
     "tests/mutations/test_mutations.py", "tests/mutations/test_tree_mutations.py",
     "tests/attacks/test_lies.py", "tests/attacks/test_round_lies.py",
@@ -23,16 +24,29 @@ WIDE = (
     "tests/attacks/test_witnesses.py", "tests/attacks/test_approval_lies.py",
     "tests/attacks/test_wide_noise.py", "tests/attacks/test_dear_messages.py",
     "tests/attacks/test_active_lies.py", "tests/attacks/test_label_limits.py",
+    "tests/attacks/test_passive_lies.py", "tests/attacks/test_peer_messages.py",
+    "tests/attacks/test_hostile_input.py", "tests/attacks/test_two_ledgers.py",
+    "tests/attacks/test_similarity_lies.py", "tests/attacks/test_prediction_lies.py",
     "tests/contracts/test_spending.py", "tests/contracts/test_queries.py",
     "tests/contracts/test_federations.py", "tests/contracts/test_weights.py",
-    "tests/data/test_persons.py", "tests/audit/test_verification.py", "tests/protocol",
+    "tests/contracts/test_replay.py", "tests/contracts/test_release.py",
+    "tests/contracts/test_sessions.py",
+    "tests/data", "tests/audit", "tests/protocol", "tests/evaluation", "tests/kernels",
     "tests/privacy", "tests/queries", "tests/party", "tests/coordinator", "tests/model",
     "tests/statistical", "tests/golden", "tests/oracle/test_every_model.py",
+    "tests/estimators/test_overlapping.py", "tests/deployment/test_limits_file.py",
 )  # fmt: skip
 TARGETS: dict[str, tuple[str, ...]] = {
     "hedgerow.privacy.noise.mechanisms": NOISE,
+    "hedgerow.privacy.noise.discrete_gaussian": ("tests/statistical/test_discrete_gaussian.py",),
+    "hedgerow.privacy.noise.randomisers": ("tests/statistical/test_local.py",),
     "hedgerow.privacy.noise.bernoulli": ("tests/statistical/test_discrete_laplace.py", *NOISE),
     "hedgerow.privacy.noise.poisson_sampling": ("tests/statistical/test_sampling.py",),
+    "hedgerow.model.tradeoff": ("tests/model/test_tradeoff.py", *ACCOUNTING),
+    "hedgerow.privacy.accounting.plan": ACCOUNTING,
+    "hedgerow.privacy.accounting.plan_reading": (
+        "tests/attacks/test_dear_messages.py", *ACCOUNTING,
+    ),
     "hedgerow.privacy.accounting.gaussian": ACCOUNTING,
     "hedgerow.privacy.accounting.gaussian_budget": ACCOUNTING,
     "hedgerow.privacy.accounting.path_budget": ACCOUNTING,
@@ -47,6 +61,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "hedgerow.privacy.ledger.verify": LEDGER,
     "hedgerow.privacy.ledger.line": LEDGER,
     "hedgerow.privacy.ledger.gaps": LEDGER,
+    "hedgerow.privacy.ledger.labels": ("tests/attacks/test_label_limits.py", *LEDGER),
+    "hedgerow.privacy.ledger.in_force": ("tests/estimators/test_blocks.py", *LEDGER),
     "hedgerow.privacy.ledger.witnesses": ("tests/attacks/test_witnesses.py", *LEDGER),
     "hedgerow.queries.calibration": QUERIES,
     "hedgerow.queries.base": QUERIES,
@@ -60,9 +76,29 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "hedgerow.queries.impurity_bounds": QUERIES,
     "hedgerow.queries.split_choices": QUERIES,
     "hedgerow.queries.strategy": QUERIES,
+    "hedgerow.queries.tree_nodes": QUERIES,
+    "hedgerow.queries.cuts": QUERIES,
+    "hedgerow.queries.column_hessians": QUERIES,
+    "hedgerow.queries.leaf_averages": QUERIES,
+    "hedgerow.queries.outcomes": EVALUATION,
+    "hedgerow.queries.score_counts": EVALUATION,
+    "hedgerow.queries.class_outcomes": EVALUATION,
+    "hedgerow.queries.error_counts": EVALUATION,
+    "hedgerow.queries.error_sums": EVALUATION,
+    "hedgerow.queries.deviance_counts": EVALUATION,
+    "hedgerow.queries.deviance_sums": EVALUATION,
+    "hedgerow.kernels.statistics": (
+        "tests/model/test_losses.py", "tests/contracts/test_queries.py",
+    ),
     "hedgerow.model.losses": ("tests/model/test_losses.py", *QUERIES),
     "hedgerow.model.number_losses": ("tests/model/test_losses.py", *QUERIES),
+    "hedgerow.model.stacking": (
+        "tests/model/test_stacking.py", "tests/attacks/test_hostile_input.py",
+    ),
     "hedgerow.model.trust": ("tests/model/test_trust.py", *LIES),
+    "hedgerow.data.counts": ("tests/data", "tests/estimators/test_counts.py"),
+    "hedgerow.data.survival": ("tests/data", "tests/estimators/test_survival.py"),
+    "hedgerow.data.holdout": ("tests/data/test_holdout.py",),
     "hedgerow.data.persons": ("tests/data/test_persons.py",),
     "hedgerow.data.weights": ("tests/contracts/test_weights.py",),
     "hedgerow.protocol.masks": PROTOCOL,
@@ -70,10 +106,20 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "hedgerow.protocol.joined": (*PROTOCOL, *LIES),
     "hedgerow.protocol.handshake": (*PROTOCOL, *LIES),
     "hedgerow.protocol.identity": (*PROTOCOL, *LIES),
+    "hedgerow.protocol.messages": (*PROTOCOL, *LIES),
+    "hedgerow.protocol.replies": (*PROTOCOL, *LIES),
+    "hedgerow.protocol.witnesses": ("tests/attacks/test_witnesses.py", *PROTOCOL),
+    "hedgerow.protocol.session_steps": ("tests/contracts/test_sessions.py", *PROTOCOL),
+    "hedgerow.party.approvals": (
+        "tests/attacks/test_approval_lies.py", "tests/deployment/test_deciding.py",
+    ),
+    "hedgerow.party.witnesses": ("tests/attacks/test_witnesses.py",),
+    "hedgerow.party.sessions": ("tests/contracts/test_sessions.py",
+                                "tests/attacks/test_similarity_lies.py"),
     "hedgerow.party.party": LIES,
     "hedgerow.party.run": LIES,
     "hedgerow.party.answering": LIES,
     "hedgerow.party.limits": ("tests/attacks/test_lies.py", "tests/attacks/test_label_limits.py"),
     "hedgerow.coordinator.gate": ("tests/mutations", *LIES),
     "hedgerow.coordinator.federation": LIES,
-}
+}  # fmt: skip

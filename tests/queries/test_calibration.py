@@ -22,7 +22,15 @@ from hedgerow.model.trust import InParties
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.noise import mechanisms
 from hedgerow.privacy.settings import Privacy
-from hedgerow.queries import NO_TREES, ColumnCounts, ColumnSums, n_bins_of
+from hedgerow.queries import (
+    NO_TREES,
+    ClassOutcomes,
+    ColumnCounts,
+    ColumnSums,
+    DevianceSums,
+    ErrorSums,
+    n_bins_of,
+)
 from hedgerow.queries.calibration import noise_for
 from tests.attacks.rig import SCHEMA, some_rows
 from tests.attacks.test_choice_lies import choices
@@ -158,3 +166,50 @@ def test_a_pure_plan_has_no_noise_for_weights_whatever_its_query_says() -> None:
     assert noise_for(query, 0.0, plan, SCHEMA).mechanism == "laplace"
     with pytest.raises(PlanError, match="no noise for rows with weights"):
         noise_for(query, 0.0, plan, replace(SCHEMA, weight=Weight("w", 2.0)))
+
+
+LIGHT, EVEN, HEAVY = (0.01, 0.02, 0.05), (1.0, 1.0, 1.0), (20.0, 50.0, 100.0)
+
+
+@pytest.mark.parametrize("weights", [LIGHT, EVEN, HEAVY, (0.01, 1.0, 100.0)])
+def test_blocks_of_any_weight_add_up_to_the_bound_that_the_proofs_have(
+    weights: tuple[float, float, float],
+) -> None:
+    """The root of 1/w^2 over all numbers that one row can make as large as 1, reached by that row.
+
+    Blocks of evaluations have weights that follow from earlier releases: light ones too.
+    """
+    whole = [1 / w**2 for w in weights]
+    outcomes = ClassOutcomes(2, (0.5,), 1e-3, weights, NO_TREES)
+    assert outcomes.sensitivity.l2 == pytest.approx(math.sqrt(sum(whole)), rel=1e-12)
+    four = (*weights, 0.3)
+    first, second, third, fourth = (1 / w**2 for w in four)
+    errors = ErrorSums((0.5,), 0.1, 0.0, 1.0, four, NO_TREES)
+    bound = math.sqrt(first + second + 2 * third + 2 * fourth)
+    assert errors.sensitivity.l2 == pytest.approx(bound, rel=1e-12)
+    deviances = DevianceSums((0.5,), 1.0, 1.0, 0.5, four, NO_TREES)
+    bound = math.sqrt(first + second + third + 2 * fourth)
+    assert deviances.sensitivity.l2 == pytest.approx(bound, rel=1e-12)
+
+
+class Deviations:
+    """A source that draws nothing and keeps the deviations that it was asked for."""
+
+    name = "kept"
+
+    def gaussian(self, size: int, sigma: Any) -> NDArray[np.int64]:
+        self.asked = np.broadcast_to(sigma, size)
+        return np.zeros(size, np.int64)
+
+
+@pytest.mark.parametrize("honest", [2, 3, 5, 7, 11, 50])
+def test_honest_shares_have_all_of_the_variance_in_exact_numbers(honest: int) -> None:
+    """Also where the share is a whole number of steps but for what floats lose."""
+    source, wholes = Deviations(), np.random.default_rng(honest).integers(2**20, 2**40, 300)
+    sigmas = [float(n * math.sqrt(honest)) for n in wholes.tolist()]
+    sigmas += [math.nextafter(s, math.inf) for s in sigmas]
+    blocks = [1] * len(sigmas)
+    with mechanisms.noise_from(source):  # type: ignore[arg-type]
+        mechanisms.add_gaussian(np.zeros(len(sigmas), np.uint64), blocks, sigmas, 1 / honest)
+    for sigma, asked in zip(sigmas, source.asked.tolist(), strict=True):
+        assert math.ceil(asked) ** 2 * honest >= Fraction(sigma) ** 2

@@ -9,6 +9,7 @@ grislain.py  Grislain and Gonzalez 2021: figure 4, time a tree
 gubler.py    Gubler 2023: panels of figures 2 to 5, one informative column, real tables
 le.py        Le et al. 2021: times, losses after every tree, scaling
 li.py        Li et al. 2020: tables 2 to 4, figures 2 to 4, preprocessing
+attacks.py   what attacks tell of rows, and which planted defects are noticed
 audit.py     what attacks find of vertical protections
 bands.py     how often error bands hold noise-free shapes
 speed.py     times and sizes of the page about performance

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.record import audit, bands, claims, grislain, gubler, le, li, maddock, speed
+from tests.record import attacks, audit, bands, claims, grislain, gubler, le, li, maddock, speed
 
 PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "docs/papers/maddock2022.md": maddock.blocks,
@@ -21,6 +21,7 @@ PAGES: dict[str, Callable[[], dict[str, str]]] = {
         **audit.blocks(),
     },
     "docs/simfl.md": lambda: {"scaling": li.scaling_block()},
+    "docs/audit.md": attacks.blocks,
     "docs/performance.md": speed.blocks,
     "docs/explain.md": bands.blocks,
 }

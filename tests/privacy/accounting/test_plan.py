@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hedgerow.errors import FormatError, HedgerowError, PlanError, SettingsError
 from hedgerow.methods.registry import METHODS, method_named, plan_for
 from hedgerow.model.tradeoff import EXACT_LIMIT
-from hedgerow.privacy.accounting.budget import DeclaredQuery, Slot
+from hedgerow.privacy.accounting.budget import MAX_NUMBERS, DeclaredQuery, Slot
 from hedgerow.privacy.accounting.plan import Plan, make_plan
 from hedgerow.privacy.settings import BoostingSettings, Privacy, Settings
 from tests.conftest import MIXED, promise
@@ -163,3 +163,20 @@ def test_files_that_are_no_plan_say_so(tmp_path: Path) -> None:
         Plan.read(path)
     with pytest.raises(PlanError, match="no plan file"):
         Plan.read(tmp_path / "absent.toml")
+
+
+def test_a_plan_that_asks_nothing_is_refused() -> None:
+    with pytest.raises(PlanError, match="asks nothing"):
+        make_plan("hash", "method", Settings(), Privacy(1.0, 1e-5), [], seed=0)
+
+
+@pytest.mark.parametrize("numbers", [-1, 0, MAX_NUMBERS + 1])
+def test_a_question_of_nothing_or_of_too_much_is_no_slot(numbers: int) -> None:
+    """A party's memory does not depend on what somebody plans to ask."""
+    document = PLAN.to_dict()
+    document["slot"][0]["coordinates"] = numbers
+    with pytest.raises(HedgerowError):
+        Plan.from_dict(document)
+    slots = (replace(PLAN.slots[0], coordinates=numbers), *PLAN.slots[1:])
+    with pytest.raises(PlanError, match="fit into one question"):
+        replace(PLAN, budget=replace(PLAN.budget, slots=slots))

@@ -92,6 +92,7 @@ def test_a_node_asked_about_after_its_children_counts_on_their_paths() -> None:
         (SPLIT, {2: -0.5}, "which nodes pay"),
         (SPLIT, {2: math.nan}, "which nodes pay"),
         (SPLIT, {2: math.inf}, "which nodes pay"),
+        ({}, {2: 0.1}, "which nodes pay"),  # below a root that is no inner node
         ({}, {0: 0.1}, "which nodes pay"),
         ({}, {-1: 0.1}, "which nodes pay"),
     ],

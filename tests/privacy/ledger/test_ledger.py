@@ -28,11 +28,13 @@ from hedgerow.errors import (
 )
 from hedgerow.methods.registry import plan_for
 from hedgerow.privacy.accounting.plan import Plan
+from hedgerow.privacy.ledger.in_force import enter_block, leave_block, ledger_in_force
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.refusals import MOST, Refusals
 from hedgerow.privacy.ledger.reservation import Release, Reservation
 from hedgerow.privacy.ledger.spending import Budget, budget_of, set_budget, spending
 from hedgerow.privacy.ledger.store import COORDINATOR
+from hedgerow.privacy.ledger.verify import verify
 from hedgerow.privacy.settings import Privacy
 from hedgerow.queries import LabelSums
 from tests.conftest import MIXED, mixed_rows, mixed_table
@@ -579,3 +581,23 @@ def test_an_interrupt_leaves_a_line_on_disk_or_none(
         assert len(ledger.lines()) == ledger.last()[0] == kept
         assert ledger.append("a", "boot").seq == kept + 1
         assert ledger.verify() == kept + 1
+
+
+@pytest.mark.parametrize("word", ["reject", "withdraw"])
+def test_a_reservation_of_a_plan_that_people_ended_is_found(word: str) -> None:
+    ledger, plan = Ledger.in_memory(), a_plan()
+    ledger.append("a", "approve", plan.run, values={"hash": plan.hash})
+    ledger.append("a", word, plan.run, values={"hash": plan.hash})
+    Reservation(ledger, plan, "a")
+    with pytest.raises(LedgerError, match="rejected, or withdrew the approval of"):
+        verify(ledger)
+
+
+def test_leaving_a_block_ends_that_of_its_own_ledger() -> None:
+    first, second = Ledger.in_memory(), Ledger.in_memory()
+    enter_block(first)
+    enter_block(second)
+    leave_block(first)
+    assert ledger_in_force() is second
+    leave_block(second)
+    assert ledger_in_force() is None
