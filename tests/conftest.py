@@ -28,6 +28,7 @@ from hedgerow.privacy.settings import Privacy
 from tests import order, outcomes, randomness, slow
 from tests.compiling import compile_together
 from tests.quick import pytest_addoption as pytest_addoption
+from tests.quick import pytest_collection_modifyitems as pytest_collection_modifyitems
 from tests.quick import pytest_ignore_collect as pytest_ignore_collect
 
 # Ledgers that nobody names lie in the user's state folder: never in that of whoever runs tests.

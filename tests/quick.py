@@ -2,8 +2,9 @@
 
 conftest.py takes these hooks over. In are the tests that lie as the source does, the contracts and
 the golden files. Left out are the suites that look at everything together (attacks, comparisons
-with other implementations, crashes, laws of noise, mutations, sites), and single files that start
-processes and wait for them or read large tables. `make test` runs everything.
+with other implementations, crashes, laws of noise, mutations, sites), single files that start
+processes and wait for them, build packages or read large tables, and of the widest contracts the
+further labels and grids (FURTHER). `make test` runs everything.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ LONG = (
     "tests/cli/test_holdout.py",
     "tests/cli/test_results.py",
     "tests/contracts/test_extras.py",
+    "tests/contracts/test_release.py",
     "tests/contracts/test_replay.py",
     "tests/contracts/test_weights.py",
     "tests/coordinator/test_traffic.py",
@@ -57,6 +59,14 @@ LONG = (
     "tests/test_quick.py",
     "tests/test_tasks.py",
 )
+# Of files that try every kind of label, and grids of every fineness: what names of tests have in
+# them that look at one more of what others look at.
+FURTHER = {
+    "tests/contracts/test_attacks.py": ("softmax-4", "softmax-7"),
+    "tests/contracts/test_queries.py": (
+        "softmax-4", "softmax-7", "quantile-0.9", "-17]", "-20]", "-26]",
+    ),
+}  # fmt: skip
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -69,3 +79,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         collection_path.is_relative_to(ROOT / name) for name in LONG
     )
     return True if left_out else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--quick"):
+        return
+    left_out = [item for item in items if _is_further(item.nodeid)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not _is_further(item.nodeid)]
+
+
+def _is_further(name: str) -> bool:
+    file, _, test = name.partition("::")
+    return any(part in test for part in FURTHER.get(file, ()))
