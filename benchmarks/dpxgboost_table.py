@@ -25,7 +25,7 @@ from dpxgboost.methods import METHODS, PEER
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "dpxgboost_table.json"
 CACHE = HERE / ".cache" / "dpxgboost.jsonl"
-PARTS = ("table", "composition", "runtime", "choices")
+PARTS = ("table", "composition", "runtime", "choices", "figures")
 
 
 def main() -> None:
@@ -56,6 +56,9 @@ def main() -> None:
                 f"{one['dataset']}, {one['variant']}: error grows by {one['grows by']:+.3f} "
                 f"(standard error {one['standard error']}, {one['splits']} splits)"
             )
+    if "figures" in given.parts:
+        known = results.get("figures", [])
+        results["figures"] = extras.figures(known, given.splits or 5, deadline, say)
     results["command"] = "python benchmarks/dpxgboost_table.py, again until nothing is left"
     results["date"] = datetime.now(UTC).isoformat(timespec="seconds")
     names = ("hedgerow", "numpy", "scikit-learn", "xgboost-cpu")

@@ -14,7 +14,7 @@ import pytest
 
 from tests.record import blocks, maddock
 from tests.record.blocks import RESULTS, ROOT, names_in, written
-from tests.record.pages import PAGES
+from tests.record.pages import PAGES, PICTURES, pictures
 
 
 def agrees(page: str) -> bool:
@@ -31,6 +31,16 @@ def test_blocks_are_those_of_the_result_files(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert names_in(text), f"{page} has no blocks"
     assert written(text, PAGES[page]()) == text, "run python -m tests.record"
+
+
+def test_drawings_are_those_of_the_result_files_and_stand_on_a_page() -> None:
+    drawn = pictures()
+    assert {path.stem for path in PICTURES.glob("*.svg")} == set(drawn)
+    text = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
+    for name, one in drawn.items():
+        path = PICTURES / f"{name}.svg"
+        assert path.read_text(encoding="utf-8") == one, "run python -m tests.record"
+        assert f"images/papers/{name}.svg" in text, f"no page shows {name}"
 
 
 def test_every_block_belongs_to_a_page() -> None:
@@ -130,5 +140,13 @@ def test_experiments_change_what_their_words_say() -> None:
     assert chosen["maddock_both"]["settings"] == [["floor_deviations", 3.33]]
     assert chosen["maddock_bounds"]["settings"] == []
     bounds = {name: one["bounds"] for name, one in chosen.items()}
-    assert [n for n, b in bounds.items() if b == "data"] == ["maddock_bounds", "maddock_both"]
+    of_rows = {"maddock_bounds", "maddock_both", "maddock_scalar"}
+    assert {n for n, b in bounds.items() if b == "data"} == {*of_rows, "maddock_authors"}
+    variants = {name: one.get("variant", "") for name, one in chosen.items()}
+    assert {name: one for name, one in variants.items() if one} == {
+        "maddock_gains": "gains", "maddock_subtraction": "subtraction", "maddock_cuts": "cuts",
+        "maddock_scalar": "cuts+scalar",
+        "maddock_authors": "cuts+gains+leaves+noise+subtraction",
+    }  # fmt: skip
+    assert {one["encoding"] for one in chosen.values()} == {"published"}
     assert blocks.result("maddock_tables")["chosen"]["bounds"] == "schema"
