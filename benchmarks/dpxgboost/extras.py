@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -36,26 +36,32 @@ LEAVES: dict[str, dict[str, Any]] = {
 }
 
 
-def figure_points(splits: int) -> Iterator[tuple[str, str, str, float, int, dict[str, Any]]]:
+def figure_points(
+    splits: int, of: Sequence[str]
+) -> Iterator[tuple[str, str, str, float, int, dict[str, Any]]]:
     """(figure, dataset, line, x, split, settings), the first split of all points first."""
     for seed in range(splits):
-        for n_bins in BINS:
+        for n_bins in BINS if "1" in of else ():
             for line, share in SKETCHES.items():
                 yield "1", "adult", line, float(n_bins), seed, {
                     "n_bins": n_bins, "sketch_share": share, "min_samples_leaf": 50,
                 }  # fmt: skip
-        for epsilon in LEAF_EPSILONS:
+        for epsilon in LEAF_EPSILONS if "2" in of else ():
             for line, settings in LEAVES.items():
                 if seed < 2:  # covtype has 581,012 rows
                     yield "2", "covtype", line, epsilon, seed, {"min_samples_leaf": 50, **settings}
 
 
 def figures(
-    known: list[dict[str, Any]], splits: int, deadline: float, say: Callable[[str], None]
+    known: list[dict[str, Any]],
+    of: Sequence[str],
+    splits: int,
+    deadline: float,
+    say: Callable[[str], None],
 ) -> list[dict[str, Any]]:
     """Test errors of figures 1 (adult, epsilon 1, by bins) and 2 (covtype, by epsilon)."""
     found = {(one["figure"], one["line"], one["x"]): one for one in known}
-    for figure, dataset, line, x, seed, settings in figure_points(splits):
+    for figure, dataset, line, x, seed, settings in figure_points(splits, of):
         one = found.setdefault((figure, line, x), {
             "figure": figure, "dataset": dataset, "line": line, "x": x, "errors": [],
         })  # fmt: skip

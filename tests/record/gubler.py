@@ -67,10 +67,10 @@ def trends_block() -> str:
 def lower_block() -> str:
     """Panels where the report's ordering does not hold, each with its one-sided test."""
     lines = []
-    for name, one in record()["panels"].items():
+    for name, one in {**record()["panels"], **record()["one_column"]}.items():
         for epsilon in EPSILONS:
             test = one["tests"][f"saving above plain {epsilon}"]
-            if test["gain"] < 0:
+            if round(test["gain"], 3) < 0:
                 lines.append((name, epsilon, short(test["gain"]), f"{1 - test['p']:.2f}"))
     return table(("panel", "epsilon", "saving less no saving", "p that it is lower"), lines)
 

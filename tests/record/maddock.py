@@ -21,6 +21,8 @@ EXPERIMENTS = {
     "maddock_gains": "gains here allow for counts below their noise: as released",
     "maddock_subtraction": "both sides of a drawn cut are asked here: one as the parent's rest",
     "maddock_cuts": "no cut is drawn here that parts nothing: all candidates drawn alike",
+    "maddock_binned": "the lowest cut lies just above the least value here: with their 32 cuts",
+    "maddock_forest": "with their noise, their shares as noisy ratios and their 32 cuts",
     "maddock_scalar": "two scalar queries there, one of a pair here: with their noise and cuts",
     "maddock_both": "both, bounds of the rows and `floor_deviations = 3.33`:",
     "maddock_authors": "all rules of the authors' program at once:",
@@ -138,6 +140,24 @@ def causes_block() -> str:
     lines.append(("not comparable: fewer rows here", "", len(small)))
     lines.append(("not found", "", firsts.count(None)))
     return table(("cause", "experiment", "cells"), lines)
+
+
+def families_block() -> str:
+    """Each experiment over all cells outside that it was run on: distances before and after."""
+    lines = []
+    for name, known in experiments().items():
+        both = [
+            (cell["in_sds"], known[key_of(cell)]["in_sds"])
+            for cell in outside()
+            if key_of(cell) in known
+        ]
+        before, after = (sum(pair[i] for pair in both) / len(both) for i in (0, 1))
+        within = sum(abs(pair[1]) <= FAR for pair in both)
+        lines.append(
+            (EXPERIMENTS[name].rstrip(":,"), len(both), f"{before:+.1f}", f"{after:+.1f}", within)
+        )
+    head = ("experiment", "cells", "mean deviations before", "after", "within two after")
+    return table(head, lines)
 
 
 def left_block() -> str:
@@ -313,6 +333,7 @@ def blocks() -> dict[str, str]:
         "trends": trends_block(),
         "one row": one_row_block(),
         "causes": causes_block(),
+        "families": families_block(),
         "below": outside_block(below=True),
         "above": outside_block(below=False),
         "preset": preset_block(),

@@ -133,6 +133,20 @@ def test_cells_of_maddock_follow_from_their_fits(name: str) -> None:
             assert cell["in_sds"] == pytest.approx(far, abs=0.01)
 
 
+def test_described_trends_hold_in_most_cells() -> None:
+    lines = [line.strip("| ").split(" | ") for line in maddock.trends_block().splitlines()[2:]]
+    assert len(lines) == 5
+    for words, found in lines:
+        held, asked = (int(n) for n in found.split(" of "))
+        assert 2 * held > asked, words
+
+
+def test_with_their_causes_put_back_at_most_one_cell_in_ten_is_outside() -> None:
+    printed = [1 for number in (3, 4, 5, 9, 10, 11, 12) for _ in maddock.printed(number)]
+    left = [cell for cell in maddock.outside() if maddock.first_cause(cell) is None]
+    assert 10 * len(left) <= len(printed)
+
+
 def test_experiments_change_what_their_words_say() -> None:
     chosen = {name: blocks.result(name)["chosen"] for name in maddock.EXPERIMENTS}
     assert chosen["maddock_floor"]["settings"] == [["floor_deviations", 3.33]]
@@ -140,13 +154,22 @@ def test_experiments_change_what_their_words_say() -> None:
     assert chosen["maddock_both"]["settings"] == [["floor_deviations", 3.33]]
     assert chosen["maddock_bounds"]["settings"] == []
     bounds = {name: one["bounds"] for name, one in chosen.items()}
-    of_rows = {"maddock_bounds", "maddock_both", "maddock_scalar"}
+    of_rows = {
+        "maddock_bounds",
+        "maddock_both",
+        "maddock_scalar",
+        "maddock_binned",
+        "maddock_forest",
+    }
     assert {n for n, b in bounds.items() if b == "data"} == {*of_rows, "maddock_authors"}
     variants = {name: one.get("variant", "") for name, one in chosen.items()}
     assert {name: one for name, one in variants.items() if one} == {
         "maddock_gains": "gains", "maddock_subtraction": "subtraction", "maddock_cuts": "cuts",
-        "maddock_scalar": "cuts+scalar",
+        "maddock_scalar": "cuts+scalar", "maddock_binned": "cuts+subtraction",
+        "maddock_forest": "cuts+leaves+noise",
         "maddock_authors": "cuts+gains+leaves+noise+subtraction",
     }  # fmt: skip
-    assert {one["encoding"] for one in chosen.values()} == {"published"}
+    others = {name for name, one in chosen.items() if one["encoding"] != "published"}
+    assert others == {"maddock_binned", "maddock_forest"}
+    assert {chosen[name]["encoding"] for name in others} == {"binned"}
     assert blocks.result("maddock_tables")["chosen"]["bounds"] == "schema"
