@@ -25,7 +25,7 @@ from dpxgboost.methods import METHODS, PEER
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "dpxgboost_table.json"
 CACHE = HERE / ".cache" / "dpxgboost.jsonl"
-PARTS = ("table", "composition", "runtime", "choices")
+PARTS = ("table", "composition", "runtime", "choices", "figures")
 
 
 def main() -> None:
@@ -56,6 +56,9 @@ def main() -> None:
                 f"{one['dataset']}, {one['variant']}: error grows by {one['grows by']:+.3f} "
                 f"(standard error {one['standard error']}, {one['splits']} splits)"
             )
+    if "figures" in given.parts:
+        known = results.get("figures", [])
+        results["figures"] = extras.figures(known, given.figures, given.splits or 5, deadline, say)
     results["command"] = "python benchmarks/dpxgboost_table.py, again until nothing is left"
     results["date"] = datetime.now(UTC).isoformat(timespec="seconds")
     names = ("hedgerow", "numpy", "scikit-learn", "xgboost-cpu")
@@ -75,6 +78,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--peer", default="", help="an interpreter that has dp-xgboost")
     parser.add_argument("--repeats", type=int, default=5, help="of the runtime")
+    parser.add_argument("--figures", nargs="+", choices=("1", "2"), default=["1", "2"])
     parser.add_argument("--choice-datasets", nargs="+", default=["abalone", "adult"])
     parser.add_argument("--choice-splits", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="adult and abalone, one split")

@@ -16,10 +16,11 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from maddock import cells, earlier, figures, report
+from maddock import cells, compare, earlier, figures, report
 from maddock.compare import Chosen
 from maddock.data import BOUNDS, DATASETS, ENCODINGS, SEEDS, folder
 from maddock.fits import Cache, Fit, run_all
+from maddock.variants import VARIANTS
 
 HERE = Path(__file__).resolve().parent
 
@@ -32,6 +33,7 @@ def main() -> None:
     chosen = Chosen(
         options.splits, options.repeats, present, options.encoding, options.bounds,
         options.accounting, tuple(sorted(_setting(text) for text in options.set)),
+        "+".join(sorted(options.variant)),
     )  # fmt: skip
     cache, began = Cache(options.cache), time.perf_counter()
     before = [earlier.read(path) for path in options.add_to]
@@ -62,6 +64,8 @@ def _options() -> argparse.Namespace:
     add("--encoding", default="published", choices=ENCODINGS)
     add("--bounds", default="schema", choices=BOUNDS)
     add("--set", nargs="*", default=[], help="settings of every method, e.g. max_depth=3")
+    add("--variant", nargs="*", default=[], choices=VARIANTS, help="rules of the authors' program")
+    add("--outside", type=Path, help="only cells that this result file has outside two deviations")
     add("--jobs", type=int, default=1, help="processes, each with one thread")
     add("--cache", type=Path, default=HERE / "results" / "maddock_cache.jsonl")
     add("--out", type=Path, default=HERE / "results" / "maddock_tables.json")
@@ -89,8 +93,11 @@ def _setting(text: str) -> tuple[str, Any]:
 def _wanted(options: argparse.Namespace, chosen: Chosen) -> list[Fit]:
     """The cells to fit, each once: a cell of one table is often a point of a figure."""
     found: dict[Fit, None] = {}
+    outside = options.outside and compare.outside(earlier.read(options.outside)["cells"])
     for number in options.tables:
         for cell in cells.table_cells(number):
+            if outside and (cell.table, cell.row, cell.dataset) not in outside:
+                continue
             named = not options.rows or cell.row.startswith(tuple(options.rows))
             priced = not options.epsilons or cell.epsilon in options.epsilons
             if cell.dataset in chosen.datasets and named and priced:

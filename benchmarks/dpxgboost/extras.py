@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from dpxgboost.cells import Cache, Cell
 from dpxgboost.data import Data, least_rows, load, split_of
-from dpxgboost.methods import OWN, PAPER, choices, error_of, fitted
+from dpxgboost.methods import OWN, PAPER, PUBLISHED_SETTINGS, choices, error_of, fitted
 from hedgerow.methods.registry import plan_for
 from hedgerow.privacy.settings import Privacy
 from hedgerow.testing import noise_off
@@ -25,6 +25,58 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "both": {"selector": "exponential", "utility": "gain"},
     "gradient_rule = filter": {"gradient_rule": "filter"},
 }
+# Figures 1 and 2: the paper's settings with one of them changed, by line and point.
+BINS, LEAF_EPSILONS = (8, 16, 32, 64, 128), (1.0, 2.0, 5.0, 10.0)
+SKETCHES = {"histogram asked, a third of the budget": 1 / 3, "evenly spaced, nothing asked": 0.0}
+LEAVES: dict[str, dict[str, Any]] = {
+    "plain": {"leaf_rule": "plain"},
+    "noisy average": {"leaf_rule": "sum-and-count"},
+    "200 rows a leaf": {"leaf_rule": "least-rows", "min_samples_leaf": 200},
+    "600 rows a leaf": {"leaf_rule": "least-rows", "min_samples_leaf": 600},
+}
+
+
+def figure_points(
+    splits: int, of: Sequence[str]
+) -> Iterator[tuple[str, str, str, float, int, dict[str, Any]]]:
+    """(figure, dataset, line, x, split, settings), the first split of all points first."""
+    for seed in range(splits):
+        for n_bins in BINS if "1" in of else ():
+            for line, share in SKETCHES.items():
+                yield "1", "adult", line, float(n_bins), seed, {
+                    "n_bins": n_bins, "sketch_share": share, "min_samples_leaf": 50,
+                }  # fmt: skip
+        for epsilon in LEAF_EPSILONS if "2" in of else ():
+            for line, settings in LEAVES.items():
+                if seed < 2:  # covtype has 581,012 rows
+                    yield "2", "covtype", line, epsilon, seed, {"min_samples_leaf": 50, **settings}
+
+
+def figures(
+    known: list[dict[str, Any]],
+    of: Sequence[str],
+    splits: int,
+    deadline: float,
+    say: Callable[[str], None],
+) -> list[dict[str, Any]]:
+    """Test errors of figures 1 (adult, epsilon 1, by bins) and 2 (covtype, by epsilon)."""
+    found = {(one["figure"], one["line"], one["x"]): one for one in known}
+    for figure, dataset, line, x, seed, settings in figure_points(splits, of):
+        one = found.setdefault((figure, line, x), {
+            "figure": figure, "dataset": dataset, "line": line, "x": x, "errors": [],
+        })  # fmt: skip
+        if len(one["errors"]) > seed or time.monotonic() > deadline:
+            continue
+        data = load(dataset)
+        split = split_of(data, seed)
+        epsilon = 1.0 if figure == "1" else x
+        given = {**PUBLISHED_SETTINGS, **settings, "accounting": "pure"}
+        model, _ = fitted(data, split, "dp-xgboost", epsilon, 0.0, given)
+        one["errors"].append(
+            round(error_of(data, split, model.predict(data.table.take(split.test))), 3)
+        )
+        say(f"figure {figure}, {line}, {x:g}: {one['errors'][-1]:.2f} %")
+    return [one for one in found.values() if one["errors"]]
 
 
 def composition(data: Data) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from hedgerow.methods.fedxgboost.settings import VerticalSettings
 from hedgerow.model.ensemble import Ensemble
 
 TREES, DEPTH, RATE = 20, 4, 0.3
-PAILLIER_ROWS = {"credit1_full": 5_000}  # the others of a table's rows are extrapolated
+PAILLIER_ROWS = {"credit1_full": 20_000}  # the others of a table's rows are extrapolated
 WAYS: dict[str, dict[str, Any]] = {
     "plain": {"protection": "none"},
     "LDP Laplace, 1 a tree": {"protection": "ldp", "mechanism": "laplace", "epsilon": 1.0 * TREES},

@@ -29,6 +29,7 @@ class Chosen:
     bounds: str
     accounting: str
     settings: tuple[tuple[str, Any], ...] = ()  # over those of every method
+    variant: str = ""  # rules of the authors' program, joined by +
 
     def cell(self, one: Fit, accounting: str | None = None) -> Fit:
         return replace(
@@ -36,6 +37,7 @@ class Chosen:
             encoding=self.encoding,
             bounds=self.bounds,
             accounting=accounting or self.accounting,
+            variant=self.variant,
             settings=tuple(sorted({**dict(one.settings), **dict(self.settings)}.items())),
         )
 
@@ -68,6 +70,15 @@ def _line(cell: Cell, scores: list[float], figure: tuple[float, float] | None) -
         line |= {"published": figure[0], "published_sd": figure[1], "in_sds": difference}
         line |= {"worse": worse, "counted": cell.dataset not in published.SMALLER}
     return line
+
+
+def outside(lines: Iterable[dict[str, Any]]) -> set[tuple[int, str, str]]:
+    """Table, row and dataset of cells further than two published deviations away, either way."""
+    return {
+        (line["table"], line["row"], line["dataset"])
+        for line in lines
+        if abs(line.get("in_sds", 0.0)) > FAR
+    }
 
 
 def counts(lines: Iterable[dict[str, Any]]) -> list[str]:

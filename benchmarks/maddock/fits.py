@@ -30,12 +30,16 @@ class Fit:
     accounting: str = "renyi"
     encoding: str = "published"
     bounds: str = "schema"
+    variant: str = ""  # rules of the authors' program, joined by +
     split: int = 0
     repeat: int = 0
 
     @property
     def key(self) -> str:
-        return json.dumps({**asdict(self), "settings": dict(self.settings)}, sort_keys=True)
+        told = {**asdict(self), "settings": dict(self.settings)}
+        if not self.variant:
+            del told["variant"]
+        return json.dumps(told, sort_keys=True)
 
     @property
     def cell(self) -> Fit:
@@ -98,7 +102,7 @@ def run_fit(one: Fit) -> dict[str, Any]:
 
     from hedgerow import PrivateBoostingClassifier
     from hedgerow.errors import SettingsError
-    from maddock import data
+    from maddock import data, variants
 
     table = data.dataset(one.dataset, one.encoding, one.bounds)
     train, test = data.split(table, one.split)
@@ -114,7 +118,8 @@ def run_fit(one: Fit) -> dict[str, Any]:
             settings={"accounting": one.accounting, **dict(one.settings)},
             random_state=1000 * one.repeat + one.split,
         )
-        model.fit(table.table.take(train))
+        with variants.applied(one.variant.split("+") if one.variant else []):
+            model.fit(table.table.take(train))
     except SettingsError as error:
         return {"auc": None, "refused": str(error), "source": source()}
     auc = roc_auc_score(table.rows.target[test], model.decision_function(table.table.take(test)))

@@ -62,6 +62,14 @@ def schema_of(p: int) -> Schema:
     return Schema.from_bounds(bounds, classes=[0, 1])
 
 
+def rows_of_round(panel: Panel, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows to train and to test on, of round `seed`."""
+    rng = np.random.default_rng([panel.n, panel.p, int(100 * panel.rho), seed])
+    if panel.rho:
+        return [mixture(panel.n, panel.p, panel.rho, rng) for _ in range(2)]
+    return one_column(panel.n, panel.p, rng)
+
+
 def round_of(
     panel: Panel, seed: int, epsilons: tuple[float, ...], settings: dict[str, object]
 ) -> dict[str, float]:
@@ -69,12 +77,7 @@ def round_of(
 
     A panel without a correlation has one informative column.
     """
-    rng = np.random.default_rng([panel.n, panel.p, int(100 * panel.rho), seed])
-    if panel.rho:
-        X, y = mixture(panel.n, panel.p, panel.rho, rng)
-        X_test, y_test = mixture(panel.n, panel.p, panel.rho, rng)
-    else:
-        (X, y), (X_test, y_test) = one_column(panel.n, panel.p, rng)
+    (X, y), (X_test, y_test) = rows_of_round(panel, seed)
     local = np.arange(0, len(y), PARTIES)
     found = {}
     for name, rows in (("central", slice(None)), ("local", local)):

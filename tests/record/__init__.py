@@ -12,6 +12,9 @@ li.py        Li et al. 2020: tables 2 to 4, figures 2 to 4, preprocessing
 attacks.py   what attacks tell of rows, and which planted defects are noticed
 audit.py     what attacks find of vertical protections
 bands.py     how often error bands hold noise-free shapes
+cluster.py   times and sizes on a Dask cluster
+evaluation.py  how far private evaluations lie from exact ones
 speed.py     times and sizes of the page about performance
+drawing.py   small line drawings as SVG, for docs/images/papers
 claims.py    what is recorded of each paper, for benchmarks/README.md and docs/papers.md
 """

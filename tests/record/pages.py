@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
-from tests.record import attacks, audit, bands, claims, grislain, gubler, le, li, maddock, speed
+from tests.record import (
+    attacks,
+    audit,
+    bands,
+    claims,
+    cluster,
+    evaluation,
+    grislain,
+    gubler,
+    le,
+    li,
+    maddock,
+    speed,
+)
+from tests.record.blocks import ROOT
 
 PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "docs/papers/maddock2022.md": maddock.blocks,
@@ -24,4 +39,14 @@ PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "docs/audit.md": attacks.blocks,
     "docs/performance.md": speed.blocks,
     "docs/explain.md": bands.blocks,
+    "docs/evaluation.md": evaluation.blocks,
+    "docs/cluster.md": cluster.blocks,
 }
+
+
+PICTURES: Path = ROOT / "docs" / "images" / "papers"
+
+
+def pictures() -> dict[str, str]:
+    """Names and text of all drawings."""
+    return {**le.pictures(), **maddock.pictures()}

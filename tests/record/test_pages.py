@@ -14,7 +14,7 @@ import pytest
 
 from tests.record import blocks, maddock
 from tests.record.blocks import RESULTS, ROOT, names_in, written
-from tests.record.pages import PAGES
+from tests.record.pages import PAGES, PICTURES, pictures
 
 
 def agrees(page: str) -> bool:
@@ -31,6 +31,16 @@ def test_blocks_are_those_of_the_result_files(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert names_in(text), f"{page} has no blocks"
     assert written(text, PAGES[page]()) == text, "run python -m tests.record"
+
+
+def test_drawings_are_those_of_the_result_files_and_stand_on_a_page() -> None:
+    drawn = pictures()
+    assert {path.stem for path in PICTURES.glob("*.svg")} == set(drawn)
+    text = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
+    for name, one in drawn.items():
+        path = PICTURES / f"{name}.svg"
+        assert path.read_text(encoding="utf-8") == one, "run python -m tests.record"
+        assert f"images/papers/{name}.svg" in text, f"no page shows {name}"
 
 
 def test_every_block_belongs_to_a_page() -> None:
@@ -123,6 +133,20 @@ def test_cells_of_maddock_follow_from_their_fits(name: str) -> None:
             assert cell["in_sds"] == pytest.approx(far, abs=0.01)
 
 
+def test_described_trends_hold_in_most_cells() -> None:
+    lines = [line.strip("| ").split(" | ") for line in maddock.trends_block().splitlines()[2:]]
+    assert len(lines) == 5
+    for words, found in lines:
+        held, asked = (int(n) for n in found.split(" of "))
+        assert 2 * held > asked, words
+
+
+def test_with_their_causes_put_back_at_most_one_cell_in_ten_is_outside() -> None:
+    printed = [1 for number in (3, 4, 5, 9, 10, 11, 12) for _ in maddock.printed(number)]
+    left = [cell for cell in maddock.outside() if maddock.first_cause(cell) is None]
+    assert 10 * len(left) <= len(printed)
+
+
 def test_experiments_change_what_their_words_say() -> None:
     chosen = {name: blocks.result(name)["chosen"] for name in maddock.EXPERIMENTS}
     assert chosen["maddock_floor"]["settings"] == [["floor_deviations", 3.33]]
@@ -130,5 +154,22 @@ def test_experiments_change_what_their_words_say() -> None:
     assert chosen["maddock_both"]["settings"] == [["floor_deviations", 3.33]]
     assert chosen["maddock_bounds"]["settings"] == []
     bounds = {name: one["bounds"] for name, one in chosen.items()}
-    assert [n for n, b in bounds.items() if b == "data"] == ["maddock_bounds", "maddock_both"]
+    of_rows = {
+        "maddock_bounds",
+        "maddock_both",
+        "maddock_scalar",
+        "maddock_binned",
+        "maddock_forest",
+    }
+    assert {n for n, b in bounds.items() if b == "data"} == {*of_rows, "maddock_authors"}
+    variants = {name: one.get("variant", "") for name, one in chosen.items()}
+    assert {name: one for name, one in variants.items() if one} == {
+        "maddock_gains": "gains", "maddock_subtraction": "subtraction", "maddock_cuts": "cuts",
+        "maddock_scalar": "cuts+scalar", "maddock_binned": "cuts+subtraction",
+        "maddock_forest": "cuts+leaves+noise",
+        "maddock_authors": "cuts+gains+leaves+noise+subtraction",
+    }  # fmt: skip
+    others = {name for name, one in chosen.items() if one["encoding"] != "published"}
+    assert others == {"maddock_binned", "maddock_forest"}
+    assert {chosen[name]["encoding"] for name in others} == {"binned"}
     assert blocks.result("maddock_tables")["chosen"]["bounds"] == "schema"

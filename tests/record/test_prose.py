@@ -141,13 +141,17 @@ def test_labels_randomised_once_are_better_than_noise_in_every_tree(dataset: str
     assert all(auc("labels once, 1 in all") > auc(way) for way in each)
 
 
-def test_nine_hours_of_paillier_are_those_of_the_record() -> None:
+def test_hours_of_paillier_are_those_of_the_record() -> None:
     """50 trees, the default, of the 105,000 training rows of the table with 150,000."""
     one = le.least("credit1_full", "Paillier")
     assert one is not None
     assert one["trees"] == 1
     hours = 50 * one["processor"] / 3600
-    says("vertical.md", f"105,000 rows take about {hours:.1f} hours of CPU")
+    says(
+        "vertical.md",
+        f"105,000 rows take about {hours:.1f} hours of CPU here "
+        f"(extrapolated from {one['extrapolated_from']:,})",
+    )
 
 
 OTHERS = {
@@ -234,4 +238,47 @@ def test_the_page_about_performance() -> None:
         f"(exponent {parties['exponents']['CPU']:.2f};".replace(" 0.", " ."),
         f"a party's own round {round_[OWN_ROUND + ', milliseconds']:.1f} ms and "
         f"{round_[OWN_ROUND + ', kB']:.0f} kB",
+    )
+
+
+def test_the_page_about_evaluations() -> None:
+    record = result("private_evaluation")
+    exact = record["exact"]
+    repeats = {len(found) for cell in record["cells"] for found in cell["values"].values()}
+    assert repeats == {100}
+    says(
+        "evaluation.md",
+        f"on all of its {record['rows']:,} rows",
+        f"The exact values are {exact['auc']:.4f}, {exact['accuracy']:.4f}, "
+        f"{exact['log_loss']:.4f} (probabilities held above 0.01) and "
+        f"{exact['calibration_error']:.4f}",
+    )
+
+
+def test_the_page_about_clusters() -> None:
+    (rows,) = [
+        one for one in result("dask_scaling")["requirements"]
+        if one["what"] == "exponent of time in rows"
+    ]  # fmt: skip
+    cells = {name: runs[0] for name, runs in result("dask_scaling")["cells"].items()}
+    small, large = cells["1,000,000 rows, 2 workers"], cells["20,000,000 rows, 2 workers"]
+    more = [(large[unit] - small[unit]) / 19 for unit in ("cpu", "peak_mb")]
+    says(
+        "cluster.md",
+        f"exponent of {rows['cpu']:.2f} in rows by CPU seconds ({rows['wall']:.2f} by the clock)",
+        f"each further million takes some {more[0]:.0f} CPU seconds and {more[1]:.0f} MB",
+    )
+
+
+def test_the_page_about_the_console() -> None:
+    record = result("console")
+    seconds, most = record["seconds"], record["peak_mb"]
+    says(
+        "console.md",
+        f"a ledger of {record['lines']:,} lines",
+        f"the ledger's page opened in {seconds['/ledger']['first']:.2f} s the first time and "
+        f"{1000 * seconds['/ledger']['median']:.0f} ms after that",
+        f"the console's process took {most['console']:.0f} MB at most and the one with the ledger "
+        f"{most['party']:.0f} MB",
+        f"and took {seconds['/budget']['median']:.1f} and {seconds['/']['median']:.1f} s",
     )
