@@ -91,6 +91,19 @@ def test_noise_moves_measures_by_about_as_much_as_they_say() -> None:
     assert found.statement.epsilon == 1.0
 
 
+def test_groups_lie_where_rows_are_also_where_noise_hides_their_risks() -> None:
+    """Curves by risk at an epsilon that sees few cells: several groups, predicted as they are."""
+    model, (X, times, events) = fitted(), made_up(2500, seed=9)
+    found = evaluate_privately(model, X, (times, events.astype(int)), epsilon=1.0)
+    reach, risk = reachable(model.model_), model.predict(X)
+    assert reach.likely[0] < np.quantile(risk, 0.02) < np.quantile(risk, 0.98) < reach.likely[1]
+    groups = [p for p in found.findings.survival if p.time == CUTS[-1] and p.group]
+    assert len(groups) >= 3
+    whole = next(p for p in found.findings.survival if p.time == CUTS[-1] and not p.group)
+    exact = model.predict_survival_function(X)[:, -1].mean()
+    assert abs(whole.predicted - exact) < 0.12
+
+
 def test_few_rows_say_that_noise_hides_everything(tmp_path: Path) -> None:
     X, times, events = made_up(12, seed=3)
     found = evaluate_privately(fitted(), X, (times, events.astype(int)), epsilon=0.1)
@@ -180,15 +193,18 @@ def test_bands_hold_the_true_curve_as_often_as_they_say() -> None:
 
 
 def test_edges_lie_where_rows_are_seen() -> None:
-    grid = first_grid(Reach(-4.0, 4.0, np.ones(5)))
+    reach = Reach(-4.0, 4.0, np.ones(5), (-1.5, 2.0))
+    grid = first_grid(reach)
     first = np.zeros((11, len(grid) + 1))
     first[:, 20:30] = 40.0
-    edges = edges_for(first, 1.0, grid)
+    edges = edges_for(first, 1.0, grid, reach)
     assert len(edges) == GROUPS - 1
     assert np.all(np.diff(edges) > 0)
     assert grid[17] < edges[0] < edges[-1] < grid[32]
-    nothing = edges_for(np.zeros_like(first), 1.0, grid)
-    assert nothing[0] == grid[0]
+    noisy = first + np.random.default_rng(0).normal(0, 90.0, first.shape)
+    for counts, noise in ((np.zeros_like(first), 1.0), (noisy, 90.0)):
+        unseen = edges_for(counts, noise, grid, reach)  # where the model says that most rows are
+        assert (unseen[0], unseen[-1]) == (-1.5, 2.0)
 
 
 def test_the_curve_of_a_row_follows_from_its_risk() -> None:

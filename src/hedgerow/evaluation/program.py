@@ -204,7 +204,7 @@ def _survival(gate: Gate, model: Ensemble) -> Findings:
         asked = ScoreCounts(label.n_outcomes, tuple(map(float, grid)), gate.ensemble, once)
         release = gate.release(asked)
         first, noise = release.values.reshape(first.shape), release.sigmas[0]
-    edges = risk_groups.edges_for(first, noise, grid, reach.n_groups)
+    edges = risk_groups.edges_for(first, noise, grid, reach)
     query = ScoreCounts(
         label.n_outcomes, tuple(map(float, edges)), gate.ensemble, once,
         tuple(map(float, reach.ratio_edges)),

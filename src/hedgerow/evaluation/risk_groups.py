@@ -21,6 +21,8 @@ GROUPS = 24  # of rows by risk
 FEWER_GROUPS, RATIOS = 12, 6  # by risk and by how both periods compare, where effects change
 FARTHEST = 6.0  # from the base line: many tables add up to more than any row has
 TAIL = 0.005  # of the rows, beyond the edges of groups
+CLEAR = 8.0  # deviations of their noise that all rows together must be, to say where they lie
+LIKELY = 3.0  # deviations of a model's risks, were its trees independent, that hold most rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +32,7 @@ class Reach:
     low: float  # the logarithm of all hazards together
     high: float
     hazards: Floats  # (interval,) of a row that no tree but constants moves
+    likely: tuple[float, float] = (-np.inf, np.inf)  # between which risks most rows are
     n_first: int = 0  # intervals before effects change; 0 if they do not
     ratios: tuple[float, float] = (0.0, 0.0)  # the logarithm of first over second period, ends
 
@@ -123,14 +126,29 @@ def reachable(model: Ensemble) -> Reach:
     others = [tree.values[:, [0, -1]] for tree in model.trees if len(tree.values) > 1]
     low = base + max(sum(float(values.min()) for values in others), -FARTHEST)
     high = base + min(sum(float(values.max()) for values in others), FARTHEST)
+    likely = _likely(model, base)
     if not n_first:
-        return Reach(low, high, hazards)
+        return Reach(low, high, hazards, likely)
     apart = [values[:, 0].astype(np.float64) - values[:, 1] for values in others]
     centre = math.log(hazards[:n_first].sum() / hazards[n_first:].sum())
     least = max(sum(float(of.min()) for of in apart), -FARTHEST)
     most = min(sum(float(of.max()) for of in apart), FARTHEST)
     slack = max(0.0, 0.1 - (most - least)) / 2
-    return Reach(low, high, hazards, n_first, (centre + least - slack, centre + most + slack))
+    ratios = (centre + least - slack, centre + most + slack)
+    return Reach(low, high, hazards, likely, n_first, ratios)
+
+
+def _likely(model: Ensemble, base: float) -> tuple[float, float]:
+    """Where most risks lie by the trees' released covers, as if trees were independent."""
+    mean, square = base, 0.0
+    for tree in (tree for tree in model.trees if len(tree.values) > 1):
+        values = tree.values.mean(axis=1, dtype=np.float64)
+        weight = np.ones(len(values)) if tree.cover is None else tree.cover.astype(np.float64)
+        share = weight / weight.sum()
+        mean += float(share @ values)
+        square += float(share @ values**2 - (share @ values) ** 2)
+    half = max(LIKELY * math.sqrt(max(square, 0.0)), 0.1)
+    return mean - half, mean + half
 
 
 def first_grid(reach: Reach) -> Floats:
@@ -139,12 +157,17 @@ def first_grid(reach: Reach) -> Floats:
     return np.linspace(middle - half, middle + half, FIRST_EDGES)
 
 
-def edges_for(first: Floats, noise: float, grid: Floats, n_groups: int = GROUPS) -> Floats:
-    """Even edges of the groups, where the first counts (cell, place) see rows."""
-    rows = first.sum(axis=0)
+def edges_for(first: Floats, noise: float, grid: Floats, reach: Reach) -> Floats:
+    """Even edges of the groups, where the first counts (cell, place) see rows.
+
+    Where noise is large, the cells that rise above it are few and say little of where all rows are:
+    then the model's own picture of its risks stands in.
+    """
+    rows, n_groups = first.sum(axis=0), reach.n_groups
     seen = np.where(rows > 2 * noise * math.sqrt(len(first)), rows, 0.0)
-    if not seen.any():
-        return np.linspace(grid[0], grid[-1], n_groups - 1)
+    if not seen.any() or rows.sum() < CLEAR * noise * math.sqrt(first.size):
+        low, high = max(reach.likely[0], grid[0]), min(reach.likely[1], grid[-1])
+        return np.linspace(low, max(high, low + 0.1), n_groups - 1)
     share = np.cumsum(seen) / seen.sum()
     step = grid[1] - grid[0]
     ends = np.append(grid, grid[-1] + step)

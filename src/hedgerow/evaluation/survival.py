@@ -259,8 +259,11 @@ def _curves(
     predicted = groups.survival
     for number, chosen in enumerate([slice(0, counts.shape[1]), *_merged(counts)]):
         here = counts[:, chosen].sum(axis=1)
-        rows = np.maximum(counts[:, chosen].sum(axis=0), 1e-9)
-        says = rows @ predicted[chosen] / rows.sum()  # (cut,)
+        rows = counts[:, chosen].sum(axis=0)
+        if rows.sum() < noise * math.sqrt(counts[:, chosen].size):  # mostly noise: some below 0
+            rows = np.maximum(rows, 1e-9)
+        # Noise below 0 stays: without it groups of few rows would count as many.
+        says = np.clip(rows @ predicted[chosen] / rows.sum(), 0.0, 1.0)  # (cut,)
         errors = _errors(here, noise * math.sqrt(len(rows)), survival_of)
         for cut, mean, band in zip(cuts, says, _bands(survival_of(here), *errors), strict=True):
             points.append(SurvivalPoint(number, float(cut), float(mean), *band))
