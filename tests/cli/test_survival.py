@@ -71,7 +71,7 @@ def test_times_are_planned_trained_predicted_and_measured(
     assert "integrated Brier score" in shown
 
 
-def test_times_are_explained_reported_and_not_exported(
+def test_times_are_explained_reported_and_exported_by_interval(
     call: Call, train: Call, folder: Path
 ) -> None:
     assert train(*WORDS).exit_code == 0
@@ -86,9 +86,12 @@ def test_times_are_explained_reported_and_not_exported(
     assert "A model of days, the time to died, up to 80" in page
     assert "Survival by risk" in page
     assert "group 5: predicted" in page
-    exported = call("export", "m.hedge", "--to", "xgboost", "--out", "x.json")
+    exported = call("export", "m.hedge", "--to", "sklearn", "--out", "x.npz")
     assert isinstance(exported.exception, ExportError)
-    assert not (folder / "x.json").exists()
+    assert not (folder / "x.npz").exists()
+    exported = call("export", "m.hedge", "--to", "xgboost", "--out", "x.json")
+    assert exported.exit_code == 0
+    assert "once for each interval" in " ".join((exported.stdout + exported.stderr).split())
 
 
 def test_a_table_is_checked_against_times_and_events(call: Call, folder: Path) -> None:
@@ -116,7 +119,7 @@ def test_bad_times_stop_before_anything_is_spent(call: Call, train: Call, folder
     assert isinstance(refused.exception, TableError)
     assert "is negative in 1 rows" in str(refused.exception)
     assert not (folder / "m.hedge.ledger").exists()
-    for words in (("--method", "random-trees"),):
+    for words in (("--method", "dp-ebm"),):
         other = train(*WORDS, *words)
         assert isinstance(other.exception, SettingsError)
         assert "knows nothing of times to an event" in str(other.exception)

@@ -71,12 +71,13 @@ SCHEMAS = {
     },
     "huber": MIXED.with_label(Label("y", lower=-3.0, upper=12.0, loss="huber", huber=2.0)),
     "hazards": MIXED.with_label(Label("t", event="e", cuts=(1.0, 2.0, 5.0, 7.5))),
+    "periods": MIXED.with_label(Label("t", event="e", cuts=(1.0, 2.0, 5.0, 7.5), change_at=2.0)),
 }
 
 
 def updates_of(schema: Schema) -> list[str]:
-    """Times to an event, quantiles and robust regressions have no Hessians that are bounded."""
-    without = schema.label.task == "survival" or schema.label.loss in ("quantile", "huber")
+    """Quantiles and robust regressions have no Hessians."""
+    without = schema.label.loss in ("quantile", "huber")
     return [update for update in UPDATES if update != "newton" or not without]
 
 
@@ -93,7 +94,7 @@ def leaf_sums_of(schema: Schema, update: str, n_trees: int) -> LeafSums:
 def column_hessians(schema: Schema) -> list[ColumnHessians]:
     """Few cuts, none, and every edge of the grid."""
     loss, edges = loss_for(schema.label).name, [len(g.edges) for g in base_grid(schema)]
-    if "newton" not in updates_of(schema):
+    if "newton" not in updates_of(schema) or schema.label.task == "survival":
         return []
     few = CANDIDATES["log"](schema, 8)
     return [
@@ -177,7 +178,7 @@ def stepped(schema: Schema) -> list[LeafSums]:
             step_trees=step_trees, step_scale=scale,
         )
         for update in updates_of(schema)
-        if loss.bound(update).second == loss.n_outputs
+        if loss.bound(update).second == (1 if schema is SCHEMAS["hazards"] else loss.n_outputs)
         for n_trees, clip, step_trees, scale in (
             (1, math.inf, 1, 1.0), (3, 0.5, 3, 0.25), (1, 0.3, 2, 1e-3),
         )
@@ -189,7 +190,10 @@ def score_counts(schema: Schema) -> list[ScoreCounts]:
     if schema.label.task not in ("binary", "survival") and schema.label.loss != "quantile":
         return []
     many, n = tuple(np.linspace(-9, 9, 300).tolist()), schema.label.n_outcomes or 2
-    return [ScoreCounts(n, edges, NO_TREES) for edges in ((-1.0, 0.0, 2.5), (), many)]
+    found = [ScoreCounts(n, edges, NO_TREES) for edges in ((-1.0, 0.0, 2.5), (), many)]
+    if schema.label.n_first:  # how both periods compare, too
+        found += [replace(query, ratio_edges=(-2.0, 0.0, 0.5)) for query in found[:2]]
+    return found
 
 
 def three_leaves(schema: Schema) -> GrowingTree:

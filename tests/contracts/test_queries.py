@@ -43,6 +43,7 @@ from tests.contracts.attacks import (
     with_steps,
 )
 
+TIMES = {"hazards", "periods"}  # which are counted by the same cells
 NUMBERS = {task for task, schema in SCHEMAS.items() if not schema.label.n_outcomes}
 ALL = [(kind, task) for kind in QUERIES for task in SCHEMAS]
 
@@ -156,24 +157,30 @@ def test_a_question_about_another_label_is_refused(kind: str) -> None:
     for task, schema in SCHEMAS.items():
         for other in SCHEMAS:
             # Numbers are counted and added up alike, whatever they are trained by.
-            same = kind == LabelSums.kind and {other, task} <= NUMBERS
+            same = kind == LabelSums.kind and ({other, task} <= NUMBERS or {other, task} <= TIMES)
             for query in ATTACKS[kind](SCHEMAS[other])[:1] if other != task and not same else ():
                 with pytest.raises(FormatError):
                     query.check(schema)
 
 
-@pytest.mark.parametrize("kind", [ColumnHessians.kind, ColumnSums.kind, LeafSums.kind])
-def test_what_is_not_proven_of_times_to_an_event_is_refused(kind: str) -> None:
-    schema, loss = SCHEMAS["hazards"], losses.loss_for(SCHEMAS["hazards"].label)
-    if kind == ColumnHessians.kind:
-        wrong = [replace(column_hessians(SCHEMAS["binary"])[0], loss=loss.name)]
-    elif kind == ColumnSums.kind:
-        wrong = [replace(ATTACKS[kind](schema)[0], update="newton")]
+@pytest.mark.parametrize("name", ["hazards", "periods"])
+def test_what_is_not_proven_of_times_to_an_event_is_refused(name: str) -> None:
+    """Hessians of all outputs together, steps of two periods, two periods where there is one."""
+    schema, loss = SCHEMAS[name], losses.loss_for(SCHEMAS[name].label)
+    right = leaf_sums_of(schema, "newton", 1)
+    stepped = replace(right, step_trees=1, ensemble=EnsembleRef(3, "x" * 64))
+    counts = ATTACKS[ScoreCounts.kind](schema)[0]
+    wrong = [
+        replace(column_hessians(SCHEMAS["binary"])[0], loss=loss.name),
+        replace(ATTACKS[ColumnSums.kind](schema)[0], loss="hazards-4-3"),
+    ]
+    right.check(schema)
+    if name == "periods":
+        wrong.append(stepped)
     else:
-        right = leaf_sums_of(schema, "gradient", 1)
-        right.check(schema)
-        wrong = [replace(right, step_trees=1, ensemble=EnsembleRef(3, "x" * 64))]
-        wrong.append(replace(right, update="newton"))
+        stepped.check(schema)
+        wrong.append(replace(counts, ratio_edges=(0.0,)))
+    wrong.append(replace(counts, ratio_edges=(1.0, 0.0)))
     for query in wrong:
         with pytest.raises(FormatError):
             query.check(schema)

@@ -215,10 +215,86 @@ def test_columns_that_work_together_are_found() -> None:
     assert [pair.columns for pair in model.explain().pairs] == [("a", "b")]
 
 
+CHANGING = Label("years", event="died", event_codes=("no", "yes"), cuts=LABEL.cuts, change_at=1)
+
+
+def changing_data(n: int, seed: int = 0) -> tuple[Any, Any, Any]:
+    """`a` raises the hazard by 1.4 up to a year and lowers it by 1.0 afterwards; `b` raises it by
+    0.8 all the time, `c` never. In logarithms, over the whole range of each."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.uniform(-1, 1, (n, 3)), columns=["a", "b", "c"])
+    early, late = (np.exp(s * X["a"] + 0.8 * X["b"]) for s in (1.4, -1.0))
+    first = rng.exponential(4 / early)
+    time = np.where(first < 1, first, 1 + rng.exponential(4 / late))
+    seen = rng.uniform(0.5, 4.0, n)
+    return X, np.minimum(time, seen), time <= seen
+
+
+@cached
+def changing() -> PrivateSurvivalBoosting:
+    X, times, events = changing_data(30_000)
+    schema = Schema.from_bounds(dict.fromkeys("abc", (-1, 1)), time_to_event=CHANGING)
+    model = PrivateSurvivalBoosting(schema, epsilon=4.0, random_state=0)
+    return model.fit(X, (times, in_words(events)))
+
+
+def test_effects_that_change_over_time_are_recovered() -> None:
+    """At epsilon 4, slopes of both periods by least squares over the range of each column."""
+    model, grid = changing(), np.linspace(-0.95, 0.95, 41)
+    for column, expected, slack in (("a", (1.4, -1.0), 0.25), ("b", (0.8, 0.8), 0.2),
+                                    ("c", (0.0, 0.0), 0.1)):  # fmt: skip
+        X = {name: grid if name == column else np.zeros(41) for name in "abc"}
+        scores = model.model_.decision_function(X)
+        slopes = [float(np.polyfit(grid, scores[:, k], 1)[0]) for k in (0, -1)]
+        assert np.abs(np.array(slopes) - expected).max() < slack, (column, slopes)
+
+
+def test_a_column_of_changing_effects_has_a_shape_in_each_period() -> None:
+    model, (X, _, _) = changing(), changing_data(40, seed=1)
+    explanation = model.explain()
+    assert explanation.outputs == ("died up to 1", "died after 1")
+    first, second = explanation.shape("a").values[:, :-1]  # without the cell of missing values
+    assert first[-1] - first[0] > 1.5
+    assert second[-1] - second[0] < -1.0
+    parts = explanation.contributions(X)
+    hazards = np.exp(model.model_.decision_function(X))
+    assert np.allclose(parts.scores[:, 0], np.log(hazards[:, :3].sum(axis=1)), atol=1e-5)
+    assert np.allclose(parts.scores[:, 1], np.log(hazards[:, 3:].sum(axis=1)), atol=1e-5)
+
+
+def test_a_model_whose_effects_change_is_loaded_and_keeps_directions(tmp_path: Path) -> None:
+    model, (X, times, events) = changing(), changing_data(8000, seed=2)
+    model.save(tmp_path / "m.hedge")
+    again = hedgerow.load(tmp_path / "m.hedge")
+    assert np.array_equal(again.predict(X), model.predict(X))
+    falling = clone(model).set_params(monotone={"a": -1}, epsilon=20.0)
+    falling.fit(X, (times, in_words(events)), parties=np.arange(8000) % 3)
+    grid = {"a": np.linspace(-1, 1, 50), "b": np.zeros(50), "c": np.zeros(50)}
+    scores = falling.model_.decision_function(grid)
+    assert np.all(np.diff(scores, axis=0) <= 1e-6)
+    assert scores[0, -1] > scores[-1, -1] + 0.5
+
+
+def test_random_trees_learn_times_to_an_event_too() -> None:
+    X, times, events = data(6000)
+    y = (times, in_words(events))
+    model = PrivateSurvivalBoosting(SCHEMA, epsilon=2.0, method="random-trees", random_state=0)
+    model.fit(X, y)
+    assert model.score(X, y) > 0.65
+    assert model.statement_.epsilon == 2.0
+    assert not model.curve_for_all_
+    survival = model.predict_survival_function(X).mean(axis=0)
+    assert np.abs(survival - fitted().predict_survival_function(X).mean(axis=0)).max() < 0.03
+    for settings in ({"split": "histogram"}, {"update": "averaging"},
+                     {"candidates": "iterative-hessian"}):  # fmt: skip
+        with pytest.raises(SettingsError, match="know nothing of"):
+            clone(model).set_params(settings=settings).fit(X, y)
+
+
 def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
     model, (X, times, events) = fitted(), data(50)
     with pytest.raises(ExportError, match="time to 'died'"):
-        model.to_xgboost(tmp_path / "m.json")
+        model.to_sklearn(tmp_path / "m.npz")
     with pytest.raises(SettingsError, match="horizon 2"):
         model.predict_survival_function(X, [3.0])
     with pytest.raises(SettingsError, match="changing shapes by hand knows nothing of times"):
@@ -287,6 +363,10 @@ def test_labels_of_another_form_are_refused(y: Any, text: str) -> None:
         ({"event": "died", "cuts": (1, 2), "event_codes": (1, "1")}, "same event code twice"),
         ({"event": "died", "cuts": (1, 2), "classes": ("a", "b")}, "keep one of the two"),
         ({"event": "died", "cuts": (1, 2), "lower": 0}, "keep one of the two"),
+        ({"event": "died", "cuts": (1, 2, 3), "change_at": 3}, "its cuts before the last: 1, 2"),
+        ({"event": "died", "cuts": (1, 2, 3), "change_at": 1.5}, "change_at = 1.5"),
+        ({"classes": (0, 1), "change_at": 1}, "keep one of the two"),
+        ({"lower": 0, "upper": 1, "change_at": 1}, "keep one of the two"),
     ],
 )
 def test_a_label_that_leaves_something_open_is_refused(facts: Any, text: str) -> None:

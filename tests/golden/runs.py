@@ -40,6 +40,7 @@ PURE = ("dp-xgboost", "private-tree")
 TASKS = {
     "private-tree": ("binary", "multiclass"), "dp-xgboost": ("binary", "regression"),
     "auto": tuple(SCHEMAS),
+    "random-trees": ("binary", "multiclass", "regression", "survival", "periods"),
 }  # fmt: skip
 _USUAL = ("binary", "multiclass", "regression")  # what every method knows
 CASES = [(method, task) for method in METHODS for task in TASKS.get(method, _USUAL)]

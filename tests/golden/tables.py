@@ -22,6 +22,7 @@ SCHEMAS = {
     "multiclass": Schema(COLUMNS, Label("ward", ("a", "b", "c"))),
     "regression": Schema(COLUMNS, Label("cost", lower=-2.0, upper=7.0)),
     "survival": Schema(COLUMNS, Label("days", event="died", cuts=(10, 20, 40, 80))),
+    "periods": Schema(COLUMNS, Label("days", event="died", cuts=(10, 20, 40, 80), change_at=20)),
     "counts": Schema(
         COLUMNS, Label("visits", upper=9, loss="poisson", exposure="years", max_exposure=2.0)
     ),

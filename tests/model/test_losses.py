@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hedgerow.data.schema import Label
 from hedgerow.errors import FormatError, SettingsError
-from hedgerow.kernels import statistics
+from hedgerow.kernels import hazards, statistics
 from hedgerow.model.losses import (
     Hazards,
     Huber,
@@ -248,44 +248,102 @@ def test_the_compiled_sigmoid_is_the_exact_one(bits: int) -> None:
 # Hazards: what a row adds lies between -1 and 1, and reaches both.
 
 
-@pytest.mark.parametrize("clip", [1.0, 0.3])
-def test_no_row_exceeds_the_clip_in_a_million_tries_and_some_reach_it(clip: float) -> None:
-    """Times to an event: hazards from nothing to overflow, every cell, each a million times."""
-    rng, bits, n, n_intervals = np.random.default_rng(0), 31, 1_000_000, 6
+def strange_hazards(n: int, n_intervals: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Scores from nothing to overflow, and what is no number; every cell of time and event."""
+    rng = np.random.default_rng(0)
     centre = rng.choice([-800.0, -30.0, -6.0, -2.0, 0.0, 3.0, 40.0, 800.0], (n, 1))
     scores = centre + rng.normal(0, 1, (n, n_intervals)) * rng.choice([0.0, 1.0, 30.0], (n, 1))
     strange = rng.choice([np.nan, np.inf, -np.inf], 1000)
     scores[rng.integers(0, n, 1000), rng.integers(0, n_intervals, 1000)] = strange
-    target = rng.integers(0, 2 * n_intervals + 1, n).astype(np.float64)
+    return scores, rng.integers(0, 2 * n_intervals + 1, n).astype(np.float64)
+
+
+@pytest.mark.parametrize("clip", [1.0, 0.3])
+def test_no_row_exceeds_the_clip_in_a_million_tries_and_some_reach_it(clip: float) -> None:
+    bits, n, n_intervals = 31, 1_000_000, 6
+    scores, target = strange_hazards(n, n_intervals)
     out, most = np.empty((n, 2), np.int64), int(clip * 2**bits)
-    statistics.hazards(scores, target, bits, most, out)
-    assert np.abs(out[:, 0]).max() == most  # never more
-    assert (out[:, 0].min(), out[:, 0].max()) == (-most, most)  # and no less noise would do
-    assert np.all(out[:, 1] == 1 << bits)
+    for newton in (False, True):
+        hazards.hazards(scores, target, bits, most, newton, out)
+        assert (out[:, 0].min(), out[:, 0].max()) == (-most, most)  # no more, and no less would do
+        if newton:
+            assert (out[:, 1].min(), out[:, 1].max()) == (0, most)
+            assert np.any((out[:, 0] == most) & (out[:, 1] == most))  # so neither is free
+        else:
+            assert np.all(out[:, 1] == 1 << bits)
     assert Hazards(n_intervals).bound("slope", clip).l2 == clip
 
 
+@pytest.mark.parametrize("clip", [1.0, 0.3])
+def test_no_row_of_two_periods_leaves_the_disk_in_a_million_tries(clip: float) -> None:
+    """Both slopes of a row together: in whole numbers never longer than the clip, and as long."""
+    bits, n, n_intervals = 31, 1_000_000, 6
+    scores, target = strange_hazards(n, n_intervals)
+    out, most = np.empty((n, 4), np.int64), int(clip * 2**bits)
+    for n_first in (1, 3, 5):
+        hazards.hazards_by_period(scores, target, n_first, bits, most, True, out)
+        for pair in (out[:, :2], out[:, 2:]):  # below 2**31, so squares fit
+            assert np.max(pair[:, 0] ** 2 + pair[:, 1] ** 2) == most**2
+        first, second = out[:, 0], out[:, 1]
+        assert (first.min(), first.max(), second.min(), second.max()) == (-most, most, -most, most)
+        both = np.minimum(np.abs(first), np.abs(second)) > most // 2
+        edge = np.hypot(first[both], second[both])
+        assert edge.max() > (1 - 2.0**-30) * most  # shortened by no more than it takes
+        assert out[:, 2:].min() == 0
+    assert Hazards(n_intervals, 3).bound("slope", clip).l2 == clip
+
+
+def test_rows_of_two_periods_that_are_not_clamped_are_no_longer_than_the_root_of_two() -> None:
+    bits, n = 30, 1_000_000
+    scores, target = strange_hazards(n, 6)
+    query = statistics.Gradients(
+        scores, target, bits, statistics.HAZARDS, statistics.SLOPE, statistics.NO_CLIP, 2,
+        parameter=2.0,
+    )  # fmt: skip
+    out = np.empty((n, query.room), np.int64)
+    statistics.row_statistics(query, 0, n, out)
+    longest = math.sqrt(float(np.max(out[:, 0] ** 2 + out[:, 1] ** 2))) / 2**bits
+    assert Hazards(6, 2).bound("slope").l2 == math.sqrt(2.0)
+    assert 1 - 2.0 ** (2 - bits) < longest / math.sqrt(2.0) <= 1
+
+
+def log_loss(scores: Any, cell: int) -> float:
+    """Minus the log likelihood of a row of grouped times."""
+    d, k, n = np.exp(scores), cell // 2, len(scores)
+    if cell % 2:
+        return float(d[:k].sum() - math.log(-math.expm1(-d[k])))
+    return float(d[:k].sum() + (0.5 * d[k] if k < n else 0.0))
+
+
 def test_hazards_are_the_slope_of_the_likelihood_of_grouped_times() -> None:
-    """By differences of minus the log likelihood along a common shift of all scores."""
-    rng, n = np.random.default_rng(1), 3
+    """By differences along a common shift of all scores, and of those of each period."""
+    rng, n, n_first = np.random.default_rng(1), 4, 3
     for cell in range(2 * n + 1):
-        scores = rng.normal(-1.5, 0.3, n)
+        scores = rng.normal(-1.9, 0.3, n)
 
-        def loss(shift: float, cell: int = cell, scores: Any = scores) -> float:
-            d, k = np.exp(scores + shift), cell // 2
-            if cell % 2:
-                return float(d[:k].sum() - math.log(-math.expm1(-d[k])))
-            return float(d[:k].sum() + (0.5 * d[k] if k < n else 0.0))
+        def slope(of: slice, scores: Any = scores, cell: int = cell) -> float:
+            step = np.zeros(n)
+            step[of] = 1e-5
+            return (log_loss(scores + step, cell) - log_loss(scores - step, cell)) / 2e-5
 
-        slope = (loss(1e-5) - loss(-1e-5)) / 2e-5
-        out = np.empty((1, 2), np.int64)
-        statistics.hazards(scores[None], np.array([float(cell)]), 40, 1 << 40, out)
-        assert abs(out[0, 0] / 2**40 - slope) < 1e-6
+        at, (out, both) = np.array([float(cell)]), (np.empty((1, w), np.int64) for w in (2, 3))
+        hazards.hazards(scores[None], at, 40, 1 << 40, False, out)
+        assert abs(out[0, 0] / 2**40 - slope(slice(None))) < 1e-6
+        hazards.hazards_by_period(scores[None], at, n_first, 40, 1 << 40, False, both)
+        first, second = slope(slice(0, n_first)), slope(slice(n_first, n))
+        length = max(1.0, math.hypot(first, second))
+        assert abs(both[0, 0] / 2**40 - first / length) < 1e-6
+        assert abs(both[0, 1] / 2**40 - second / length) < 1e-6
 
 
-def test_times_to_an_event_have_no_newton_update() -> None:
-    with pytest.raises(FormatError, match="no newton update"):
-        Hazards(4).bound("newton")
+def test_a_loss_whose_effects_change_has_a_name_of_two_numbers() -> None:
+    assert loss_named("hazards-6-2") == Hazards(6, 2) != Hazards(6)
+    for wrong in ("hazards-6-0", "hazards-6-6", "hazards-06-2", "hazards-6-2-1", "hazards-6-x"):
+        with pytest.raises(FormatError):
+            loss_named(wrong)
+
+
+def test_times_to_an_event_have_no_hessians_of_all_outputs() -> None:
     with pytest.raises(FormatError, match="no bounded Hessians"):
         Hazards(4).hessian_bound()
 

@@ -40,27 +40,43 @@ def table_of(n_rows: int, seed: int = 0) -> dict[str, Any]:
 
 def trained(
     table: dict[str, Any], epsilon: float, n_parties: int = 1, trust: str = "coordinator",
-    schema: Schema = SCHEMA, watch: Any = None,
+    schema: Schema = SCHEMA, watch: Any = None, method: str = "auto",
 ) -> Ensemble:  # fmt: skip
     privacy, ledger = Privacy(epsilon, 1e-6, trust), Ledger.in_memory()  # type: ignore[arg-type]
     rows = rows_of(table, schema)
     sizes = () if n_parties == 1 else (rows.n_rows // 4,) * (n_parties - 1)
     federation = federation_of(split_rows(rows, sizes), schema, privacy, ledger)
-    plan = plan_for(schema, privacy, "auto", {}, seed=5)
+    settings = {"n_trees": 8} if method == "random-trees" else {}
+    plan = plan_for(schema, privacy, method, settings, seed=5)
     with noise_off():
         gate: Any = Gate(federation, plan, ledger)
-        return method_named("auto").grow(gate if watch is None else watch(gate))
+        return method_named(method).grow(gate if watch is None else watch(gate))
 
 
-@pytest.mark.parametrize(("epsilon", "alone"), [(0.5, True), (50.0, False)])
-def test_any_number_of_parties_gives_the_same_model(epsilon: float, alone: bool) -> None:
+CHANGING = Schema(SCHEMA.columns, Label("t", event="e", cuts=CUTS, change_at=2.0))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "alone", "schema", "method"),
+    [
+        (0.5, True, SCHEMA, "auto"),
+        (50.0, False, SCHEMA, "auto"),
+        (3.0, False, CHANGING, "auto"),  # with few events both numbers of a row are held in a disk
+        (50.0, False, CHANGING, "auto"),
+        (5.0, None, SCHEMA, "random-trees"),
+        (5.0, None, CHANGING, "random-trees"),
+    ],
+)
+def test_any_number_of_parties_gives_the_same_model(
+    epsilon: float, alone: bool | None, schema: Schema, method: str
+) -> None:
     table = table_of(400)
     models = [
-        trained(table, epsilon, n, trust)
+        trained(table, epsilon, n, trust, schema, method=method)
         for n, trust in ((1, "coordinator"), (3, "coordinator"), (3, "parties"))
     ]
-    assert models[0].record["curve_for_all"] is alone
-    assert (len(models[0].trees) == 1) is alone
+    assert models[0].record.get("curve_for_all") is alone
+    assert (len(models[0].trees) == 1) is bool(alone)
     assert models[0] == models[1] == models[2]
 
 
@@ -95,6 +111,13 @@ def leaf_of(tree: Tree, row: tuple[float, ...]) -> int:
     return int(n_leaves[node])
 
 
+def seen_through(hazards: list[float], time: float, event: int) -> float:
+    """The hazards that a row was seen through, half of that of the interval in which it left."""
+    happened = event and time <= CUTS[-1]
+    k = sum(cut < time if happened else cut <= time for cut in CUTS)
+    return sum(hazards[:k]) + (0.5 * hazards[k] if k < len(CUTS) else 0.0)
+
+
 def residual(hazards: list[float], time: float, event: int) -> float:
     """The slope of the loss, from the definition: minus log of the row's probability."""
     if event and time <= CUTS[-1]:
@@ -105,17 +128,40 @@ def residual(hazards: list[float], time: float, event: int) -> float:
     return sum(hazards[:k]) + (0.5 * hazards[k] if k < len(CUTS) else 0.0)
 
 
-def test_every_sum_is_what_plain_python_adds_up() -> None:
+def by_period(hazards: list[float], time: float, event: int, what: Any) -> list[float]:
+    """`residual` or `seen_through` before and after the change at the second cut.
+
+    What happened before the change does not depend on later hazards: with none, what is left is the
+    first part, for whoever was still there then. The rest is the second one.
+    """
+    first = sum(hazards[:2]) if time > CUTS[1] else what(hazards, time, event)
+    return [first, what(hazards, time, event) - first]
+
+
+def held(numbers: list[float], clip: float) -> list[float]:
+    """Each clamped to 1, and together no longer than the clip."""
+    numbers = [max(-1.0, min(1.0, number)) for number in numbers]
+    length = math.hypot(*numbers)
+    return [number * min(1.0, clip / length) if length else 0.0 for number in numbers]
+
+
+@pytest.mark.parametrize(
+    ("schema", "epsilon", "clip"),
+    [(SCHEMA, 80.0, 1.0), (CHANGING, 4.0, 1.0), (CHANGING, 80.0, math.inf)],
+)
+def test_every_sum_is_what_plain_python_adds_up(
+    schema: Schema, epsilon: float, clip: float
+) -> None:
     table, watched = table_of(300), list[Watched]()
 
     def watch(gate: Gate) -> Watched:
         watched.append(Watched(gate))
         return watched[0]
 
-    trained(table, 80.0, watch=watch)
+    trained(table, epsilon, watch=watch, schema=schema)
     rows = list(zip(table["a"], np.clip(table["b"], 0, 10).astype(float), strict=True))
     outcomes = list(zip(table["t"], table["e"], strict=True))
-    grid, kinds = base_grid(SCHEMA), set()
+    changes, kinds, steps = schema is CHANGING, set(), 0
     for query, values, n_trees in watched[0].asked:
         kinds.add(type(query).__name__)
         scores = np.zeros((len(rows), len(CUTS)))
@@ -129,46 +175,70 @@ def test_every_sum_is_what_plain_python_adds_up() -> None:
                 k = sum(c < time if happened else c <= time for c in CUTS)
                 expected[2 * k + bool(happened)] += 1
             assert np.abs(values - expected).max() < 1e-6
-        elif isinstance(query, ScoreCounts):
+            continue
+        if isinstance(query, ScoreCounts):
             risk = np.log(hazards.sum(axis=1))
             by_score = values.reshape(9, -1).sum(axis=0)
             assert np.array_equal(
                 np.round(by_score), np.bincount(np.digitize(risk, query.edges), minlength=16)
             )
+            continue
+        assert isinstance(query, ColumnSums | LeafSums)
+        assert query.clip == clip
+        r, h = (  # (row, period)
+            np.array(
+                [
+                    held(
+                        by_period(one, *at, what) if changes else [what(one, *at)],
+                        query.clip,
+                    )
+                    for one, at in zip(hazards.tolist(), outcomes, strict=True)
+                ]
+            )
+            for what in (residual, seen_through)
+        )
+        if isinstance(query, LeafSums):
+            sums = in_leaves(query, rows, np.hstack([r, h])).ravel()
+            if query.step_trees:
+                last = watched[0].trees[n_trees - query.step_trees : n_trees]
+                step = sum(tree.values[[leaf_of(tree, row) for row in rows], 0] for tree in last)
+                u = np.clip(step / query.step_scale, -1, 1)
+                sums = np.append(sums, [r[:, 0] @ u, h[:, 0] @ u**2])
+                steps += 1
+            assert np.abs(values - sums).max() < 1e-3
         else:
-            assert isinstance(query, ColumnSums | LeafSums)
-            assert query.clip == 1.0
-            r = [
-                max(-1.0, min(1.0, residual(list(h), time, event)))
-                for h, (time, event) in zip(hazards, outcomes, strict=True)
-            ]
-            if isinstance(query, LeafSums):
-                assert np.abs(values.reshape(2, -1) - in_leaves(query, rows, r)).max() < 1e-4
-                continue
-            for j, released in enumerate(query.split(values)):
-                edges = grid[j].edges[list(query.cuts[j])]
-                sums = np.zeros((2, query.n_bins[j]))
-                for row, one in zip(rows, r, strict=True):
-                    x = np.float32(row[j])
-                    b = query.n_bins[j] - 1 if np.isnan(x) else int(np.sum(edges <= x))
-                    sums[:, b] += one, 1.0
-                place = query.matrix_of[j] if query.matrix_of else -1
-                if place >= 0:  # asked in a strategy matrix, in units of its longest column
-                    matrix = query.matrices[place].astype(float)
-                    sums[0] = matrix @ sums[0] / np.sqrt((matrix**2).sum(axis=0).max())
-                width = len(released)
-                assert np.abs(released - sums[:width]).max() < 1e-4
-    assert kinds == {"LabelSums", "ColumnSums", "LeafSums", "ScoreCounts"}
+            check_columns(query, values, rows, r)
+    assert kinds >= {"LabelSums", "ColumnSums", "ScoreCounts"}
+    assert ("LeafSums" in kinds) is (epsilon > 10)
+    assert (steps > 0) is (epsilon > 10 and not changes)
 
 
-def in_leaves(query: LeafSums, rows: list[Any], r: list[float]) -> NDArray[np.float64]:
-    """Sums of these numbers, and of rows, by leaf of all tables: (number | row, leaf)."""
+def check_columns(query: ColumnSums, values: Any, rows: list[Any], r: NDArray[np.float64]) -> None:
+    """Compare released sums by bin with those of these numbers (row, number), and of rows."""
+    grid, added = base_grid(SCHEMA), np.column_stack([r, np.ones(len(r))])
+    for j, released in enumerate(query.split(values)):
+        edges = grid[j].edges[list(query.cuts[j])]
+        sums = np.zeros((added.shape[1], query.n_bins[j]))
+        for row, one in zip(rows, added, strict=True):
+            x = np.float32(row[j])
+            b = query.n_bins[j] - 1 if np.isnan(x) else int(np.sum(edges <= x))
+            sums[:, b] += one
+        place = query.matrix_of[j] if query.matrix_of else -1
+        if place >= 0:  # asked in a strategy matrix, in units of its longest column
+            matrix = query.matrices[place].astype(float)
+            sums[:-1] = sums[:-1] @ matrix.T / np.sqrt((matrix**2).sum(axis=0).max())
+        width = len(released)
+        assert np.abs(released - sums[:width]).max() < 1e-4
+
+
+def in_leaves(query: LeafSums, rows: list[Any], added: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums of these numbers (row, number) by leaf of all tables: (number, leaf)."""
     parts = []
     for structure in query.structures:
         tree = Tree(structure, np.zeros((structure.n_leaves, 1), np.float32))
-        sums = np.zeros((2, structure.n_leaves))
-        for row, one in zip(rows, r, strict=True):
-            sums[:, leaf_of(tree, row)] += one, 1.0
+        sums = np.zeros((added.shape[1], structure.n_leaves))
+        for row, one in zip(rows, added, strict=True):
+            sums[:, leaf_of(tree, row)] += one
         parts.append(sums)
     return np.hstack(parts)
 

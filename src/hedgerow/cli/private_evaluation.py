@@ -171,8 +171,9 @@ def _cells(one: Measure) -> tuple[str, ...]:
 
     if one.value is None:
         return ("lost in noise", "", "", "")
-    low, high = one.interval or (None, None)
-    between = f"{text(low)} to {text(high)}"
+    if one.interval is None:  # a test has none
+        return f"{one.value:.3g}", "", "", ""
+    between = " to ".join(text(end) for end in one.interval)
     return text(one.value), text(one.noise_error), text(one.sampling_error), between
 
 

@@ -99,6 +99,11 @@ def check_time_to_event(label: Any, place: str) -> None:
     if len(codes) != 2:
         raise SchemaError(f"{place} has one event code; give [censored, event], such as [0, 1]")
     check_unique(place, "event code", codes)
+    if label.change_at is not None and label.change_at not in cuts[:-1]:
+        raise SchemaError(
+            f"{place} has change_at = {shown(label.change_at)}; effects may change at one of its "
+            f"cuts before the last: {', '.join(f'{cut:g}' for cut in cuts[:-1])}"
+        )
 
 
 def check_loss(label: Any, place: str) -> None:

@@ -90,6 +90,7 @@ class Label(Shown):
     Time to an event has two columns: `name` is that of the times, `event` says whether the event
     happened then (the second of `event_codes`) or the row was censored (the first). `cuts` are
     public times; the last is the horizon, at which all rows still under observation are censored.
+    With `change_at`, one of the other cuts, columns may have other effects from there on.
     """
 
     name: str
@@ -104,14 +105,15 @@ class Label(Shown):
     huber: Bound | None = None  # the error beyond which the loss is straight, in units of the label
     exposure: str | None = None  # the column of how long, or how much, rows were seen
     max_exposure: Bound | None = None  # the public cap on it
+    change_at: Bound | None = None  # the cut from which on effects on hazards may be others
 
     def __post_init__(self) -> None:
         place = f"label {shown(self.name)}"
         make_plain(self, "classes", "lower", "upper", "event_codes", "cuts")
-        make_plain(self, "quantile", "huber", "max_exposure")
+        make_plain(self, "quantile", "huber", "max_exposure", "change_at")
         SCHEMA.check(self, place)
         check_loss(self, place)
-        if self.event is not None or self.event_codes or self.cuts:
+        if self.event is not None or self.event_codes or self.cuts or self.change_at is not None:
             if self.classes or self.lower is not None or self.upper is not None:
                 raise SchemaError(
                     f"{place} has an event and classes or bounds; keep one of the two"
@@ -151,6 +153,11 @@ class Label(Shown):
         return 2 * len(self.cuts) + 1 if self.cuts else len(self.classes)
 
     @property
+    def n_first(self) -> int:
+        """How many intervals end at or before `change_at`; 0 where effects do not change."""
+        return 0 if self.change_at is None else self.cuts.index(self.change_at) + 1
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns that it is read from."""
         second = self.exposure if self.event is None else self.event
@@ -161,7 +168,8 @@ class Label(Shown):
         """What it can be, in a few words."""
         if self.event is not None:
             n, last, happened = len(self.cuts), self.cuts[-1], self.event_codes[1]
-            return f"up to {last:g} in {n} intervals, {self.event} = {shown(happened)}"
+            change = "" if self.change_at is None else f", effects change at {self.change_at:g}"
+            return f"up to {last:g} in {n} intervals, {self.event} = {shown(happened)}{change}"
         return (
             listed(self.classes) if self.classes else f"{self.lower:g} to {self.upper:g}{self._by}"
         )

@@ -174,6 +174,6 @@ def refuse_survival(label: Label, what: str) -> None:
     if label.event is not None:
         raise SettingsError(
             f"{what} knows nothing of times to an event, and the label {label.name!r} is one. "
-            "Nothing was asked. Train it with method 'auto' (PrivateSurvivalBoosting), on tables "
-            "that lie beside the process."
+            "Nothing was asked. Train it with method 'auto' or 'random-trees' "
+            "(PrivateSurvivalBoosting), on tables that lie beside the process."
         )

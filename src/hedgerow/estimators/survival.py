@@ -30,13 +30,14 @@ class PrivateSurvivalBoosting(PrivateBoosting):
     or the row was censored, and public `cuts` of time. The model is one of proportional hazards:
     hazards of the intervals between cuts, times a ratio for every row. Times beyond the last cut,
     the horizon, are censored there. Every person is in one cell of every column with one number
-    between -1 and 1.
+    between -1 and 1. With `change_at` in the label, one of the cuts, columns may have other effects
+    from there on, and a person has two numbers, together no longer than 1.
 
     Parameters
     ----------
     schema : Schema, path to a schema file, or None when `bounds` and `label` are given
     epsilon, delta : the guarantee; delta well below 1 / rows
-    method : "auto", the one method that knows times to an event
+    method : "auto", or "random-trees"; others know nothing of times to an event
     trust : "coordinator", "parties" or "nobody"; None = the parties where there are several
     settings : further settings by name, e.g. ``{"minimum_parties": 2}``
     bounds : (low, high) for every column, or {column: (low, high)}; instead of a schema

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError, SlotSpent
-from hedgerow.evaluation import binary, counts, multiclass, quantiles, regression, survival
+from hedgerow.evaluation import (
+    binary,
+    counts,
+    multiclass,
+    quantiles,
+    regression,
+    risk_groups,
+    survival,
+)
 from hedgerow.evaluation.result import Evaluation, Findings
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.rounding import settled
@@ -56,7 +64,10 @@ def declared_queries(schema: Schema) -> list[DeclaredQuery]:
         ]
     if schema.label.task == "survival":
         cells = schema.label.n_outcomes
-        first, size = cells * (survival.FIRST_EDGES + 1), cells * survival.GROUPS
+        first, n_groups = cells * (risk_groups.FIRST_EDGES + 1), risk_groups.GROUPS
+        if schema.label.n_first:
+            n_groups = risk_groups.FEWER_GROUPS * risk_groups.RATIOS
+        size = cells * n_groups
         return [
             DeclaredQuery("scores", ScoreCounts.kind, LOOK_SHARE, first),
             DeclaredQuery("outcomes", ScoreCounts.kind, 1 - LOOK_SHARE, size),
@@ -187,18 +198,22 @@ def _regression(gate: Gate, model: Ensemble) -> Findings:
 
 def _survival(gate: Gate, model: Ensemble) -> Findings:
     label, once = model.schema.label, model.schema.weight is not None
-    low, high, parts = survival.reachable(model)
-    grid = survival.first_grid(low, high)
+    reach = risk_groups.reachable(model)
+    grid = risk_groups.first_grid(reach)
     first, noise = np.zeros((label.n_outcomes, len(grid) + 1)), 0.0
     with suppress(SlotSpent):
         asked = ScoreCounts(label.n_outcomes, settled(grid), gate.ensemble, once)
         release = gate.release(asked)
         first, noise = release.values.reshape(first.shape), release.sigmas[0]
-    edges = survival.edges_for(first, noise, grid)
-    query = ScoreCounts(label.n_outcomes, settled(edges), gate.ensemble, once)
+    edges = risk_groups.edges_for(first, noise, grid, reach)
+    query = ScoreCounts(
+        label.n_outcomes, settled(edges), gate.ensemble, once,
+        settled(reach.ratio_edges),
+    )  # fmt: skip
     release = gate.release(query)
     seen = release.values.reshape(label.n_outcomes, -1)
-    return survival.findings(seen, release.sigmas[0], edges, parts, label.cuts)
+    groups = risk_groups.RiskGroups(reach, edges)
+    return survival.findings(seen, release.sigmas[0], groups, label.cuts)
 
 
 def _counts(gate: Gate, model: Ensemble) -> Findings:

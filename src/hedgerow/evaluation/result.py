@@ -37,6 +37,8 @@ TITLES = {
     "events": "events",
     "concordance": "concordance",
     "integrated_brier": "integrated Brier score",
+    "log_rank": "log-rank statistic between groups by risk",
+    "log_rank_p": "its p-value",
     "deviance": "mean deviance",
     "d2": "share of the deviance explained",
     "coverage": "share of labels not above the prediction",
@@ -251,7 +253,8 @@ RANGES = {
     "calibration_error": (0.0, 1.0), "rmse": (0.0, math.inf), "mae": (0.0, math.inf),
     "r2": (-math.inf, 1.0), "events": (0.0, math.inf), "concordance": (0.0, 1.0),
     "integrated_brier": (0.0, 1.0), "deviance": (0.0, math.inf), "d2": (-math.inf, 1.0),
-    "coverage": (0.0, 1.0), "pinball": (0.0, math.inf),
+    "coverage": (0.0, 1.0), "pinball": (0.0, math.inf), "log_rank": (0.0, math.inf),
+    "log_rank_p": (0.0, 1.0),
 }  # fmt: skip
 
 

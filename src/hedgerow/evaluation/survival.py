@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.evaluation.log_rank import log_rank
 from hedgerow.evaluation.result import (
     WIDTH,
     BrierPoint,
@@ -20,14 +21,10 @@ from hedgerow.evaluation.result import (
     SurvivalPoint,
     measure,
 )
-from hedgerow.model.ensemble import Ensemble
+from hedgerow.evaluation.risk_groups import RiskGroups
 
 Floats = NDArray[np.float64]
-FIRST_EDGES = 47  # of the grid on which risks are looked for
-GROUPS = 24  # of rows by risk
 SHOWN_GROUPS = 5  # whose curves are shown
-FARTHEST = 6.0  # from the base line: many tables add up to more than any row has
-TAIL = 0.005  # of the rows, beyond the edges of groups
 _FEW = 256  # rows that are compared with each other at once
 
 
@@ -178,66 +175,24 @@ def exact_measures(
     }
 
 
-def reachable(model: Ensemble) -> tuple[float, float, Floats]:
-    """Between which risks a model's rows lie, and the parts of the hazards up to each cut.
-
-    Every tree but those of one leaf moves all hazards alike, so that the curve of a row follows
-    from its risk.
-    """
-    constant = sum(
-        (tree.values[0].astype(np.float64) for tree in model.trees if len(tree.values) == 1),
-        np.zeros(model.loss.n_outputs),
-    )
-    hazards = np.exp(np.clip(constant, -700, 50))
-    base = float(np.log(hazards.sum()))
-    others = [tree.values[:, 0] for tree in model.trees if len(tree.values) > 1]
-    low = base + max(sum(float(values.min()) for values in others), -FARTHEST)
-    high = base + min(sum(float(values.max()) for values in others), FARTHEST)
-    return low, high, np.cumsum(hazards) / hazards.sum()
-
-
-def first_grid(low: float, high: float) -> Floats:
-    """Even edges over all risks that a model can give."""
-    middle, half = (low + high) / 2, max((high - low) / 2, 0.1)
-    return np.linspace(middle - half, middle + half, FIRST_EDGES)
-
-
-def edges_for(first: Floats, noise: float, grid: Floats) -> Floats:
-    """Even edges of the groups, where the first counts (cell, place) see rows."""
-    rows = first.sum(axis=0)
-    seen = np.where(rows > 2 * noise * math.sqrt(len(first)), rows, 0.0)
-    if not seen.any():
-        return np.linspace(grid[0], grid[-1], GROUPS - 1)
-    share = np.cumsum(seen) / seen.sum()
-    step = grid[1] - grid[0]
-    ends = np.append(grid, grid[-1] + step)
-    low = ends[np.argmax(share > TAIL)] - step
-    high = ends[np.argmax(share >= 1 - TAIL)]
-    return np.linspace(low, max(high, low + step), GROUPS - 1)
-
-
-def findings(
-    counts: Floats, noise: float, edges: Floats, parts: Floats, cuts: Sequence[float]
-) -> Findings:
+def findings(counts: Floats, noise: float, groups: RiskGroups, cuts: Sequence[float]) -> Findings:
     """Everything there is to say from counts (cell, group) with noise of this deviation."""
-    step = edges[1] - edges[0]
-    risk = np.append(edges[0] - step, edges) + step / 2
-    predicted = np.exp(-np.exp(np.minimum(risk, 50.0))[:, None] * parts)  # (group, cut)
+    predicted = groups.survival
     n, n_events = float(counts.sum()), float(counts[1::2].sum())
     of_n = noise * math.sqrt(counts.size)
     of_events = noise * math.sqrt(counts[1::2].size)
     rows, events = measure("rows", n, of_n), measure("events", n_events, of_events)
-    names = ("concordance", "integrated_brier", "calibration_error")
+    names = ("concordance", "integrated_brier", "calibration_error", "log_rank", "log_rank_p")
     if n <= max(3 * of_n, 0.5) or n_events <= max(3 * of_events, 0.5):
         why = "The noise is as large as the events: too few rows for this epsilon."
         nothing = tuple(measure(name, math.nan, math.nan) for name in names)
         return Findings((rows, events, *nothing), notes=(why,))
-    first = _first(risk, parts)
+    first, of_risk = earlier(groups.by_risk), noise * math.sqrt(groups.n_ratios)
 
     def values(c: Floats) -> Floats:
         scores = brier_scores(c, predicted)
-        whole = (grouped_concordance(c, first, noise), integrated(scores, cuts))
-        return np.append(whole, scores)
+        order = grouped_concordance(groups.added_up(c), first, of_risk)
+        return np.concatenate([[order, integrated(scores, cuts)], scores])
 
     found = values(counts)
     by_noise, by_sampling = _errors(counts, noise, values)
@@ -245,20 +200,19 @@ def findings(
         measure(name, float(found[i]), float(by_noise[i]), float(by_sampling[i]))
         for i, name in enumerate(names[:2])
     ]
-    points, calibration, off = _curves(counts, noise, predicted, cuts, edges)
+    points, calibration, off = _curves(counts, noise, groups, cuts)
     bands = _bands(found[2:], by_noise[2:], by_sampling[2:])
+    merged = [counts[:, chosen] for chosen in _merged(counts)]
+    told = log_rank(
+        [of.sum(axis=1) for of in merged], [noise * of.shape[1] ** 0.5 for of in merged]
+    )
     return Findings(
-        (rows, events, *measures, off),
+        (rows, events, *measures, off, *told),
         calibration=calibration,
         survival=points,
         brier=tuple(BrierPoint(float(cut), *one) for cut, one in zip(cuts, bands, strict=True)),
-        notes=(f"Concordance is that of {counts.shape[1]} groups by risk, up to the horizon.",),
+        notes=(f"Concordance is that of {groups.n_risks} groups by risk, up to the horizon.",),
     )
-
-
-def _first(risk: Floats, parts: Floats) -> Floats:
-    """Who is first within an interval, by the hazards that the model has for each group."""
-    return earlier(np.exp(np.minimum(risk, 50.0))[:, None] * np.diff(parts, prepend=0.0))
 
 
 def _errors(
@@ -297,22 +251,24 @@ def _merged(counts: Floats) -> list[slice]:
 
 
 def _curves(
-    counts: Floats, noise: float, predicted: Floats, cuts: Sequence[float], edges: Floats
+    counts: Floats, noise: float, groups: RiskGroups, cuts: Sequence[float]
 ) -> tuple[tuple[SurvivalPoint, ...], tuple[CalibrationPoint, ...], Measure]:
     """Kaplan-Meier curves of all rows (group 0) and by risk, with what the model says of them."""
     points, calibration = list[SurvivalPoint](), list[CalibrationPoint]()
     off = list[tuple[float, float, float, float]]()  # rows, distance, errors of the groups
-    step = edges[1] - edges[0]
-    ends = np.concatenate([[edges[0] - step], edges, [edges[-1] + step]])
+    predicted = groups.survival
     for number, chosen in enumerate([slice(0, counts.shape[1]), *_merged(counts)]):
         here = counts[:, chosen].sum(axis=1)
-        rows = np.maximum(counts[:, chosen].sum(axis=0), 1e-9)
-        says = rows @ predicted[chosen] / rows.sum()  # (cut,)
+        rows = counts[:, chosen].sum(axis=0)
+        if rows.sum() < noise * math.sqrt(counts[:, chosen].size):  # mostly noise: some below 0
+            rows = np.maximum(rows, 1e-9)
+        # Noise below 0 stays: without it groups of few rows would count as many.
+        says = np.clip(rows @ predicted[chosen] / rows.sum(), 0.0, 1.0)  # (cut,)
         errors = _errors(here, noise * math.sqrt(len(rows)), survival_of)
         for cut, mean, band in zip(cuts, says, _bands(survival_of(here), *errors), strict=True):
             points.append(SurvivalPoint(number, float(cut), float(mean), *band))
         if number:
-            last, between = points[-1], (float(ends[chosen.start]), float(ends[chosen.stop]))
+            last, between = points[-1], groups.ends(chosen)
             seen = (last.predicted, last.observed, last.low, last.high)
             calibration.append(CalibrationPoint(*between, float(rows.sum()), *seen))
             apart = abs(last.predicted - last.observed)

@@ -3,6 +3,7 @@
 To add one: a file here, a line in `FORMATS` below, a method in `estimator_methods.py`.
 
 forest.py             splits, leaf values and covers, shared by all formats
+hazards.py            models of times to an event as such splits: rows by interval
 metadata.py           what a file says of itself: the statement, its inputs
 matrix.py             tables to the matrix that exports take
 ordering.py           category splits as ordered ones, for formats without sets
@@ -14,6 +15,7 @@ estimator_methods.py  exports as methods of estimators
 files.py              files written by rename
 """
 
+from hedgerow.export.hazards import interval_rows
 from hedgerow.export.matrix import to_matrix
 from hedgerow.export.metadata import Exported
 from hedgerow.export.onnx_graph import to_onnx
@@ -29,6 +31,6 @@ FORMATS = {
 }
 
 __all__ = [
-    "Exported", "category_names", "feature_names", "feature_types", "to_matrix", "to_onnx",
-    "to_sklearn", "to_treelite", "to_xgboost",
+    "Exported", "category_names", "feature_names", "feature_types", "interval_rows", "to_matrix",
+    "to_onnx", "to_sklearn", "to_treelite", "to_xgboost",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Structure, Tree
 
 Floats = NDArray[np.float64]
-Link = Literal["logit", "softmax", "share", "shares", "number"]
+Link = Literal["logit", "softmax", "share", "shares", "number", "hazards"]
 TOLERANCE = 1e-6  # sums that leave their range by no more need no clipping
 LEAST_COVER = 1e-6  # of a leaf, as a part of the largest one of its tree
 _NEARLY = 1e-9  # a share of 0 or 1 has no finite log-odds; this far from it nobody can tell
@@ -51,7 +51,8 @@ class Forest:
 
     `link` says what is done to them: `logit` (their sigmoid is the probability of the second
     class), `softmax`, `share` (it is that probability, after clipping to 0..1), `shares`
-    (clipped at 0 and divided by their sum), or `number` (clipped to the label's bounds).
+    (clipped at 0 and divided by their sum), `number` (clipped to the label's bounds), or `hazards`
+    (their exponentials are hazards, see `hazards`).
     """
 
     trees: tuple[ExportTree, ...]
@@ -76,8 +77,8 @@ def forest_of(model: Ensemble) -> Forest:
     if model.schema.label.task == "survival":
         raise ExportError(
             f"the model predicts the time to {model.schema.label.event!r}, and the format holds "
-            "classes or numbers. Nothing was written. Keep the .hedge file: `hedgerow predict` and "
-            "hedgerow.load use it."
+            "classes or numbers. Nothing was written. XGBoost's JSON holds it as rows by interval, "
+            "and ONNX; or keep the .hedge file: `hedgerow predict` and hedgerow.load use it."
         )
     if model.schema.label.task == "counts":
         raise ExportError(
@@ -97,7 +98,7 @@ def forest_of(model: Ensemble) -> Forest:
         link = "share" if label.task == "binary" else "shares"
     covers = [leaf_covers(tree) for tree in model.trees]
     trees = tuple(
-        _export_tree(tree.structure, model.schema, leaves, cover)
+        export_tree(tree.structure, model.schema, leaves, cover)
         for tree, leaves, (cover, _) in zip(model.trees, values, covers, strict=True)
     )
     exact = _stays_inside(values, base, link, model)
@@ -150,7 +151,8 @@ def _stays_inside(values: list[Floats], base: Floats, link: Link, model: Ensembl
     return True
 
 
-def _export_tree(structure: Structure, schema: Schema, leaves: Floats, cover: Floats) -> ExportTree:
+def export_tree(structure: Structure, schema: Schema, leaves: Floats, cover: Floats) -> ExportTree:
+    """A tree with values (leaf, output) and covers (leaf,) by node."""
     threshold, members = structure.threshold.copy(), {}
     for node in np.flatnonzero(structure.feature >= 0).tolist():
         column = schema.columns[int(structure.feature[node])]

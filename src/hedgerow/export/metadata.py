@@ -25,6 +25,8 @@ _THEN: dict[Link, str] = {
     "share": "clipped to 0 .. 1 it is the probability of the second class",
     "shares": "clipped at 0 and divided by their sum they are the probabilities of the classes",
     "number": "clipped to the bounds it is the prediction",
+    "hazards": "the exponential is the hazard of an interval; survival at a cut is the exponential "
+    "of minus the hazards of the intervals up to it together",
 }
 
 
@@ -62,7 +64,7 @@ def metadata_of(model: Ensemble, forest: Forest, covers: str = "") -> dict[str, 
         "hedgerow_promise": model.statement.words(),
         "hedgerow_statement": _json(model.statement.to_dict()),
         "hedgerow_schema": _json(model.schema.to_dict()),
-        "hedgerow_inputs": _json([input_of(column) for column in model.schema.columns]),
+        "hedgerow_inputs": _json([input_of(column) for column in forest.schema.columns]),
         "hedgerow_output": _json(output_of(forest)),
         "hedgerow_covers": covers or covers_of(forest),
     }
@@ -92,6 +94,8 @@ def output_of(forest: Forest) -> dict[str, Any]:
     facts["exact"] = forest.exact
     if label.classes:
         facts["classes"] = list(label.classes)
+    elif label.cuts:
+        facts["cuts"] = list(label.cuts)
     else:
         facts["bounds"] = [label.lower, label.upper]
     return facts
@@ -127,6 +131,13 @@ def notes_of(
     if not finished and forest.link == "shares":
         clip = "" if forest.exact else " after clipping at 0 and dividing by their sum"
         notes.append(f"Predictions are the probabilities of the classes in their order{clip}.")
+    if not finished and forest.link == "hazards":
+        notes.append(
+            f"Give every row once for each interval, its number from 0 to {len(label.cuts) - 1} as "
+            f"the column {forest.schema.names[-1]!r}: hedgerow.export.interval_rows makes them. A "
+            "prediction is the hazard of that interval, and survival at a cut the exponential of "
+            "minus the hazards up to it together."
+        )
     if listed := [c.name for c in forest.schema.columns if not isinstance(c, Numeric)]:
         notes.append(
             f"Columns {', '.join(map(_quoted, listed))} are given as codes, see hedgerow_inputs in "

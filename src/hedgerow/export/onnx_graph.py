@@ -13,6 +13,7 @@ from hedgerow.data.values import text_of
 from hedgerow.errors import ExportError
 from hedgerow.export.files import write_bytes
 from hedgerow.export.forest import ExportTree, Forest, forest_of
+from hedgerow.export.hazards import base_line, hazard_forest
 from hedgerow.export.metadata import NONE, Exported, metadata_of, model_of, notes_of
 
 LESS, MEMBER = 1, 6  # BRANCH_LT, BRANCH_MEMBER
@@ -29,15 +30,17 @@ def to_onnx(model: Any, path: str | PathLike[str]) -> Exported:
     """Write a model as ONNX, which onnxruntime 1.24 and later run. Needs the extra `export`.
 
     Input `X` is a float matrix as `to_matrix` makes it. Classes come out as `label` and
-    `probabilities` (row, class), regression gives `prediction` (row,).
+    `probabilities` (row, class), regression gives `prediction` (row,), times to an event give
+    `survival` (row, cut).
     """
     try:
         import onnx
     except ImportError as error:
         raise ExportError("onnx is not installed; pip install 'hedgerow[export]'") from error
     chosen = model_of(model)
-    forest = forest_of(chosen)
-    graph = _graph(onnx, forest)
+    times = chosen.schema.label.task == "survival"
+    forest = hazard_forest(chosen) if times else forest_of(chosen)
+    graph = _graph(onnx, forest, base_line(chosen) if times else np.zeros(0))
     opsets = [onnx.helper.make_opsetid(domain, number) for domain, number in OPSETS.items()]
     exported = onnx.helper.make_model(
         graph, opset_imports=opsets, producer_name="hedgerow", ir_version=IR_VERSION
@@ -51,7 +54,7 @@ def to_onnx(model: Any, path: str | PathLike[str]) -> Exported:
     return Exported(written, "onnx", n, nodes, NONE, notes)
 
 
-def _graph(onnx: Any, forest: Forest) -> Any:
+def _graph(onnx: Any, forest: Forest, hazards: NDArray[np.float64]) -> Any:
     helper, floats = onnx.helper, onnx.TensorProto.FLOAT
     constants: dict[str, NDArray[Any]] = {}
     nodes = [
@@ -65,6 +68,9 @@ def _graph(onnx: Any, forest: Forest) -> Any:
     if forest.link == "number":
         outputs = [helper.make_tensor_value_info("prediction", floats, [None])]
         steps = _number_steps(label, constants)
+    elif forest.link == "hazards":
+        outputs = [helper.make_tensor_value_info("survival", floats, [None, len(label.cuts)])]
+        steps = _survival_steps(label, hazards, constants)
     else:
         kind = onnx.TensorProto.INT64 if _whole(label) else onnx.TensorProto.STRING
         outputs = [
@@ -90,6 +96,24 @@ def _number_steps(label: Label, constants: dict[str, NDArray[Any]]) -> list[_Ste
     return [
         ("Clip", ["scores", "lower", "upper"], "column", {}),
         ("Squeeze", ["column", "last"], "prediction", {}),
+    ]
+
+
+def _survival_steps(
+    label: Label, hazards: NDArray[np.float64], constants: dict[str, NDArray[Any]]
+) -> list[_Step]:
+    """From the scores of each period (row, period) and the base line to survival (row, cut)."""
+    n, first = len(label.cuts), label.n_first
+    constants["period"] = np.array([0] * first + [int(first > 0)] * (n - first), np.int64)
+    constants["hazards"] = hazards.reshape(1, -1).astype(np.float32)
+    constants["over"] = np.array(1, np.int64)
+    return [
+        ("Gather", ["scores", "period"], "of_intervals", {"axis": 1}),
+        ("Add", ["of_intervals", "hazards"], "logs", {}),
+        ("Exp", ["logs"], "each", {}),
+        ("CumSum", ["each", "over"], "together", {}),
+        ("Neg", ["together"], "below", {}),
+        ("Exp", ["below"], "survival", {}),
     ]
 
 

@@ -12,6 +12,7 @@ from hedgerow.data.schema import Categorical, Column, Schema
 from hedgerow.data.values import text_of
 from hedgerow.export.files import write_bytes
 from hedgerow.export.forest import ExportTree, Forest, Link, forest_of, n_codes_of
+from hedgerow.export.hazards import interval_forest
 from hedgerow.export.metadata import Exported, covers_of, metadata_of, model_of, notes_of
 
 VERSION = [3, 2, 0]  # of XGBoost whose layout this is
@@ -24,6 +25,7 @@ _OBJECTIVES: dict[Link, str] = {
     "share": "reg:squarederror",
     "shares": "reg:squarederror",
     "number": "reg:squarederror",
+    "hazards": "count:poisson",  # whose predictions are exponentials of sums
 }
 
 
@@ -31,16 +33,18 @@ def to_xgboost(model: Any, path: str | PathLike[str]) -> Exported:
     """Write a model as XGBoost JSON, which `xgboost.Booster().load_model(path)` reads.
 
     `model` is an Ensemble, a fitted estimator or the path of a `.hedge` file. Nothing but hedgerow
-    is needed to write it.
+    is needed to write it. A model of times to an event predicts the hazard of one interval, whose
+    number is its last column: `interval_rows` makes such rows.
     """
     chosen = model_of(model)
-    forest = forest_of(chosen)
+    times = chosen.schema.label.task == "survival"
+    forest = interval_forest(chosen) if times else forest_of(chosen)
     document = xgboost_document(forest, metadata_of(chosen, forest))
     text = json.dumps(document, ensure_ascii=False, allow_nan=False)
     written = write_bytes(path, text.encode("utf-8"))
     n = len(forest.trees) * forest.n_outputs
     nodes = forest.n_nodes * forest.n_outputs
-    notes = (*notes_of(chosen, forest), *_names_note(chosen.schema))
+    notes = (*notes_of(chosen, forest), *_names_note(forest.schema))
     return Exported(written, "xgboost", n, nodes, covers_of(forest), notes)
 
 
@@ -49,6 +53,7 @@ def xgboost_document(forest: Forest, metadata: dict[str, str]) -> dict[str, Any]
     schema, k = forest.schema, forest.n_outputs
     # The same for every output. XGBoost before 3.1 takes a list for nothing, silently.
     base = 0.5 if forest.link == "logit" else float(forest.base[0])
+    base = 1.0 if forest.link == "hazards" else base  # the exponential of a sum of nothing
     learner = {
         "attributes": metadata,
         "feature_names": feature_names(schema),
@@ -122,6 +127,8 @@ def _objective(forest: Forest) -> dict[str, Any]:
     name = _OBJECTIVES[forest.link]
     if forest.link == "softmax":
         return {"name": name, "softmax_multiclass_param": {"num_class": str(forest.n_outputs)}}
+    if forest.link == "hazards":
+        return {"name": name, "poisson_regression_param": {"max_delta_step": "0.7"}}
     return {"name": name, "reg_loss_param": {"scale_pos_weight": "1"}}
 
 

@@ -6,6 +6,7 @@ arrays.py      groups of arrays that loops of several files take
 compiling.py   the decorator of compiled loops
 pipeline.py    the passes of Numba that plain loops need
 statistics.py  what every row adds to a sum, on an integer grid
+hazards.py     the same about times to an event
 loops.py       leaves of rows, integer sums, scores
 sweeps.py      sums over all rows of a table, stretch by stretch
 scoring.py     running scores of all rows
@@ -42,6 +43,7 @@ from hedgerow.kernels.hashes import (
     search_window,
     sums_by_place,
 )
+from hedgerow.kernels.hazards import log_risks
 from hedgerow.kernels.levels import go_right, level_histograms
 from hedgerow.kernels.loops import MAX_BLENDED
 from hedgerow.kernels.scoring import LeafValues, add_kept, add_scores
@@ -63,7 +65,6 @@ from hedgerow.kernels.statistics import (
     SQUARED,
     Gradients,
     count_and_exposure,
-    log_risks,
 )
 from hedgerow.kernels.structures import objection, table_tree, table_trees
 from hedgerow.kernels.sweeps import (

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hedgerow.kernels.arrays import Floats, Ints
 from hedgerow.kernels.compiling import compiled
+from hedgerow.kernels.hazards import hazards, hazards_by_period
 from hedgerow.kernels.threads import BLOCK
 
 LOGISTIC, SOFTMAX, SQUARED, HAZARDS, POISSON, QUANTILE, HUBER = range(7)
@@ -39,16 +40,19 @@ class Gradients(NamedTuple):
     width: int  # how many statistics a row adds
     weights: NDArray[np.uint16] = UNWEIGHTED  # (row,), in steps of 2**-weight_bits, or (0,)
     weight_bits: int = 0
-    parameter: float = 0.0  # of the loss: the cap of counts, the quantile, or where Huber bends
+    # Of the loss: the cap of counts, the quantile, where Huber bends, or how many intervals make
+    # the first of two periods in which effects on hazards differ.
+    parameter: float = 0.0
 
     @property
     def room(self) -> int:
         """How many statistics are written: a loss writes g and h of every output, asked or not.
 
-        Hazards of all intervals have one gradient together, and the row itself beside it.
+        Hazards of all intervals have one gradient together, or one of each of two periods, and as
+        many Hessians, or the row itself.
         """
         if self.loss == HAZARDS:
-            return max(self.width, 2)
+            return max(self.width, 4 if self.parameter else 2)
         return max(self.width, 2 * int(self.scores.shape[1]))
 
     @property
@@ -164,54 +168,6 @@ def softmax(scores: Floats, target: Floats, bits: int, out: Ints) -> None:
         out[i, n + label] = (rest * (one - rest)) >> bits
 
 
-@compiled(error_model="numpy")
-def hazards(scores: Floats, target: Floats, bits: int, most: int, out: Ints) -> None:
-    """Write g of all intervals together, clamped to +-most steps, and the row itself: (row, 2).
-
-    A score is the logarithm of the hazard d_k of interval k. A row that was seen through k
-    intervals adds d_1 + ... + d_k; where it was censored within the next one, half of that hazard
-    more; where its event happened there, less d / (exp d - 1), which is between 0 and 1. So g is at
-    least -1. It is clamped before it is truncated toward zero; what is no number adds nothing.
-    """
-    n, one = scores.shape[1], np.int64(1) << bits
-    whole = float(one)
-    for i in range(scores.shape[0]):
-        cell = np.int64(target[i])
-        last = cell >> 1
-        total = 0.0
-        for k in range(last):
-            total += math.exp(scores[i, k])
-        if last < n:
-            d = math.exp(scores[i, last])
-            if cell & 1 == 0:
-                total += 0.5 * d
-            elif d > 700.0:  # the quotient below is nothing, and would be no number
-                total += 0.0
-            elif d > 1e-12:
-                total -= d / math.expm1(d)
-            else:
-                total -= 1.0
-        total = total if total == total else 0.0
-        total = total if total < 1.0 else 1.0
-        total = total if total > -1.0 else -1.0
-        steps = np.int64(total * whole)
-        steps = steps if steps < most else np.int64(most)
-        out[i, 0] = steps if steps > -most else np.int64(-most)
-        out[i, 1] = one
-
-
-@compiled(error_model="numpy")
-def log_risks(scores: Floats, out: Floats) -> None:
-    """Write the logarithm of the hazards of all intervals together: (row,)."""
-    for i in range(scores.shape[0]):
-        total = 0.0
-        for k in range(scores.shape[1]):
-            total += math.exp(scores[i, k])
-        out[i] = math.log(total) if total > 0.0 else -math.inf
-        if total != total:
-            out[i] = math.nan
-
-
 def _fixed(values: Floats, bits: int) -> Ints:
     """Truncate toward zero onto the grid; NaN becomes 0, so no row can exceed its bound."""
     return (np.where(values == values, values, 0.0) * float(1 << bits)).astype(np.int64)
@@ -319,7 +275,13 @@ def row_statistics(gradients: Gradients, first: int, size: int, out: Ints) -> No
     elif gradients.loss == LOGISTIC:
         logistic(gradients.scores.reshape(-1)[rows], target, bits, most, out)
     elif gradients.loss == HAZARDS:
-        hazards(gradients.scores[rows], target, bits, most, out)
+        newton, n_first = gradients.update == NEWTON, int(gradients.parameter)
+        if n_first:
+            free = gradients.clip >= NO_CLIP  # each of both between -1 and 1, whatever the other is
+            radius = math.floor(math.sqrt(2.0) * (1 << bits)) if free else most
+            hazards_by_period(gradients.scores[rows], target, n_first, bits, radius, newton, out)
+        else:
+            hazards(gradients.scores[rows], target, bits, most, newton, out)
         return
     else:
         _of_numbers(gradients, gradients.scores[rows, 0], target, out)

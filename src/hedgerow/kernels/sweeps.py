@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hedgerow.kernels import loops
 from hedgerow.kernels.arrays import CodeArrays, Floats, Int32s, Ints
 from hedgerow.kernels.statistics import (
+    HAZARDS,
     NEWTON,
     NO_CLIP,
     SOFTMAX,
@@ -303,6 +304,8 @@ def step_sums(gradients: Gradients, before: Floats, scale: float) -> Ints:
     They are the sums of g u and h u^2; of several outputs, those of `loops.softmax_step_sums`.
     """
     n_outputs, several = gradients.scores.shape[1], gradients.loss == SOFTMAX
+    # All scores of a row move alike where its label is a time to an event: the first says it.
+    alike = gradients.loss == HAZARDS
     weights, weight_bits = gradients.weights, gradients.weight_bits
     if several:  # probabilities, whatever else the sums are of; what follows from them is weighed
         gradients = gradients._replace(
@@ -323,6 +326,8 @@ def step_sums(gradients: Gradients, before: Floats, scale: float) -> Ints:
                 )  # fmt: skip
             else:
                 flat, earlier = now.reshape(-1)[some], before.reshape(-1)[some]
+                if alike:
+                    flat, earlier = (np.ascontiguousarray(s[some, 0]) for s in (now, before))
                 loops.step_sums(flat, earlier, scale, rows, steps, total)
         return total
 

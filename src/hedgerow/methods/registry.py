@@ -68,6 +68,7 @@ class Method:
     accountings: tuple[str, ...] = ("exact", "renyi")  # how its cost can be counted
     fixed: tuple[str, ...] = ()  # settings of its family that it does not let anybody change
     grower: Grower = boosting
+    knows_times: bool = False  # to an event
 
     @property
     def can_be_pure(self) -> bool:
@@ -154,10 +155,12 @@ METHODS: dict[str, Method] = {
             "main effects of all columns at once, then interactions; settings by a public rule",
             queries=("0", "0", "16"),
             grower=auto,
+            knows_times=True,
         ),
         Method(
             "random-trees",
             "totally random trees, Newton leaves that shrink by their own noise",
+            knows_times=True,
         ),
         Method(
             "dp-tr-newton",
@@ -300,7 +303,7 @@ def plan_for(
     """
     chosen = method_named(method)
     check_unit(privacy.trusted, schema)
-    if chosen.grower is not auto:
+    if chosen.grower is not auto and not (chosen.knows_times and schema.label.task == "survival"):
         refuse_unusual(schema.label, f"method {method!r}")
     if schema.weight is not None and not chosen.weighs_rows:
         able = ", ".join(name for name, m in METHODS.items() if m.weighs_rows)

@@ -218,23 +218,48 @@ class Hazards:
     next interval, and D - d/(e^d - 1) for one whose event happened there. As d/(e^d - 1) <= 1, g is
     at least -1; it is clamped to 1 (and to the clip) from above. Both ends are reached: by an event
     in an interval without hazard, and by a row that survives D >= 1. So |g| <= C, C the clip or 1.
+
+    Where effects may change at a cut, with `n_first` intervals before it, the scores of each of the
+    two periods move together, and a row adds two numbers (g1, g2), the slopes of its loss along
+    these, each between -1 and 1 as above. With a clip they are held within a disk of radius C
+    *jointly*, so that their norm is at most C as well, reached by the same rows: two numbers cost
+    no more noise than one. That shortens rows that were at risk for long before; without a clip
+    they are left alone, and the norm is at most sqrt 2, reached by surviving D >= 1 in both.
+
+    Newton's h are the hazards that the row was seen through, D or D + d/2, in each period, at least
+    0 and held within C as g is. A row that survives D >= C is as long in both, so nothing is free,
+    and h weighs half.
     """
 
     n_outputs: int
+    n_first: int = 0  # intervals of the first period; 0: effects are the same in all
     code: int = kernels.HAZARDS
-    parameter: float = 0.0
 
     @property
     def name(self) -> str:
-        return f"hazards-{self.n_outputs}"
+        return f"hazards-{self.n_outputs}" + (f"-{self.n_first}" if self.n_first else "")
+
+    @property
+    def parameter(self) -> float:
+        return float(self.n_first)
+
+    @property
+    def periods(self) -> tuple[int, ...]:
+        """How many intervals have their effects in common, in order."""
+        first, all_of_them = self.n_first, self.n_outputs
+        return (first, all_of_them - first) if first else (all_of_them,)
 
     def bound(self, update: str, clip: float = math.inf) -> RowBound:
-        most = min(clip, 1.0)
+        n = len(self.periods)
+        most = math.sqrt(n) if math.isinf(clip) else min(clip, 1.0)
+        l1 = most * math.sqrt(n)  # of a vector of n numbers that is no longer than `most`
         if update == "slope":
-            return RowBound(1, 0, 1.0, l1=most, l2=most)
+            return RowBound(n, 0, 1.0, l1=l1, l2=most)
         if update == "gradient":
             # |g| <= clip beside a count of 1 that weighs half of it.
-            return RowBound(1, 1, most / 2, l1=1.5 * most, l2=most * math.sqrt(1.25))
+            return RowBound(n, 1, most / 2, l1=l1 + most / 2, l2=most * math.sqrt(1.25))
+        if update == "newton":
+            return RowBound(n, n, 0.5, l1=1.5 * l1, l2=most * math.sqrt(1.25))
         if update in ("averaging", "count"):
             # A row adds 1 to the count of its cell of time and event, or to the count of rows.
             first = 2 * self.n_outputs + 1 if update == "averaging" else 1
@@ -242,7 +267,7 @@ class Hazards:
         raise FormatError(f"times to an event have no {update} update")
 
     def hessian_bound(self) -> float:
-        raise FormatError("times to an event have no bounded Hessians")
+        raise FormatError("times to an event have no bounded Hessians of all outputs together")
 
     def start(self, counts: Floats, floor: float) -> Floats:
         censored, events = counts[:-1:2], counts[1::2]
@@ -264,7 +289,7 @@ class Hazards:
 def loss_for(label: Label) -> Loss:
     """The loss that belongs to a label."""
     if label.task == "survival":
-        return Hazards(len(label.cuts))
+        return Hazards(len(label.cuts), label.n_first)
     if label.task == "binary":
         return Logistic()
     if label.task == "multiclass":
@@ -300,8 +325,19 @@ def loss_named(name: str) -> Loss:
         return Logistic()
     if name == "squared":
         return Squared()
+    if kind == "hazards" and "-" in number:
+        return _changing_hazards(*number.split("-", 1))
     if kind in _NUMBERED and number.isdecimal():
         made, least, most = _NUMBERED[kind]
         if least <= int(number) <= most:
             return made(int(number))
     raise FormatError(f"unknown loss {name!r}")
+
+
+def _changing_hazards(intervals: str, first: str) -> Loss:
+    """Hazards whose effects change, from the two numbers of its name."""
+    if intervals.isdecimal() and first.isdecimal():
+        n, n_first = int(intervals), int(first)
+        if 0 < n_first < n <= MAX_TIME_CUTS and f"{n}-{n_first}" == f"{intervals}-{first}":
+            return Hazards(n, n_first)
+    raise FormatError("a loss has no name that is known")

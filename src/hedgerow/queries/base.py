@@ -191,7 +191,7 @@ def check_clip(clip: float) -> None:
 
 def clip_steps(clip: float, bits: int) -> int:
     """A clip in whole steps of the grid, rounded down so that no row exceeds its bound."""
-    return math.floor(clip * 2.0**bits) if clip < 1.0 else kernels.NO_CLIP
+    return math.floor(clip * 2.0**bits) if math.isfinite(clip) else kernels.NO_CLIP
 
 
 def weighted_counts(place: Ints, weights: Steps, schema: Schema, bits: int, n_places: int) -> Ints:

@@ -42,9 +42,9 @@ class LeafSums(QueryBase):
     class counts (or, for regression, the labels' sum and the count).
 
     With `step_trees`, two more coordinates say how good the last step was: the sums of g u and
-    h u^2, u the step of each row. With several outputs they are slope and curvature of the softmax
-    loss along the step: mean of the u_k under the row's probabilities less that of its own class,
-    and their variance.
+    h u^2, u the step of each row; of hazards, which all move alike, that of the first. With several
+    outputs they are slope and curvature of the softmax loss along the step: mean of the u_k under
+    the row's probabilities less that of its own class, and their variance.
     """
 
     structures: tuple[Structure, ...]
@@ -127,9 +127,9 @@ class LeafSums(QueryBase):
         return {}
 
     def _check_step(self) -> None:
-        # Hazards have one gradient and several outputs: nothing is proven of their steps.
-        alone = self.bound.first == loss_named(self.loss).n_outputs == 1 == self.bound.second
-        known = alone or self.update == "newton"
+        # Hazards in two periods have two gradients, and are no softmax: nothing is proven of that.
+        alone = self.bound.first == 1 == self.bound.second
+        known = alone or (self.update == "newton" and loss_named(self.loss).code == kernels.SOFTMAX)
         if not 0 <= self.step_trees <= self.ensemble.length or (self.step_trees and not known):
             raise FormatError("leaf sums try a step that the ensemble, or the loss, does not have")
         if not (self.step_scale > 0 and math.isfinite(self.step_scale)):

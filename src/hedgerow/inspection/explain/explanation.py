@@ -27,7 +27,7 @@ from hedgerow.inspection.explain.cells import Boxes, Cells, boxes_of, cells_of, 
 from hedgerow.inspection.explain.coverage import Coverage, coverage_of
 from hedgerow.inspection.explain.edits import edits_of
 from hedgerow.inspection.explain.effects import Effects, effects_of
-from hedgerow.inspection.explain.hazards import explained_trees
+from hedgerow.inspection.explain.hazards import explained_trees, outputs_of
 from hedgerow.inspection.explain.notes import notes_of
 from hedgerow.inspection.explain.pair_map import pair_picture, reach_of_pairs
 from hedgerow.inspection.explain.reference import Reference, references
@@ -210,7 +210,8 @@ def explain(model: Ensemble) -> Explanation:
     >>> shapes = explain(Ensemble.load("model.hedge")).shapes  # doctest: +SKIP
     """
     trees, schema = explained_trees(model), model.schema
-    n_outputs = 1 if schema.label.task == "survival" else model.loss.n_outputs
+    of_times = schema.label.task == "survival"
+    n_outputs = len(outputs_of(schema.label)) if of_times else model.loss.n_outputs
     cells = cells_of(trees, schema)
     check_size(trees, cells, n_outputs)
     boxes = tuple(boxes_of(tree.structure, cells) for tree in trees)
@@ -251,7 +252,7 @@ def _outputs(model: Ensemble) -> tuple[tuple[str, ...], str]:
     if label.task == "regression":
         return (label.name,), label.name
     if label.task == "survival":
-        return (str(label.event),), f"log hazard of {label.event}"
+        return outputs_of(label), f"log hazard of {label.event}"
     if label.task == "counts":
         return (label.name,), f"log rate of {label.name}"
     if label.task == "binary":

@@ -19,6 +19,7 @@ counts.py              counts with exposure: what is asked, and what is made of 
 label_scale.py         where scores of a regression begin, and the units of scores and gradients
 survival.py            times to an event: what is asked, and what is made of it
 base_line.py           hazards of all rows together, from noisy counts of times and events
+periods.py             effects on hazards that change at a cut: what is shared, and the difference
 """
 
 from __future__ import annotations

@@ -41,6 +41,12 @@ class Outcomes:
     def n_rows(self) -> float:
         return max(float(self.counts.sum()), 1.0)
 
+    def rates(self, periods: Sequence[int]) -> Floats:
+        """Events of a row in each period of so many intervals, at least one of all rows."""
+        parts = np.split(self.counts[1::2], np.cumsum(periods)[:-1])
+        events = np.array([max(float(of.sum()), 1.0) for of in parts])
+        return np.asarray(np.minimum(events, self.n_rows) / self.n_rows)
+
     @property
     def n_events(self) -> float:
         return min(max(float(self.counts[1::2].sum()), 0.0), self.n_rows)
@@ -96,6 +102,23 @@ def matched(survival: Floats, u: Floats, share: Floats) -> Floats:
     return np.asarray(np.maximum(hazards, 1e-9))
 
 
+def matched_in_turn(survival: Floats, u: Floats, share: Floats) -> Floats:
+    """Hazards (interval,) under which rows of ratios exp(u), (row, interval), survive so (cut,).
+
+    As `matched`, one interval after another: rows change their order.
+    """
+    alive, hazards = share.astype(np.float64), np.empty(len(survival))
+    for k, goal in enumerate(survival):
+        low, high = -30.0, 12.0
+        for _ in range(STEPS):
+            middle = (low + high) / 2
+            left = alive @ np.exp(-np.exp(np.minimum(middle + u[:, k], 50.0)))
+            low, high = (middle, high) if left > goal else (low, middle)
+        hazards[k] = max(float(np.exp((low + high) / 2)), 1e-9)
+        alive = alive * np.exp(-np.exp(np.minimum(np.log(hazards[k]) + u[:, k], 50.0)))
+    return hazards
+
+
 @dataclass(frozen=True, eq=False)
 class Scores:
     """How scores would be spread over rows if columns had nothing to do with each other."""
@@ -119,9 +142,7 @@ class Scores:
         """Even edges of so many bins, the outer ones of few rows."""
         seen = np.cumsum(self.share)
         low, high = (float(self.values[np.searchsorted(seen, tail)]) for tail in (TAIL, 1 - TAIL))
-        half = max((high - low) / 2, n_bins * STEP) * WIDER  # columns go together
-        middle = (low + high) / 2
-        return np.linspace(middle - half, middle + half, n_bins - 1)
+        return edges_between(low, high, n_bins)
 
     def by_bin(self, edges: Floats) -> tuple[Floats, Floats]:
         """A score for each bin, that of their mean hazard ratio, and its share of the rows."""
@@ -135,32 +156,42 @@ class Scores:
         return u, np.maximum(share, 1e-6)
 
 
+def edges_between(low: float, high: float, n_bins: int) -> Floats:
+    """Even edges of so many bins, a little beyond these ends."""
+    half = max((high - low) / 2, n_bins * STEP) * WIDER  # columns go together
+    middle = (low + high) / 2
+    return np.linspace(middle - half, middle + half, n_bins - 1)
+
+
 def recalibrated(
     table: Floats, noise: float, u: Floats, law: Floats, known: Outcomes, cuts: Sequence[float]
 ) -> tuple[float, Floats]:
     """A slope of all scores and hazards (interval,), from noisy counts (cell, score bin).
 
-    `u` are the scores of the bins, and `law` the shares that they are likely to have. `known` are
-    other counts of the same rows. The slope is where rows of high and low scores have as many
-    events as their hazards say, as far as it rises above noise and is likely beforehand.
+    `u` are the scores of the bins (bin,), or (bin, interval) where they change, and `law` the
+    shares that they are likely to have. `known` are other counts of the same rows. The slope is
+    where rows of high and low scores have as many events as their hazards say, as far as it rises
+    above noise and is likely beforehand.
     """
     marginal = known.together(Outcomes(table.sum(axis=1), noise * table.shape[1] ** 0.5))
     survival = np.exp(-np.cumsum(kaplan_meier(marginal, cuts)))
     share = _shares(table.sum(axis=0), noise * table.shape[0] ** 0.5, law, marginal.n_rows)
     slope, prior = 1.0, PRIOR_SLOPE**-2
-    hazards = matched(survival, u, share)
+    match = matched if u.ndim == 1 else matched_in_turn
+    hazards = match(survival, u, share)
     for _ in range(8):
-        ratio = np.exp(np.clip(slope * u, -20.0, 20.0))[:, None]
+        ratio = np.exp(np.clip(slope * u, -20.0, 20.0)).reshape(len(u), -1)
         of_row = residuals(ratio * hazards)  # (score bin, cell)
+        risk = u if u.ndim == 1 else np.log(np.exp(u) @ hazards / hazards.sum())
         events = table[1::2].sum(axis=0)
-        excess = -float(u @ np.sum(table.T * of_row, axis=1))
-        curve = max(float(u**2 @ np.maximum(events, share)), 1e-9)
-        variance = noise**2 * float(u**2 @ np.sum(of_row**2, axis=1)) + curve
+        excess = -float(risk @ np.sum(table.T * of_row, axis=1))
+        curve = max(float(risk**2 @ np.maximum(events, share)), 1e-9)
+        variance = noise**2 * float(risk**2 @ np.sum(of_row**2, axis=1)) + curve
         precision = curve**2 / variance
         likely = slope + excess / curve
         best = (precision * likely + prior) / (precision + prior)
         slope = slope + 0.7 * float(np.clip(best - slope, -0.2, 0.2))
-        hazards = matched(survival, slope * u, share)
+        hazards = match(survival, slope * u, share)
     return slope, hazards
 
 

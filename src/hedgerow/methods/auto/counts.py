@@ -119,7 +119,7 @@ def _learn_cells(run: Run, rate: float, seen: Seen) -> None:
     ]
     unit = run.gradient_unit
     known = known_for_regression(cells, run.bins, noise / unit, of_count, unit, rule.clip)
-    run.known = with_hessians(run, known, rate)
+    run.known = with_hessians(run, known, np.array([rate]))
     # Counts of a bin vary from sample to sample by their mean, and more where rows differ; a
     # clamped row by no more than twice its clip times its mean.
     wide = min(max(seen.variance / seen.mean, 0.5), 2 * rule.clip)

@@ -54,19 +54,20 @@ def add_interactions(run: Run) -> None:
     if not rule.interaction_rounds:
         return
     scores, hessians = [t.ravel() for t in run.theta], [h.ravel() for h in known.hessians]
-    chance = chances(scores, hessians, known.counts)
+    chance = chances(scores, hessians, known.counts, rule.explore)
     # A table could turn an effect around, so columns with a direction stay out of them.
     chance = np.where(np.array(run.direction) != 0, 0.0, chance)
     if np.count_nonzero(chance) < 2:
         return
     chance /= chance.sum()
-    steps = _Steps(np.ones((run.n_effects, TAUS.size)))
+    n_effects = 1 if run.in_periods else run.n_effects
+    steps = _Steps(np.ones((n_effects, TAUS.size)))
     share = rule.interaction_share / rule.interaction_rounds
     spreads = [
         Spread.of(counts, grid.ordered, leading(theta, counts), rule.interaction_power)
         for counts, grid, theta in zip(known.counts, run.grid, run.theta, strict=True)
     ]
-    update = "gradient" if run.task in ("regression", "survival") else "newton"
+    update = "gradient" if run.task == "regression" else "newton"
     cut = Cut.of(run.schema, run.grid, run.columns, [bins.cuts for bins in run.bins])
     interactions = InteractionTables.of(chance, cut, spreads)
     shapes = [rule.shapes[k % len(rule.shapes)] for k in range(rule.n_interaction_tables)]
@@ -96,8 +97,12 @@ def _add_round(run: Run, query: LeafSums, release: Measured, steps: _Steps, shar
     log_tau = np.log(steps.votes / steps.votes.sum(axis=1, keepdims=True))
     ends = np.cumsum([table.n_leaves for table in query.structures])
     sums = values.reshape(bound.width, -1)  # (number, leaf of all tables)
-    g = -sums[: bound.first] / run.gradient_unit  # (effect, leaf)
-    h = run.row_hessian * sums[bound.first :]
+    if run.in_periods:  # what columns do together is the same in both
+        sums, noise = sums.reshape(2, 2, -1).sum(axis=1), noise * 2**0.5
+        floor *= 2**0.5
+    half = 1 if run.in_periods else bound.first
+    g = -sums[:half] / run.gradient_unit  # (effect, leaf)
+    h = run.row_hessian * sums[half:]
     weights, noises, likely = weigh(g, h, ends, noise, damping, log_tau, floor)
     steps.votes += likely.sum(axis=1)
     first = np.append(0, ends[:-1])
@@ -109,5 +114,5 @@ def _add_round(run: Run, query: LeafSums, release: Measured, steps: _Steps, shar
         tree = Tree(table, cells[begin:end], deviations[begin:end], covers[begin:end])
         run.interactions.append(tree)
         run.gate.publish(tree)
-    # How good a step was is asked where a bound of it is proven: not of hazards.
-    steps.last = 0 if run.task == "survival" else len(query.structures)
+    # How good a step was is asked where a bound of it is proven: not of hazards in two periods.
+    steps.last = 0 if run.in_periods else len(query.structures)

@@ -26,11 +26,13 @@ def gini(counts: Floats) -> float:
     return float(1 - share @ share)
 
 
-def chances(theta: list[Floats], hessians: list[Floats], counts: list[Floats]) -> Floats:
-    """How often a column is drawn: the root of its importance times its Gini, a tenth by Gini."""
+def chances(
+    theta: list[Floats], hessians: list[Floats], counts: list[Floats], explore: float = 0.1
+) -> Floats:
+    """How often a column is drawn: the root of its importance times its Gini, a part by Gini."""
     spread = np.array([gini(c) for c in counts]) + 1e-12
     drawn = np.sqrt(np.maximum(importance(theta, hessians), 1e-12)) * spread
-    weights = 0.9 * drawn / drawn.sum() + 0.1 * spread / spread.sum()
+    weights = (1 - explore) * drawn / drawn.sum() + explore * spread / spread.sum()
     return np.asarray(weights / weights.sum())
 
 

@@ -85,8 +85,8 @@ def adaptive_queries(schema: Schema, settings: Settings) -> AdaptiveQueries:
         n = n_bins_of(grid, cell_cuts(grid, MOST_CELLS))
         cells, bins = cells + n, bins + (min(n, MOST_BINS) if grid.ordered else n)
     if task == "survival":
-        outcomes = schema.label.n_outcomes
-        coordinates = 2 * cells + MOST_MAIN_ROUNDS * bins + outcomes * SCORE_BINS
+        outcomes, n = schema.label.n_outcomes, 1 + (schema.label.n_first > 0)  # periods
+        coordinates = (n + 1) * cells + MOST_MAIN_ROUNDS * n * bins + outcomes * SCORE_BINS
         coordinates += MOST_TABLE_ROUNDS * MOST_TABLE_COORDINATES
         asked = (ColumnSums.kind, LabelSums.kind, LeafSums.kind, ScoreCounts.kind)
         slots = MOST_ROUNDS - 1

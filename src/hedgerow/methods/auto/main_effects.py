@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from hedgerow.methods.auto.evidence import (
     said_by_bins,
     said_by_coordinates,
 )
+from hedgerow.methods.auto.periods import Shared, Smooth
 from hedgerow.methods.auto.smoothing import column_weights, directed, importance, smooth
 from hedgerow.methods.auto.state import Run
 from hedgerow.methods.auto.strategies import (
@@ -113,6 +116,14 @@ class _Average:
         if self.empty:
             return [np.zeros_like(t) for t in run.theta]
         most = 1.0 if run.task == "regression" else np.inf
+        if run.in_periods:
+            return [
+                np.stack([directed(one, h, sign) for one, h in zip(scores, hessians, strict=True)])
+                for scores, hessians, sign in zip(
+                    (shared.scores(smooth) for shared, smooth, _ in self._shared()),
+                    run.known.hessians, run.direction, strict=True,
+                )
+            ]  # fmt: skip
         columns = zip(self._of_a_sample(), run.known.hessians, run.grid, run.direction, strict=True)
         targets = [
             run.spread
@@ -125,6 +136,15 @@ class _Average:
             for of, hessians, grid, sign in columns
         ]
         return [np.clip(scores, -most, most) for scores in targets]
+
+    def _shared(self) -> Iterator[tuple[Shared, Smooth, Smooth]]:
+        """Of every column: what both periods say of it, and how that is smoothed."""
+        known, caution = self._run.known, self._run.rule.caution
+        columns = zip(self.columns, known.hessians, known.sampling, self._run.grid, strict=True)
+        for of, hessians, sampling, grid in columns:
+            how = partial(smooth, ordered=grid.ordered, caution=caution)
+            noise = partial(smooth_deviation, ordered=grid.ordered, caution=caution)
+            yield Shared(of, hessians, sampling), how, noise
 
     def _of_a_sample(self) -> list[list[Evidence]]:
         """What is known of every column, (column, output), beyond the rows that happen to be here.
@@ -146,6 +166,8 @@ class _Average:
         run, caution = self._run, self._run.rule.caution
         if self.empty:
             return None
+        if run.in_periods:
+            return [OVERLAP * shared.deviations(noise) for shared, _, noise in self._shared()]
         columns = zip(self._of_a_sample(), run.known.hessians, run.grid, strict=True)
         return [
             OVERLAP

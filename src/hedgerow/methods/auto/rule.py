@@ -57,6 +57,7 @@ class Rule:
     uniform: float = 0.6
     interaction_power: float = 0.5
     overlap_gain: float = 1.2
+    explore: float = 0.1  # part of the draws of columns for tables that knows no importance
 
     @property
     def main_share(self) -> float:
@@ -171,7 +172,8 @@ def _survival_rule(s: float, per_cell: float, rate: float, n_free: int) -> Rule:
         start_weight=0.5,
         floor=1.0,
         heavy=False,
-        overlap_gain=2.0,  # no line search lengthens steps later
+        overlap_gain=2.0,
+        explore=0.5,  # what main effects say of columns says little of pairs
     )
 
 
@@ -184,7 +186,7 @@ def _counts_rule(s: float, per_cell: float, rate: float, n_free: int, caution: f
     rule = _survival_rule(max(s, FEW_EVENTS / max(rate, 1e-9)), per_cell, rate, n_free)
     rule = replace(
         rule, strength=s, label_share=COUNT_LABEL_SHARE, final_share=COUNT_FINAL_SHARE,
-        caution=caution, memory=0.8, overlap_gain=COUNT_OVERLAP,
+        caution=caution, memory=0.8, overlap_gain=COUNT_OVERLAP, explore=0.1,
     )  # fmt: skip
     other = rule.n_rounds - rule.interaction_rounds
     return replace(rule, interaction_rounds=min(rule.interaction_rounds, MOST_ROUNDS - other))

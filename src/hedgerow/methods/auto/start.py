@@ -128,16 +128,16 @@ def known_for_regression(
     the label.
     """
     counts, z = [], []
-    sums = [column.add_up(of) for of, column in zip(cells, bins, strict=True)]  # (g | n, bin)
+    sums = [column.add_up(of) for of, column in zip(cells, bins, strict=True)]  # (g.. | n, bin)
     weight = np.array([1.0 / of.shape[1] for of in cells])
-    totals = np.array([of[1].sum() for of in sums])
+    totals = np.array([of[-1].sum() for of in sums])
     n_rows = max(float(totals @ weight / weight.sum()), 1.0)
     for of, column in zip(sums, bins, strict=True):
         share = n_rows / column.n_bins
         trust = share**2 / (share**2 + count_noise**2 * column.n_cells)
-        calm = trust * of[1] + (1 - trust) * share
+        calm = trust * of[-1] + (1 - trust) * share
         counts.append(np.maximum(calm, min(count_noise, share)))
-        z.append(-of[:1] / spread)
+        z.append(-of[:-1] / spread)
     hessians = [n[None, :] for n in counts]
     by_chance = BY_CHANCE * clamped_variance(clip)
     return Known(counts, hessians, z, np.array([noise**2]), [by_chance * h for h in hessians])

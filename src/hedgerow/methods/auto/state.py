@@ -17,7 +17,7 @@ from hedgerow.methods.auto.bins import Bins
 from hedgerow.methods.auto.parts import Parts, structure_of
 from hedgerow.methods.auto.rule import Rule, rule_for
 from hedgerow.methods.auto.start import Counted, Known
-from hedgerow.model.losses import loss_for
+from hedgerow.model.losses import Hazards, loss_for
 from hedgerow.model.rounding import rounded, rounded_down, rounded_number
 from hedgerow.model.tree import Structure, Tree, single_leaf
 from hedgerow.privacy.accounting.plan import Plan
@@ -26,6 +26,7 @@ from hedgerow.queries import ColumnSums, SumQuery, n_bins_of
 from hedgerow.queries.strategy import StrategyMatrix
 
 Floats = NDArray[np.float64]
+STRONG = 400.0  # events times mu over the root of the columns
 
 
 def mu_of_a_row(plan: Plan, schema: Schema, n_rows: float) -> float:
@@ -80,8 +81,11 @@ class Run:
         self.loss, self.task = loss_for(schema.label), schema.label.task
         self.columns = tuple(range(len(schema.columns)))
         self.intercept = np.zeros(self.loss.n_outputs)
-        # Effects on hazards are the same in all intervals: columns have one score for all of them.
-        self.n_effects = 1 if self.task == "survival" else self.loss.n_outputs
+        # Effects on hazards are the same in all intervals of a period: columns have one score each.
+        hazards = self.loss.periods if isinstance(self.loss, Hazards) else ()
+        self.outputs_of = hazards or (1,) * self.loss.n_outputs
+        self.n_effects = len(self.outputs_of)
+        self.in_periods = len(hazards) > 1  # effects on hazards change at a public cut
         signs = settings.directions
         self.direction = [signs.get(name, 0) for name in schema.names]  # of each column, 0 = any
 
@@ -96,8 +100,15 @@ class Run:
 
     @property
     def clip(self) -> float:
-        """What gradients are clamped to; none is larger than 1."""
+        """What gradients are clamped to; one alone is never larger than 1."""
+        if self.in_periods and self.strong:
+            return math.inf  # both numbers as they are
         return rounded_number(min(self.rule.clip * self.gradient_unit, 1.0))
+
+    @property
+    def strong(self) -> bool:
+        """Whether shortening a row's numbers in two periods would cost more than their noise."""
+        return self.rates is not None and self.rates[1] * self.rule.strength >= STRONG
 
     def release(self, query: SumQuery, share: float, name: str) -> Measured | None:
         """One question at a share of the budget; None if its slot was lost earlier."""
@@ -134,8 +145,10 @@ class Run:
                 self.gate.publish(self.step_tree(j, moved))
 
     def shift(self, by: Floats) -> None:
-        """Add to the intercept (output,), or one number to all of it, and let the parties know."""
+        """Add to the intercept (output,), or what all outputs of an effect share: (effect,)."""
         if np.any(by):
+            if len(by) == self.n_effects:
+                by = np.repeat(by, self.outputs_of)
             by = np.broadcast_to(rounded(by).astype(np.float64), self.intercept.shape)
             self.intercept = self.intercept + by
             self.gate.publish(single_leaf(by))
@@ -150,8 +163,10 @@ class Run:
         return Tree(structure, self.of_outputs(scores.T[of_leaf]))
 
     def of_outputs(self, values: Floats) -> NDArray[np.float32]:
-        """Values (leaf, effect) for every output, as leaves hold them."""
-        return np.repeat(rounded(values), self.loss.n_outputs // self.n_effects, axis=1)
+        """Values (leaf, effect) for every output, as leaves hold them; one effect is for all."""
+        if values.shape[1] < self.n_effects:
+            values = np.repeat(values, self.n_effects, axis=1)
+        return np.repeat(rounded(values), self.outputs_of, axis=1)
 
     def column_tree(self, column: int) -> Tree:
         """A column's scores after recalibration, with what is known of their noise and rows."""

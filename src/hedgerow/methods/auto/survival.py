@@ -1,7 +1,8 @@
 """Times to an event: a base line of hazards, effects of all columns at once, recalibration.
 
 A person is in one cell of every column with one number between -1 and 1: the hazards it was seen
-through less its event. So it is in the cells of interaction tables, where there are events enough.
+through less its event; where effects may change at a cut, with two numbers, no longer together. So
+it is in the cells of interaction tables, where there are events enough.
 """
 
 from __future__ import annotations
@@ -12,10 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.errors import SettingsError, SlotSpent
-from hedgerow.methods.auto.base_line import Outcomes, Scores, kaplan_meier, recalibrated
+from hedgerow.methods.auto.base_line import (
+    Outcomes,
+    Scores,
+    kaplan_meier,
+    recalibrated,
+)
 from hedgerow.methods.auto.bins import bins_of, cell_cuts
 from hedgerow.methods.auto.interaction_rounds import add_interactions
 from hedgerow.methods.auto.main_effects import main_rounds
+from hedgerow.methods.auto.periods import spread_scores
 from hedgerow.methods.auto.start import Known, even_counts, known_for_regression
 from hedgerow.methods.auto.state import Measured, Run
 from hedgerow.model.rounding import rounded_number, settled
@@ -53,8 +60,9 @@ def grow_survival(run: Run) -> None:
         run.shift(np.log(kaplan_meier(outcomes, cuts)))
         return
     run.shift(np.log(kaplan_meier(outcomes, cuts)))
-    _learn_counts(run, max(rate, 1 / outcomes.n_rows))
+    _learn_counts(run, outcomes.rates(run.outputs_of))
     main_rounds(run)
+    run.row_hessian = 1.0  # tables ask for the hazards that rows were seen through themselves
     add_interactions(run)
     _recalibrate(run, outcomes)
 
@@ -70,59 +78,77 @@ def _count(run: Run) -> Outcomes:
     return Outcomes(counted.values, counted.unit)
 
 
-def _learn_counts(run: Run, rate: float) -> None:
+def _learn_counts(run: Run, rates: Floats) -> None:
     """Rows, and events that the base line does not expect, by cell of every column."""
-    rule, run.row_hessian = run.rule, rate
+    rule = run.rule
     cuts = [cell_cuts(grid, rule.n_cells) for grid in run.grid]
-    query = run.question(cuts, "gradient", clip=rule.clip)
+    query = run.question(cuts, "gradient", clip=run.clip)
     release = run.release(query, rule.start_share, "counts")
     if release is not None:
-        noise, cells = release.unit, query.split(release.values)  # (g | n, cell)
+        noise, cells = release.unit, query.split(release.values)  # (g of each period.. | n, cell)
     else:
-        noise, cells = 0.0, even_counts(query.n_bins, run.n_rows, None, 0)
+        even = even_counts(query.n_bins, run.n_rows, None, 0)
+        noise, cells = 0.0, [np.vstack([of[:1]] * (run.n_effects - 1) + [of]) for of in even]
     of_count = noise / query.bound.second_scale
     run.bins = [
-        bins_of(grid, c, of[1], of_count, rule.n_bins, rule.heavy)
+        bins_of(grid, c, of[-1], of_count, rule.n_bins, rule.heavy)
         for grid, c, of in zip(run.grid, cuts, cells, strict=True)
     ]
     known = known_for_regression(cells, run.bins, noise, of_count, 1.0, rule.clip)
-    run.known = with_hessians(run, known, rate)
+    known = replace(known, z_noise=np.repeat(known.z_noise, run.n_effects))
+    run.known = with_hessians(run, known, rates)
     run.theta = [np.zeros_like(h) for h in run.known.hessians]
     if release is None:
         run.known = replace(run.known, z_noise=np.full_like(run.known.z_noise, np.inf))
 
 
-def with_hessians(run: Run, known: Known, rate: float) -> Known:
+def with_hessians(run: Run, known: Known, rates: Floats) -> Known:
     """Denominators: how fast the expected events of a bin rise with its score, on its way.
 
-    E0 events are expected by the base line and E are seen. At the score t it expects E0 e^t, so it
-    gets there at log(E / E0), and rises by (E - E0) / log(E / E0) on average. E is known with
-    noise: what does not surely differ from E0 is taken for it.
+    `rates` (effect,) are the events that a row is expected to have. E0 events are expected by the
+    base line and E are seen. At the score t it expects E0 e^t, so it gets there at log(E / E0), and
+    rises by (E - E0) / log(E / E0) on average. E is known with noise: what does not surely differ
+    from E0 is taken for it.
     """
     hessians = []
+    before = float(np.exp(run.intercept[: run.outputs_of[0]]).sum())  # hazards of the first period
     for counts, z, bins in zip(known.counts, known.z, run.bins, strict=True):
-        expected = np.maximum(rate * counts, 1e-9)  # (bin,)
-        variance = known.z_noise[0] * bins.n_cells
-        trust = np.maximum(0.0, 1 - variance / np.maximum(z[0] ** 2, 1e-12))
-        ratio = np.clip(1 + trust * z[0] / expected, LEAST_RATIO, MOST_RATIO)
+        expected = np.maximum(rates[:, None] * counts, 1e-9)  # (effect, bin)
+        noise = known.z_noise[:, None] * bins.n_cells
+        ratio = _ratio(z, expected, noise)
+        if run.in_periods:
+            # Where more had their event in the first period, fewer are at risk in the second.
+            expected[1] *= np.exp(-before * (ratio[0] - 1))
+            ratio[1] = _ratio(z[1], expected[1], noise[1])
         apart = np.abs(ratio - 1) > 1e-6
         mean = np.where(apart, (ratio - 1) / np.where(apart, np.log(ratio), 1.0), 1.0)
-        hessians.append((expected * mean)[None, :])
+        hessians.append(expected * mean)
     # Events of a bin vary from sample to sample about as counts do: by their expectation.
     return replace(known, hessians=hessians, sampling=hessians)
 
 
+def _ratio(z: Floats, expected: Floats, noise: Floats) -> Floats:
+    """Events seen to those expected, as far as they surely differ."""
+    trust = np.maximum(0.0, 1 - noise / np.maximum(z**2, 1e-12))
+    return np.asarray(np.clip(1 + trust * z / expected, LEAST_RATIO, MOST_RATIO))
+
+
 def _recalibrate(run: Run, outcomes: Outcomes) -> None:
     """Clamping makes scores of high risk too high; counts by score set slope and base line."""
-    base = float(np.log(np.exp(run.intercept).sum()))
-    scores = Scores.of([t[0] for t in run.theta], run.known.counts)
-    edges = scores.edges(SCORE_BINS)
-    u, law = scores.by_bin(edges)
-    label, places = run.schema.label, settled(base + edges)
-    query = ScoreCounts(label.n_outcomes, places, run.gate.ensemble)
+    hazards = np.exp(run.intercept)
+    base, cuts = float(np.log(hazards.sum())), run.schema.label.cuts
+    if run.in_periods:
+        by_period = np.add.reduceat(hazards, [0, run.outputs_of[0]])
+        edges, u, law = spread_scores(run.theta, run.known.counts, by_period, SCORE_BINS)
+        u = np.repeat(u, run.outputs_of, axis=1)  # (score bin, interval)
+    else:
+        scores = Scores.of([t[0] for t in run.theta], run.known.counts)
+        edges = scores.edges(SCORE_BINS)
+        u, law = scores.by_bin(edges)
+    query = ScoreCounts(run.schema.label.n_outcomes, settled(base + edges), run.gate.ensemble)
     counted = run.release(query, run.rule.final_share, "recalibration")
     if counted is not None:
         table = counted.values.reshape(-1, SCORE_BINS)
-        slope, hazards = recalibrated(table, counted.unit, u, law, outcomes, label.cuts)
+        slope, hazards = recalibrated(table, counted.unit, u, law, outcomes, cuts)
         run.slope = rounded_number(slope)
         run.intercept = np.log(hazards)

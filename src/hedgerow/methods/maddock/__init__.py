@@ -5,4 +5,5 @@ splits/          how trees are shaped
 candidates/      where columns may be cut
 leaves.py        leaf values from noisy sums, and their noise
 growing_tree.py  a tree under construction
+times.py         trees of times to an event: what they refuse, their base line
 """

@@ -12,6 +12,7 @@ from hedgerow.data.binning import base_grid
 from hedgerow.data.rng import Generator, stream
 from hedgerow.data.schema import Schema
 from hedgerow.errors import PlanError, SettingsError, SlotSpent
+from hedgerow.methods.maddock import times
 from hedgerow.methods.maddock.candidates import Cuts, first_cuts, refine
 from hedgerow.methods.maddock.candidates.iterative_hessian import refined, refined_columns
 from hedgerow.methods.maddock.candidates.quantiles import quantiles
@@ -32,7 +33,7 @@ from hedgerow.methods.maddock.splits.totally_random import (
     totally_random,
 )
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.model.losses import Loss, RowBound, loss_for
+from hedgerow.model.losses import Hazards, Loss, RowBound, loss_for
 from hedgerow.model.tree import Structure, Tree, single_leaf
 from hedgerow.privacy.accounting.budget import DeclaredQuery
 from hedgerow.privacy.accounting.plan import Plan
@@ -55,6 +56,8 @@ def declared_queries(schema: Schema, settings: Settings) -> list[DeclaredQuery]:
     batch as much as its trees one by one.
     """
     settings = BoostingSettings.of(settings)
+    if schema.label.task == "survival":
+        times.check_settings(settings)
     if settings.features_per_tree > len(schema.columns):
         raise SettingsError(
             f"features_per_tree is {settings.features_per_tree}, but the schema has "
@@ -71,12 +74,14 @@ def declared_queries(schema: Schema, settings: Settings) -> list[DeclaredQuery]:
     if start + cuts >= 1:
         raise SettingsError("start_share and candidate_share leave nothing for the trees")
     scale = weight / (1 - start - cuts)  # all shares in units of the leaves of one tree
-    n_counts = max(2, len(schema.label.classes))
+    n_counts = max(2, schema.label.n_outcomes)
     declared = [DeclaredQuery("base rate", LabelSums.kind, start * scale, n_counts)]
     for number, tree in enumerate(trees):
         share = cuts * scale / rounds if cuts else question.share
         refining = _refining_before(number, rounds, len(batches))
         declared += [replace(question, share=share)] * refining + tree
+    if schema.label.task == "survival":
+        declared.append(times.final_query(schema, sum(query.share for query in declared)))
     total = sum(query.share for query in declared)
     return [replace(query, share=query.share / total) for query in declared]
 
@@ -155,6 +160,8 @@ def grow(gate: Gate) -> Ensemble:
         else:
             fresh, cuts = _learned_tree(gate, settings, cuts, batch[0])
             trees += fresh
+    if schema.label.task == "survival":
+        trees = times.with_base_line(gate, trees)
     if averaged:
         trees = [tree.scaled(1 / max(1, len(trees))) for tree in trees]
     return Ensemble(tuple(trees), schema, gate.statement(), averaged, plan.record())
@@ -170,7 +177,7 @@ def _batches(settings: BoostingSettings) -> list[range]:
 
 def _start(gate: Gate, loss: Loss) -> list[Tree]:
     """A constant: the noisy base rate, or what public facts say if it is not bought or was lost."""
-    query = LabelSums(len(gate.schema.label.classes))
+    query = LabelSums(gate.schema.label.n_outcomes)
     values = loss.start(np.zeros(query.blocks[0].size), floor=1.0)
     if BoostingSettings.of(gate.plan.settings).start_share > 0:
         try:
@@ -223,10 +230,15 @@ def _random_trees(gate: Gate, settings: BoostingSettings, cuts: Cuts, batch: ran
         return []
     ends = np.cumsum([structure.n_leaves for structure in structures])
     parts = np.split(sums, ends[:-1], axis=1)
-    return [
+    trees = [
         _tree(structure, part, np.full(structure.n_leaves, unit), query.bound, settings, len(batch))
         for structure, part in zip(structures, parts, strict=True)
     ]
+    return (
+        [times.of_all_intervals(tree, loss) for tree in trees]
+        if isinstance(loss, Hazards)
+        else trees
+    )
 
 
 def _learned_tree(
