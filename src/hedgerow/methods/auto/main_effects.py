@@ -113,16 +113,17 @@ class _Average:
         if self.empty:
             return [np.zeros_like(t) for t in run.theta]
         most = 1.0 if run.task == "regression" else np.inf
-        columns = zip(self._of_a_sample(), run.known.hessians, run.grid, run.direction, strict=True)
+        about = (run.grid, run.direction, run.bins)
+        columns = zip(self._of_a_sample(), run.known.hessians, *about, strict=True)
         targets = [
             run.spread
             * np.stack(
                 [
-                    directed(smooth(one, h, grid.ordered, caution), h, sign)
+                    directed(smooth(one, h, grid.ordered, caution, bins.apart), h, sign)
                     for one, h in zip(of, hessians, strict=True)
                 ]
             )
-            for of, hessians, grid, sign in columns
+            for of, hessians, grid, sign, bins in columns
         ]
         return [np.clip(scores, -most, most) for scores in targets]
 
@@ -146,17 +147,17 @@ class _Average:
         run, caution = self._run, self._run.rule.caution
         if self.empty:
             return None
-        columns = zip(self._of_a_sample(), run.known.hessians, run.grid, strict=True)
+        columns = zip(self._of_a_sample(), run.known.hessians, run.grid, run.bins, strict=True)
         return [
             OVERLAP
             * run.spread
             * np.stack(
                 [
-                    smooth_deviation(one, h, grid.ordered, caution)
+                    smooth_deviation(one, h, grid.ordered, caution, bins.apart)
                     for one, h in zip(of, hessians, strict=True)
                 ]
             )
-            for of, hessians, grid in columns
+            for of, hessians, grid, bins in columns
         ]
 
 
@@ -204,7 +205,8 @@ def _strategies(run: Run, weights: Floats, target: list[Floats]) -> list[Strateg
         size = LEAST + math.sqrt(max(float(seen[j]), 0.0)) if np.any(target[j]) else GUESS
         rows = float(hessians[j].sum(axis=1).mean()) / bins.n_bins
         strength = rows * size / float(noise[j])
-        strategies.append(strategy_for(bins.n_bins, run.grid[j].ordered, strength, level))
+        ordered = run.grid[j].ordered
+        strategies.append(strategy_for(bins.n_bins, ordered, strength, level, bins.apart))
     return strategies
 
 
