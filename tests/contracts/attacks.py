@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.data.binning import base_grid, gather_codes
+from hedgerow.data.binning import base_grid, fine_columns, fine_grid, gather_codes
 from hedgerow.data.counts import count_codes, count_edges
 from hedgerow.data.rng import stream
-from hedgerow.data.schema import Label, Schema
+from hedgerow.data.schema import Label, Numeric, Schema
 from hedgerow.data.tables import Rows
 from hedgerow.methods.maddock.candidates import CANDIDATES
 from hedgerow.methods.maddock.growing_tree import GrowingTree
@@ -32,6 +32,7 @@ from hedgerow.queries import (
     EnsembleRef,
     ErrorCounts,
     ErrorSums,
+    FineColumnSums,
     ImpurityBounds,
     LabelSums,
     LeafAverages,
@@ -56,8 +57,11 @@ CLIPPED = tuple(math.log(q / (1 - q)) for q in (0.7001, 0.3001, 0.0501))
 SCORES = [0.0, *(s * v for v in (1e6, 800.0, 40.0, 1.0, TIGHT, *CLIPPED, 1e-300) for s in (1, -1))]
 SCORES += [math.inf, -math.inf, math.nan]
 
+FINE = replace(MIXED, columns=(*MIXED.columns, Numeric("income", -20, 400, integer=True)))
 SCHEMAS = {
     "binary": MIXED,
+    "fine": FINE,
+    "fine-number": FINE.with_label(Label("y", lower=-3.0, upper=12.0)),
     **{f"softmax-{k}": MIXED.with_label(Label("y", tuple(range(k)))) for k in (3, 4, 7)},
     "number": MIXED.with_label(Label("y", lower=-3.0, upper=12.0)),
     "counts": MIXED.with_label(
@@ -169,6 +173,33 @@ def column_sums(schema: Schema) -> list[ColumnSums]:
     ]
 
 
+def fine_column_sums(schema: Schema) -> list[FineColumnSums]:
+    """Of a schema with fine levels: every fine cell beside all columns, and bins between cells."""
+    fine = fine_columns(base_grid(schema))
+    if not fine:
+        return []
+    loss, grid = loss_for(schema.label).name, fine_grid(schema)
+    everything = tuple(range(len(schema.columns)))
+
+    def over(columns: tuple[int, ...], every: int, update: str, clip: float) -> FineColumnSums:
+        cuts = tuple(
+            tuple(range(0, len(grid[j].edges), every if k < len(everything) else 1))
+            if grid[j].ordered
+            else ()
+            for k, j in enumerate(columns)
+        )
+        bins = tuple(n_bins_of(grid[j], c) for j, c in zip(columns, cuts, strict=True))
+        weights = tuple(0.5 * (1 + k) for k in range(len(columns)))
+        return FineColumnSums(columns, cuts, bins, weights, loss, NO_TREES, update, clip)
+
+    return [
+        over((*everything, *fine), 40, "averaging", math.inf),
+        over((*everything, *fine), 40, "gradient", 0.3),
+        over(everything, 7, "slope", 0.5),
+        over(fine, 1, "count", math.inf),
+    ]
+
+
 def stepped(schema: Schema) -> list[LeafSums]:
     """Every update that steps can be tried with, clamped and not."""
     loss, trees = loss_for(schema.label), EnsembleRef(3, "x" * 64)
@@ -233,7 +264,7 @@ def impurity_bounds(schema: Schema) -> list[ImpurityBounds]:
         for subsets in ((False, True) if k == 2 else (False,))
         for structure, asked, used in (
             (root, (Asked(0, columns, 0.1),), columns),
-            (tree, mixed, columns),
+            (tree, mixed, columns[:5]),
         )
     ]
 
@@ -373,6 +404,7 @@ ATTACKS: dict[str, Callable[[Schema], list[Any]]] = {
     ],
     ColumnHessians.kind: column_hessians,
     ColumnSums.kind: column_sums,
+    FineColumnSums.kind: fine_column_sums,
     NodeHistograms.kind: node_histograms,
     LeafSums.kind: lambda schema: [
         *(
@@ -430,10 +462,11 @@ def worst_scores(schema: Schema) -> list[list[float]]:
 
 def every_cell(schema: Schema) -> tuple[Rows, NDArray[np.float64]]:
     """Rows that visit every code of every column, missing ones too."""
-    grid, targets = base_grid(schema), targets_of(schema)
+    grid, targets = fine_grid(schema), targets_of(schema)
     n_rows = max(g.n_codes for g in grid)
     columns = [np.arange(n_rows) % g.n_codes for g in grid]
-    rows = Rows(gather_codes(columns, grid, n_rows), np.resize(targets, n_rows), None)
+    codes = gather_codes(columns, base_grid(schema), n_rows, finest=True)
+    rows = Rows(codes, np.resize(targets, n_rows), None)
     scores = np.array(worst_scores(schema))
     return rows, np.ascontiguousarray(scores[np.arange(n_rows) % len(scores)])
 

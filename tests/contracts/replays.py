@@ -10,7 +10,7 @@ from typing import Any
 from hedgerow.coordinator.federation import Federation
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.rng import stream
-from hedgerow.data.schema import Label, Schema, Unit
+from hedgerow.data.schema import Label, Numeric, Schema, Unit
 from hedgerow.data.tables import Rows
 from hedgerow.data.weights import Weight
 from hedgerow.engines.local import local_federation
@@ -26,6 +26,7 @@ from tests.conftest import MIXED
 
 TASKS = {
     "binary": MIXED,
+    "fine": replace(MIXED, columns=(*MIXED.columns, Numeric("gain", 0, 9_999, integer=True))),
     "multiclass": MIXED.with_label(Label("y", ("a", "b", "c"))),
     "regression": MIXED.with_label(Label("y", lower=-3.0, upper=12.0)),
     "counts": MIXED.with_label(Label("n", upper=9, loss="poisson", exposure="e", max_exposure=2.0)),
@@ -145,6 +146,10 @@ def _cases() -> list[Case]:
     for task in ("counts", "quantile", "huber"):
         cases += [Case("auto", task, unit) for unit in UNITS]
         cases += [Case("auto", task, epsilon=3000.0), Case("auto", task, trust="parties")]
+    # Few rows ask about fine cells only with very much epsilon.
+    cases += [
+        Case("auto", "fine", trust=trust, epsilon=3e4) for trust in ("coordinator", "parties")
+    ]
     cases += [Case("dp-xgboost", settings={"loss": "log"})]
     cases += [Case("dp-xgboost", settings={"sample_rate": 0.5})]
     cases += [Case("evaluation", task, "rows") for task in TASKS]

@@ -50,6 +50,7 @@ ALL = [(kind, task) for kind in QUERIES for task in SCHEMAS]
 
 def test_every_registered_kind_has_an_attack() -> None:
     assert set(ATTACKS) == set(QUERIES)
+    assert all(any(ask(schema) for schema in SCHEMAS.values()) for ask in ATTACKS.values())
     asked = {(q.loss, q.update) for task in SCHEMAS for q in ATTACKS[LeafSums.kind](SCHEMAS[task])}
     assert asked == {
         (losses.loss_for(schema.label).name, update)
@@ -277,7 +278,7 @@ def test_steps_that_a_question_cannot_try_are_refused(task: str, changes: dict[s
 @pytest.mark.parametrize("edges", [(1.0, 1.0), (2.0, 1.0), (math.nan,), (0.0, math.inf), None])
 def test_scores_are_counted_between_rising_edges_of_binary_labels(task: str, edges: Any) -> None:
     schema = SCHEMAS[task]
-    if edges is None and (task == "binary" or task.startswith("quantile")):
+    if edges is None and (task in ("binary", "fine") or task.startswith("quantile")):
         ScoreCounts(2, (0.0, 1.0), NO_TREES).check(schema)
         edges = tuple(float(i) for i in range(2000))
     with pytest.raises(FormatError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,12 @@ from hedgerow.data.binning import (
     code_places,
     encode_edges,
     encode_numeric,
+    fine_columns,
+    finer,
     gather_codes,
 )
 from hedgerow.data.schema import Categorical, Column, Label, Numeric, Ordinal, Schema
+from hedgerow.data.tables import rows_of
 from hedgerow.errors import SchemaError
 
 BOUNDS = st.floats(-1e37, 1e37, allow_nan=False)
@@ -272,3 +276,54 @@ def test_threads_with_more_schemas_than_are_kept_get_their_own_grids() -> None:
     finally:
         sys.setswitchinterval(before)
     assert wrong == []
+
+
+WIDE = (
+    Categorical("a", tuple(range(1000))),
+    Numeric("gain", 0, 99_999, integer=True),
+    Numeric("few", 0, 253, integer=True),
+    Numeric("days", -100, 700, integer=True),
+    Numeric("dose", 0, 99_999),
+)
+
+
+def test_wide_integer_columns_alone_have_a_fine_level_that_contains_the_base_grid() -> None:
+    grid = grid_of(*WIDE)
+    assert fine_columns(grid) == (1, 3)
+    for j in fine_columns(grid):
+        fine = finer(grid)[j]
+        assert set(grid[j].edges.tolist()) <= set(fine.edges.tolist())
+        assert np.array_equal(fine.edges, np.rint(fine.edges))
+        assert fine.edges.size <= 1023 + 254
+        assert finer(grid) is finer(grid)
+    assert np.array_equal(finer(grid)[3].edges, np.arange(-99, 701))  # a cell an integer
+    assert code_places(grid).tolist() == [-1, 0, 1, 2, 3]
+    assert code_places(finer(grid)).tolist() == [-1, -2, 1, -3, 3]
+
+
+def test_rows_keep_the_codes_of_both_levels() -> None:
+    schema = Schema(WIDE, Label("y", (0, 1)))
+    grid = base_grid(schema)
+    rng = np.random.default_rng(4)
+    values = np.concatenate([[-500, 0, 99_999, 10**7], rng.integers(0, 10**5, 500)])
+    columns: dict[str, Any] = {c.name: values.tolist() for c in WIDE[1:]}
+    columns["a"] = [int(v) % 1000 for v in values]
+    columns["gain"][7] = None
+    codes = rows_of({**columns, "y": [0] * len(values)}, schema).codes
+    assert codes.wide.shape == (3, len(values))
+    for (j, fine), level in zip(((1, "gain"), (3, "days")), codes.fine_levels(), strict=True):
+        clean = np.array([np.nan if v is None else v for v in columns[fine]], np.float64)
+        assert np.array_equal(codes.column(j), encode_edges(clean, grid[j].edges, grid[j].n_cells))
+        edges = grid[j].fine
+        assert np.array_equal(level, encode_edges(clean, edges, edges.size + 1))
+    some = np.array([7, 3, 1])
+    assert np.array_equal(codes.take(some).fine_levels(), codes.fine_levels()[:, some])
+    assert Codes.concat([codes, codes]).fine_levels().shape == (2, 2 * len(values))
+    finest = [level[:9] for level in (codes.column(0), codes.fine_levels()[0], codes.column(2))]
+    finest += [codes.fine_levels()[1][:9], codes.column(4)[:9]]
+    again = gather_codes(finest, grid, 9, finest=True)
+    assert np.array_equal(again.narrow, codes.narrow[:, :9])
+    assert np.array_equal(again.wide, codes.wide[:, :9])
+    first = gather_codes(codes.take(some).columns(), grid, 3)
+    for j, level in zip((1, 3), first.fine_levels(), strict=True):
+        assert np.array_equal(grid[j].code_of_fine[level], codes.column(j)[some])

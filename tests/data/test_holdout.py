@@ -44,6 +44,27 @@ def test_a_row_more_changes_one_part_by_that_row_alone(
     assert changes[0] + changes[1] == Counter([more])
 
 
+@given(
+    st.lists(st.integers(51_000, 51_400), min_size=1, max_size=30),
+    st.integers(51_000, 51_400), st.integers(0, 30), st.floats(0.1, 0.9),
+)  # fmt: skip
+def test_rows_that_differ_in_a_fine_cell_alone_do_not_enter_each_others_number(
+    incomes: list[int], more: int, place: int, share: float
+) -> None:
+    schema = Schema.from_bounds({"income": (0, 100_000)}, classes=[0, 1])
+    schema = replace(schema, columns=(replace(schema.columns[0], integer=True),))
+
+    def parts(values: list[int]) -> list[Counter[int]]:
+        of_table = rows_of({"income": values, "label": [1] * len(values)}, schema)
+        assert len(set(of_table.codes.column(0).tolist())) == 1  # one cell of the base grid
+        mask, fine = held_out(of_table, schema, share), of_table.codes.fine_levels()[0]
+        return [Counter(fine[mask == held].tolist()) for held in (False, True)]
+
+    before, after = parts(incomes), parts([*incomes[:place], more, *incomes[place:]])
+    assert not any(b - a for b, a in zip(before, after, strict=True))
+    assert sum(sum((a - b).values()) for b, a in zip(before, after, strict=True)) == 1
+
+
 @given(st.lists(FEW, min_size=2, max_size=30), st.randoms(use_true_random=False))
 def test_the_order_of_the_table_does_not_matter(
     table: list[tuple[int, int, int]], random: Any

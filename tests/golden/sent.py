@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hedgerow.data.binning import fine_grid
+from hedgerow.data.schema import Numeric, Schema
 from hedgerow.methods.fedxgboost.ids import seal_ids
 from hedgerow.methods.simfl.kept import place_of
 from hedgerow.privacy.accounting.rounds import Draw
@@ -14,6 +16,7 @@ from hedgerow.protocol.joined import Joined, SumSet
 from hedgerow.protocol.masks import Context, MaskKeys
 from hedgerow.protocol.messages import REFUSALS, Message, plain
 from hedgerow.protocol.witnesses import Show, signed_head
+from hedgerow.queries import NO_TREES, FineColumnSums, query_bytes
 from tests.golden import runs
 from tests.golden.fixed import fixed
 from tests.golden.tables import PARTIES, SCHEMAS
@@ -119,4 +122,15 @@ def queries() -> Files:
     for task in SCHEMAS:
         for kind, data in measured(task).queries:
             found.setdefault(f"{kind}.{task}", data)
+    found["fine-column-sums.binary"] = query_bytes(fine_cells())
     return {"queries.txt": lines_of(sorted(found.items()))}
+
+
+def fine_cells() -> FineColumnSums:
+    """Of a schema that the runs do not have: an integer column wider than the base grid."""
+    schema = Schema((Numeric("gain", 0, 600, integer=True),), SCHEMAS["binary"].label)
+    cuts = ((40, 41), tuple(range(len(fine_grid(schema)[0].edges))))
+    bins, weights = (4, len(cuts[1]) + 2), (1.0, 0.5)
+    query = FineColumnSums((0, 0), cuts, bins, weights, "logistic", NO_TREES, "averaging")
+    query.check(schema)
+    return query

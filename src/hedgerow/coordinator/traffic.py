@@ -34,7 +34,8 @@ TREE_ARRAYS, COLUMN_ARRAYS = 270, 220
 MEASURES = 8 * 64 + 200  # edges between scores, and weights, of a question about predictions
 NODE = 21  # column, threshold, missing_left, left, right, start of its category set
 SIGMA = 25  # letters of one number of the noise
-LISTED = ("column-sums", "column-hessians", "column-counts")  # ask about columns, not about trees
+# About columns, not about trees.
+LISTED = ("column-sums", "fine-column-sums", "column-hessians", "column-counts")
 GROWING = ("node-histograms", "split-choices", "class-histograms", "impurity-bounds")  # about both
 LEAVES = ("leaf-sums", "leaf-averages")
 

@@ -6,7 +6,7 @@ The grid follows from the schema alone; no row may move an edge. Reading tables 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 OCTAVES = 17
 STEPS_PER_OCTAVE = 2
+FINE_CELLS = 1024  # even ones of the fine level
+
+
+def _no_edges() -> NDArray[np.float32]:
+    return np.zeros(0, np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +36,9 @@ class ColumnGrid:
     An ordinal is cut between positions of its list. A value outside the list has no place in an
     order, so with `other = "category"` an ordinal counts it as missing.
 
+    Integers of a range wider than the base grid have a second, fine level: its edges, which include
+    those here, are `fine`, and `fine_grid` has the column cut at them. Rows keep both codes.
+
     >>> grid, = base_grid(Schema.from_bounds({"dose": (0, 4)}, classes=[0, 1]))
     >>> grid.edges[grid.uniform_edges(4)].tolist(), grid.n_codes == grid.n_cells + 1
     ([1.0, 2.0, 3.0], True)
@@ -39,6 +47,8 @@ class ColumnGrid:
     column: Column
     edges: NDArray[np.float32]  # (edge,) ascending; empty for a categorical
     n_cells: int
+    fine: NDArray[np.float32] = field(default_factory=_no_edges)  # (edge,); empty: one level
+    is_fine: bool = False  # whether this is the fine level itself
 
     @property
     def n_codes(self) -> int:
@@ -58,6 +68,18 @@ class ColumnGrid:
         if isinstance(self.column, Categorical) and self.column.other == "category":
             return self.n_cells - 1
         return None
+
+    @cached_property
+    def code_of_fine(self) -> NDArray[np.uint8]:
+        """The code of every fine code, which lies within one cell: (fine code,)."""
+        below = np.searchsorted(self.edges, self.fine, side="right")
+        return np.concatenate([[0], below, [self.missing_code]]).astype(np.uint8)
+
+    @cached_property
+    def first_fine_code(self) -> NDArray[np.uint16]:
+        """The lowest fine code of every code: (code,)."""
+        first = np.searchsorted(self.fine, self.edges) + 1
+        return np.concatenate([[0], first, [self.fine.size + 1]]).astype(np.uint16)
 
     def uniform_edges(self, n_bins: int) -> NDArray[np.int32]:
         """Indices of the edges nearest to n_bins - 1 evenly spaced points."""
@@ -93,7 +115,8 @@ class Codes:
     """A table as small integers, column by column; no raw value is kept."""
 
     narrow: NDArray[np.uint8]  # (narrow column, row)
-    wide: NDArray[np.uint16]  # (wide column, row): columns with more than 256 codes
+    # (wide column, row): columns with more than 256 codes, and behind them fine levels
+    wide: NDArray[np.uint16]
     place: NDArray[np.int32]  # (column,): k >= 0 is narrow[k], k < 0 is wide[-1 - k]
 
     @cached_property
@@ -115,6 +138,14 @@ class Codes:
         k = int(self.place[j])
         codes: NDArray[Any] = self.narrow[k] if k >= 0 else self.wide[-1 - k]
         return codes  # (row,)
+
+    def columns(self) -> list[NDArray[Any]]:
+        """The codes of every column on the base grid, (row,) each."""
+        return [self.column(j) for j in range(self.n_columns)]
+
+    def fine_levels(self) -> NDArray[np.uint16]:
+        """Fine codes of the columns that have a fine level, in their order: (fine column, row)."""
+        return self.wide[int(np.sum(self.place < 0)) :]
 
     def take(self, index: NDArray[Any]) -> Codes:
         """The rows at these positions, or those where a boolean mask is true."""
@@ -158,32 +189,84 @@ def base_grid(schema: Schema) -> tuple[ColumnGrid, ...]:
     return grid
 
 
+def fine_grid(schema: Schema) -> tuple[ColumnGrid, ...]:
+    """The grid of every column at its finest level; the base grid itself if it has no other."""
+    return finer(base_grid(schema))
+
+
+def finer(grid: Sequence[ColumnGrid]) -> tuple[ColumnGrid, ...]:
+    """Columns at their fine levels where they have one. The same grid gives the same tuple."""
+    return _finer(tuple(grid))
+
+
+@lru_cache(maxsize=64)
+def _finer(grid: tuple[ColumnGrid, ...]) -> tuple[ColumnGrid, ...]:
+    if not any(g.fine.size for g in grid):
+        return grid
+    return tuple(
+        replace(g, edges=g.fine, n_cells=g.fine.size + 1, fine=_no_edges(), is_fine=True)
+        if g.fine.size
+        else g
+        for g in grid
+    )
+
+
+def base_level(grid: Sequence[ColumnGrid]) -> tuple[ColumnGrid, ...]:
+    """The same without fine levels, for rows that are asked nothing about them."""
+    return tuple(replace(g, fine=_no_edges()) if g.fine.size else g for g in grid)
+
+
+def fine_columns(grid: Sequence[ColumnGrid]) -> tuple[int, ...]:
+    """Columns of a base grid that have a fine level."""
+    return tuple(j for j, g in enumerate(grid) if g.fine.size)
+
+
 def code_places(grid: Sequence[ColumnGrid]) -> NDArray[np.int32]:
-    """Where the codes of each column live in `Codes`: (column,). Not to be written to."""
+    """Where the codes of each column live in `Codes`: (column,). Not to be written to.
+
+    Of a column at its fine level it is where its fine codes live, behind all wide columns.
+    """
     return _code_places(tuple(grid))
 
 
 @lru_cache(maxsize=16)  # every party and every tree asks for the same
 def _code_places(grid: tuple[ColumnGrid, ...]) -> NDArray[np.int32]:
-    wide = np.array([g.n_codes > 256 for g in grid], dtype=np.int32)
-    return np.where(wide, -np.cumsum(wide), np.cumsum(1 - wide) - 1).astype(np.int32)
+    fine = np.array([g.is_fine for g in grid], dtype=np.int32)
+    wide = np.array([g.n_codes > 256 and not g.is_fine for g in grid], dtype=np.int32)
+    places = np.where(wide, -np.cumsum(wide), np.cumsum(1 - wide) - 1)
+    return np.where(fine, -int(wide.sum()) - np.cumsum(fine), places).astype(np.int32)
 
 
 def empty_codes(grid: Sequence[ColumnGrid], n_rows: int) -> Codes:
-    """Memory for the codes of so many rows, not yet written."""
-    place = code_places(grid)
+    """Memory for the codes of so many rows at all levels of a base grid, not yet written."""
+    place, n_fine = code_places(grid), len(fine_columns(grid))
     return Codes(
         np.empty((int(np.sum(place >= 0)), n_rows), dtype=np.uint8),
-        np.empty((int(np.sum(place < 0)), n_rows), dtype=np.uint16),
+        np.empty((int(np.sum(place < 0)) + n_fine, n_rows), dtype=np.uint16),
         place,
     )
 
 
-def gather_codes(columns: Iterable[NDArray[Any]], grid: Sequence[ColumnGrid], n_rows: int) -> Codes:
-    """Put the codes of single columns, in the order of the grid, into one `Codes`."""
-    codes = empty_codes(grid, n_rows)
+def gather_codes(
+    columns: Iterable[NDArray[Any]],
+    grid: Sequence[ColumnGrid],
+    n_rows: int,
+    *,
+    finest: bool = False,
+) -> Codes:
+    """Put the codes of single columns, in the order of the grid, into one `Codes`.
+
+    Where a column has a fine level, they are codes of that level if they are the `finest`; else
+    rows get the first fine cell of theirs.
+    """
+    codes, levels = empty_codes(grid, n_rows), {j: k for k, j in enumerate(fine_columns(grid))}
     for j, column in enumerate(columns):
-        codes.column(j)[:] = column
+        if j not in levels:
+            codes.column(j)[:] = column
+            continue
+        fine = column if finest else grid[j].first_fine_code[column]
+        codes.fine_levels()[levels[j]] = fine
+        codes.column(j)[:] = grid[j].code_of_fine[fine]
     return codes
 
 
@@ -214,8 +297,11 @@ def encode_edges(
 
 def _column_grid(column: Column) -> ColumnGrid:
     if isinstance(column, Numeric):
-        edges = _numeric_edges(float(column.lower), float(column.upper), column.integer)
-        return ColumnGrid(column, edges, edges.size + 1)
+        bounds = float(column.lower), float(column.upper)
+        edges = _numeric_edges(*bounds, column.integer)
+        fine = _fine_edges(*bounds) if column.integer else edges
+        has_fine = fine.size > edges.size
+        return ColumnGrid(column, edges, edges.size + 1, fine if has_fine else _no_edges())
     n_listed = len(column.categories)
     if isinstance(column, Categorical):
         n_cells = n_listed + (column.other == "category")
@@ -234,6 +320,24 @@ def _numeric_edges(lower: float, upper: float, integer: bool) -> NDArray[np.floa
             points = np.rint(points)
     # Adding 0.0 turns -0.0 into 0.0. Wide bounds at small steps may collapse in float32.
     edges = np.unique(points.astype(np.float32) + np.float32(0.0))
+    edges = edges[(edges > np.float32(lower)) & (edges <= np.float32(upper))]
+    edges.setflags(write=False)
+    return edges
+
+
+@lru_cache(maxsize=4096)
+def _fine_edges(lower: float, upper: float) -> NDArray[np.float32]:
+    """Edges of an integer column's fine level, those of its base grid among them.
+
+    A cell an integer, or so many even cells.
+    """
+    if upper - lower < FINE_CELLS:
+        points = np.arange(np.ceil(lower) + 1, np.floor(upper) + 0.5)
+    else:
+        points = np.rint(lower + (upper - lower) * np.arange(1, FINE_CELLS) / FINE_CELLS)
+    edges = np.union1d(
+        points.astype(np.float32) + np.float32(0.0), _numeric_edges(lower, upper, True)
+    )
     edges = edges[(edges > np.float32(lower)) & (edges <= np.float32(upper))]
     edges.setflags(write=False)
     return edges

@@ -32,6 +32,17 @@ class ColumnCodes:
         self._numbers = Numbers(self._place, written)
         self._unknown = self._absent = 0
 
+    def read_levels(self, values: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Codes of a batch (row,), and those of its fine level if the column has one."""
+        grid = self._grid
+        if not grid.fine.size:
+            return self.read(values), None
+        fine = encode_edges(self._numbers.read(values), grid.fine, grid.fine.size + 1)
+        codes = grid.code_of_fine[fine]
+        if not grid.column.missing:
+            self._absent += int(np.sum(codes == grid.missing_code))
+        return codes, fine
+
     def read(self, values: Any) -> NDArray[Any]:
         """Codes of a batch: (row,)."""
         grid, column = self._grid, self._grid.column

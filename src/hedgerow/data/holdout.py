@@ -5,11 +5,11 @@ sides with it. A split by position, or a shuffle of the whole table, moves other
 row's side follows from a hash of itself:
 
 - *Persons*: of the person's id. All rows of a person are on one side, and nobody else's id matters.
-- *Rows*: of its codes and of a number j among the rows equal to it, label and weight included. A
-  table with m equal rows has the numbers 0 to m - 1; one more of them adds the number m, and the
-  sides of all others stay. So what is trained on changes by that row or not at all, and so does
-  what is held out. The label is not in the hash: a row that equals no other is on its side whatever
-  its label is.
+- *Rows*: of its codes, fine ones too, and of a number j among the rows equal to it, label and
+  weight included. A table with m equal rows has the numbers 0 to m - 1; one more of them adds the
+  number m, and the sides of all others stay. So what is trained on changes by that row or not at
+  all, and so does what is held out. The label is not in the hash: a row that equals no other is on
+  its side whatever its label is.
 
 Rows with equal codes are compared code by code, not by their hashes: rows made to collide would
 otherwise swap sides when one is added.
@@ -88,8 +88,8 @@ def _hashes(rows: Rows, schema: Schema) -> NDArray[np.uint64]:
     from hedgerow.data.persons import scrambled
 
     hashes = np.full(rows.n_rows, _salt_of(schema))
-    for j in range(rows.codes.n_columns):
-        hashes = scrambled(hashes ^ rows.codes.column(j).astype(np.uint64))
+    for codes in (*rows.codes.columns(), *rows.codes.fine_levels()):
+        hashes = scrambled(hashes ^ codes.astype(np.uint64))
     return hashes
 
 
@@ -100,11 +100,12 @@ def _number_among_equals(rows: Rows) -> NDArray[np.uint64]:
     from hedgerow.data.persons import number_in_group
 
     n, weighted = rows.n_rows, rows.weights.size > 0
-    table = np.empty((n, rows.codes.n_columns + 4 + weighted), np.uint16)
+    codes = [*rows.codes.columns(), *rows.codes.fine_levels()]
+    table = np.empty((n, len(codes) + 4 + weighted), np.uint16)
     if weighted:
         table[:, -5] = rows.weights
-    for j in range(rows.codes.n_columns):
-        table[:, j] = rows.codes.column(j)
+    for j, column in enumerate(codes):
+        table[:, j] = column
     table[:, -4:] = rows.target.astype(np.float64).view(np.uint16).reshape(n, 4)
     whole: NDArray[Any] = table.view(np.dtype((np.void, 2 * table.shape[1]))).ravel()  # (row,)
     order = np.argsort(whole, kind="stable")

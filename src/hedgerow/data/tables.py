@@ -1,7 +1,8 @@
 """Parquet, CSV, Arrow, pandas, polars, dicts and numpy -> rows checked against a schema.
 
 Everything that does not fit is found here, before a party joins. A file is read batch by batch:
-what stays in memory is a byte a cell and a few bytes a row.
+what stays in memory is a byte a cell (three where an integer column has a fine level) and a few
+bytes a row.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.data.binning import Codes, ColumnGrid, base_grid, empty_codes
+from hedgerow.data.binning import (
+    Codes,
+    ColumnGrid,
+    base_grid,
+    base_level,
+    empty_codes,
+    fine_columns,
+)
 from hedgerow.data.cards import Card, Shown
 from hedgerow.data.columns import Numbers
 from hedgerow.data.counts import Counts, Exposures, count_codes, counts_given, label_readers
@@ -165,7 +173,8 @@ def share_of(
         further.append(Targets(schema.label, stream.source, stream.csv))
         names.append(schema.label.name)
     grid = base_grid(schema)
-    codes, others = _read(stream, names, [grid[j] for j in columns_here], further)
+    here = base_level([grid[j] for j in columns_here])  # trees of parties are cut at it
+    codes, others = _read(stream, names, here, further)
     target = others[-1] if schema.label.name in there else np.empty(0)
     ids = tuple(others[0].tolist()) if id_column is not None else None
     return Rows(codes, target, None, schema.hash, columns_here, ids)
@@ -255,7 +264,7 @@ def _read(
             if stop > parts[-1].codes.n_rows:
                 raise _other_length(stream)
             for j in range(len(group)):
-                parts[-1][first + j][done:stop] = readers[first + j].read(batch.column(j))
+                parts[-1].write(first + j, slice(done, stop), readers[first + j], batch.column(j))
             done = stop
         if stream.n_rows not in (None, done):  # what was not written is no row of anyone
             raise _other_length(stream)
@@ -281,11 +290,20 @@ class _Buffer:
     codes: Codes
     further: list[NDArray[Any]]
 
-    def __getitem__(self, j: int) -> NDArray[Any]:
-        n = self.codes.n_columns
-        return self.codes.column(j) if j < n else self.further[j - n]
+    levels: dict[int, int]  # of columns that have a fine level: the place of its codes
+
+    def write(self, j: int, part: slice, reader: ColumnCodes | _Further, values: Any) -> None:
+        """Read a batch of one column into its place."""
+        if not isinstance(reader, ColumnCodes):
+            self.further[j - self.codes.n_columns][part] = reader.read(values)
+            return
+        self.codes.column(j)[part], fine = reader.read_levels(values)
+        if fine is not None:
+            self.codes.fine_levels()[self.levels[j], part] = fine
 
 
 def _buffer(grid: Sequence[ColumnGrid], further: Sequence[_Further], n_rows: int) -> _Buffer:
     kinds = [reader.dtype for reader in further]
-    return _Buffer(empty_codes(grid, n_rows), [np.empty(n_rows, kind) for kind in kinds])
+    empty: list[NDArray[Any]] = [np.empty(n_rows, kind) for kind in kinds]
+    levels = {j: k for k, j in enumerate(fine_columns(grid))}
+    return _Buffer(empty_codes(grid, n_rows), empty, levels)

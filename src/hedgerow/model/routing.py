@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.data.binning import Codes, ColumnGrid, code_places
+from hedgerow.data.binning import Codes, ColumnGrid, code_places, finer
 from hedgerow.data.schema import Categorical, Ordinal, Schema
-from hedgerow.model.code_trees import translated
+from hedgerow.errors import FormatError
+from hedgerow.model.code_trees import Piece, translated
 from hedgerow.model.tree import Structure, Tree
 
 MAX_SHARED = 8
@@ -109,25 +110,30 @@ class Routes:
 
 
 def routes_of(structures: Sequence[Structure], grid: Sequence[ColumnGrid]) -> Routes:
-    """Translate structures to code space over a grid whose edges include their thresholds."""
-    places = np.append(code_places(grid), np.int32(0))  # of column -1, the leaves of a table: any
+    """Translate structures to code space over a grid whose edges include their thresholds.
+
+    Those that are cut between its edges are translated over its fine levels.
+    """
+    # Of column -1, the leaves of a table, any place will do.
+    levels = [(g, np.append(code_places(g), np.int32(0))) for g in (grid, finer(grid))]
     trees: list[tuple[int, int, int, int, int]] = []
     place, sizes, after = ([np.zeros(0, np.int32)] for _ in range(3))
     nodes = [np.zeros((0, 5), np.int32)]
     n_nodes = n_leaves = n_blended = 0
     for structure in structures:
-        piece = translated(structure, grid)
+        piece, places = _at_a_level(structure, levels)
         single = not len(piece.sizes)
         blended, root = len(piece.nodes), -1 - n_leaves if single else n_nodes
         trees.append((root, piece.n_columns, blended, n_leaves, n_blended))
-        nodes.append(piece.nodes)
+        blends = piece.nodes.copy()
+        blends[:, 0] = places[blends[:, 0]]
+        nodes.append(blends)
         n_blended += blended
         place.append(places[piece.column])
         sizes.append(piece.sizes)
         after.append(piece.shifted(n_nodes, n_leaves))
         n_nodes, n_leaves = n_nodes + len(piece.sizes), n_leaves + structure.n_leaves
     lengths, blends = np.concatenate(sizes), np.concatenate(nodes)
-    blends[:, 0] = places[blends[:, 0]]
     return Routes(
         np.array(trees, np.int32).reshape(-1, 5),
         np.concatenate(place),
@@ -137,6 +143,19 @@ def routes_of(structures: Sequence[Structure], grid: Sequence[ColumnGrid]) -> Ro
         n_leaves,
         b"".join(structure.key for structure in structures) + b"%d" % id(grid),
     )
+
+
+def _at_a_level(
+    structure: Structure, levels: Sequence[tuple[Sequence[ColumnGrid], NDArray[np.int32]]]
+) -> tuple[Piece, NDArray[np.int32]]:
+    """A structure at the first level whose edges include its thresholds, and the places there."""
+    (grid, places), (fine, fine_places) = levels
+    try:
+        return translated(structure, grid), places
+    except FormatError:
+        if len(fine) == len(grid) and all(a is b for a, b in zip(fine, grid, strict=True)):
+            raise  # there is no other
+        return translated(structure, fine), fine_places
 
 
 _ROUTES: OrderedDict[tuple[tuple[bytes, ...], int], tuple[Sequence[ColumnGrid], Routes]]

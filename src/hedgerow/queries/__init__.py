@@ -8,6 +8,7 @@ calibration.py       how much noise a slot gives a query; draws none
 label_sums.py        rows per class; the sum of a numeric label
 column_counts.py     rows by cell of every column
 column_sums.py       class counts or gradients by bin of every column
+fine_column_sums.py  the same by bins between the cells of the base grid
 column_hessians.py   Hessians by candidate bin
 leaf_sums.py         gradients and Hessians by leaf
 node_histograms.py   gradients by node, column and bin
@@ -54,6 +55,7 @@ from hedgerow.queries.deviance_counts import DevianceCounts
 from hedgerow.queries.deviance_sums import DevianceSums
 from hedgerow.queries.error_counts import ErrorCounts
 from hedgerow.queries.error_sums import ErrorSums
+from hedgerow.queries.fine_column_sums import FineColumnSums
 from hedgerow.queries.impurity_bounds import ImpurityBounds
 from hedgerow.queries.label_sums import LabelSums
 from hedgerow.queries.leaf_averages import LeafAverages
@@ -69,6 +71,7 @@ QUERIES: dict[str, Any] = {
         ColumnCounts,
         ColumnHessians,
         ColumnSums,
+        FineColumnSums,
         LeafSums,
         NodeHistograms,
         ScoreCounts,
@@ -98,6 +101,7 @@ __all__ = [
     "EnsembleRef",
     "ErrorCounts",
     "ErrorSums",
+    "FineColumnSums",
     "ImpurityBounds",
     "LabelSums",
     "LeafAverages",

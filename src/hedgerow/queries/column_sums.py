@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow import kernels
-from hedgerow.data.binning import base_grid, code_places
+from hedgerow.data.binning import ColumnGrid, base_grid, code_places
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
@@ -62,6 +62,12 @@ class ColumnSums(QueryBase):
     matrix_of: tuple[int, ...] = ()  # the matrix of each column, or PLAIN; empty: all are plain
     kind: ClassVar[str] = "column-sums"
     row_weights: ClassVar[RowWeights] = "scale"
+    most_asked: ClassVar[int] = 1  # how often a column may be asked about in one query
+
+    @staticmethod
+    def grid_of(schema: Schema) -> tuple[ColumnGrid, ...]:
+        """The grid whose edges cuts are indices of."""
+        return base_grid(schema)
 
     @cached_property
     def bound(self) -> RowBound:
@@ -113,10 +119,10 @@ class ColumnSums(QueryBase):
         return Sensitivity(l1=math.fsum(l1) * self.bound.l1, l2=l2)
 
     def check(self, schema: Schema) -> None:
-        grid = base_grid(schema)
+        grid = self.grid_of(schema)
         if self.loss != loss_for(schema.label).name:
             raise FormatError("column sums ask for a loss that does not belong to the label")
-        check_cuts(grid, self.columns, self.cuts, "column sums")
+        check_cuts(grid, self.columns, self.cuts, "column sums", self.most_asked)
         n_bins = tuple(n_bins_of(grid[j], c) for j, c in zip(self.columns, self.cuts, strict=True))
         if self.n_bins != n_bins or len(self.weights) != len(n_bins):
             raise FormatError("column sums do not have the lengths they state")
@@ -151,7 +157,7 @@ class ColumnSums(QueryBase):
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
         """Where the columns' codes lie, the bin of every code, and where columns' bins begin."""
         if schema.hash not in self._known:  # parties of one process are asked the same
-            grid = base_grid(schema)
+            grid = self.grid_of(schema)
             bins, ends = bin_of_codes(grid, self.columns, self.cuts)
             places = code_places(grid)[list(self.columns)]
             self._known[schema.hash] = (places, bins, np.append(0, ends))
@@ -189,15 +195,15 @@ class ColumnSums(QueryBase):
         }
         return values, arrays
 
-    @staticmethod
-    def from_parts(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ColumnSums:
+    @classmethod
+    def from_parts(cls, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
         columns, cuts = unpack_cuts(arrays, "column sums")
         n_bins = tuple(int(n) for n in arrays["n_bins"])
         length, hash_ = values["ensemble"]
         if values["update"] not in UPDATES:
             raise FormatError(f"unknown update {values['update']!r}")
         loss_named(values["loss"])
-        return ColumnSums(
+        return cls(
             columns,
             cuts,
             n_bins,

@@ -5,6 +5,7 @@ Shared by the queries that sum by bin; what they sum, and its bound, stays with 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -23,9 +24,14 @@ def n_bins_of(grid: ColumnGrid, cuts: Sequence[int]) -> int:
     return (len(cuts) + 1 if grid.ordered else grid.n_cells) + 1
 
 
-def check_cuts(grid: Sequence[ColumnGrid], columns: Sequence[int], cuts: Cuts, what: str) -> None:
-    """Raise FormatError unless every column is named once and cut at rising edges of its grid."""
-    if not columns or len(set(columns)) != len(columns):
+def check_cuts(
+    grid: Sequence[ColumnGrid], columns: Sequence[int], cuts: Cuts, what: str, most: int = 1
+) -> None:
+    """Raise FormatError unless columns are cut at rising edges of their grids, each named once.
+
+    Or at most so often.
+    """
+    if not columns or max(Counter(columns).values()) > most:
         raise FormatError(f"{what} name a column twice, or none")
     if len(columns) != len(cuts):
         raise FormatError(f"{what} do not have the lengths they state")

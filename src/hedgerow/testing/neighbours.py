@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.audit.made_up import joined
-from hedgerow.data.binning import base_grid, gather_codes
+from hedgerow.data.binning import base_grid, fine_grid, gather_codes
 from hedgerow.data.counts import number_ends
 from hedgerow.data.rng import Generator
 from hedgerow.data.schema import Schema
@@ -43,7 +43,7 @@ def random_rows(schema: Schema, n_units: int, rng: Generator) -> Rows:
 def random_unit(schema: Schema, rng: Generator, person: int) -> Rows:
     """One unit at random."""
     n = _rows_of_a_unit(schema, rng)
-    codes = [rng.integers(0, column.n_codes, n) for column in base_grid(schema)]
+    codes = [rng.integers(0, column.n_codes, n) for column in fine_grid(schema)]
     return _unit(schema, codes, _labels(schema, n, rng), rng.random(n), person)
 
 
@@ -54,7 +54,7 @@ def worst_unit(schema: Schema, rng: Generator, person: int) -> Rows:
     """
     n = _rows_of_a_unit(schema, rng, full=True)
     codes = []
-    for column in base_grid(schema):
+    for column in fine_grid(schema):
         ends = (0, column.n_cells - 1, column.missing_code, int(rng.integers(column.n_cells)))
         codes.append(np.full(n, ends[int(rng.integers(len(ends)))]))
     labels = np.full(n, _labels(schema, 1, rng, ends=True)[0])
@@ -128,5 +128,7 @@ def _unit(
     steps = UNWEIGHTED
     if schema.weight is not None:
         steps = np.floor(weights * schema.weight_steps).astype(np.uint16)
-    rows = Rows(gather_codes(codes, base_grid(schema), n), target, persons, schema.hash)
+    rows = Rows(
+        gather_codes(codes, base_grid(schema), n, finest=True), target, persons, schema.hash
+    )
     return replace(rows, weights=steps)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.data.binning import base_grid
+from hedgerow.data.binning import fine_grid
 from hedgerow.data.counts import refuse_unusual
 from hedgerow.errors import SettingsError
 from hedgerow.inspection.explain.explanation import Explanation, explain
@@ -117,7 +117,7 @@ def _directed(shape: Shape, k: int, direction: int) -> Floats:
 
 def _step(model: Ensemble, column: int, shape: Shape, delta: Floats) -> Tree:
     """A tree that adds delta (cell, output): public numbers, without any noise."""
-    grid = base_grid(model.schema)
+    grid = fine_grid(model.schema)
     edges = shape.cells.grid.edges
     if shape.cells.kind != "categorical" and not len(edges):
         raise SettingsError(

@@ -4,7 +4,9 @@ loop.py                what is asked, in order
 rule.py                its settings, from public facts and noisy counts
 state.py               one run: what is known, the scores so far
 start.py               what the first counts say
+first_counts.py        the first question about columns, and the bins that follow
 bins.py                cells to bins of about equal mass
+fine_cells.py          values that many rows share, found among fine cells
 main_effects.py        all columns at once, averaged over rounds
 strategies.py          which strategy matrix a column is asked in
 evidence.py            what rounds say, added up as precisions

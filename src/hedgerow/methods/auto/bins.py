@@ -50,6 +50,9 @@ class Bins:
 
     cuts: tuple[int, ...]
     of_cell: Ints  # (cell,), missing last
+    # (cell,) the noise variance of each, in that of one count; None: all have that
+    variance: Floats | None = None
+    apart: tuple[int, ...] = ()  # bins of one value that many rows share
 
     @property
     def n_bins(self) -> int:
@@ -62,9 +65,9 @@ class Bins:
         return out
 
     @property
-    def n_cells(self) -> Ints:
+    def n_cells(self) -> Floats:
         """How many cells, hence how much noise, each bin has: (bin,)."""
-        return np.bincount(self.of_cell, minlength=self.n_bins)
+        return np.bincount(self.of_cell, self.variance, self.n_bins).astype(np.float64)
 
 
 def bins_of(
@@ -74,14 +77,23 @@ def bins_of(
     if not grid.ordered:
         return Bins((), np.arange(len(counts)))
     mass = np.where(counts[:-1] < EMPTY * noise, 0.0, counts[:-1])
-    inner = equal_mass(mass, n_bins, heavy)
-    ends = np.flatnonzero(np.diff(inner))
-    return Bins(tuple(cuts[b] for b in ends), np.append(inner, inner[-1] + 1))
+    return joined(cuts, equal_mass(mass, n_bins, heavy))
 
 
-def equal_mass(mass: Floats, n_bins: int, heavy: bool) -> Ints:
-    """The bin of each ordered cell; with `heavy`, cells above a bin's share stand alone."""
-    alone = np.zeros(mass.size, np.bool_)
+def joined(cuts: tuple[int, ...], bin_of_cell: Ints) -> Bins:
+    """Bins of ordered cells, to which a last one is added for missing values."""
+    ends = np.flatnonzero(np.diff(bin_of_cell))
+    return Bins(tuple(cuts[b] for b in ends), np.append(bin_of_cell, bin_of_cell[-1] + 1))
+
+
+def equal_mass(
+    mass: Floats, n_bins: int, heavy: bool, apart: NDArray[np.bool_] | None = None
+) -> Ints:
+    """The bin of each ordered cell; with `heavy`, cells above a bin's share stand alone.
+
+    So do those that are `apart` already.
+    """
+    alone = np.zeros(mass.size, np.bool_) if apart is None else apart.copy()
     while heavy:
         left = n_bins - int(alone.sum())
         heavy_cells = ~alone & (mass > 0) & (mass > mass[~alone].sum() / max(left, 1))

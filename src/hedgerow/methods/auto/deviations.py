@@ -16,7 +16,13 @@ from hedgerow.methods.auto.priors import TAUS, kernels_of, prior
 Floats = NDArray[np.float64]
 
 
-def smooth_deviation(evidence: Evidence, hessian: Floats, ordered: bool, caution: float) -> Floats:
+def smooth_deviation(
+    evidence: Evidence,
+    hessian: Floats,
+    ordered: bool,
+    caution: float,
+    apart: tuple[int, ...] = (),
+) -> Floats:
     """Deviations (bin,) of `smooth` by the noise that the evidence has.
 
     That is less than its precision takes it for where early rounds are trusted less than their
@@ -26,7 +32,7 @@ def smooth_deviation(evidence: Evidence, hessian: Floats, ordered: bool, caution
         noise = 1 / evidence.precision
         variance = noise**2 * evidence.variance
         return _levels_deviation(noise * evidence.moment, noise, hessian, caution, variance)
-    kernels = kernels_of(hessian.size, ordered)
+    kernels = kernels_of(hessian.size, ordered, apart)
     weights = prior(caution, len(kernels))
     moved = posterior.slope(
         kernels, evidence.precision, evidence.moment, hessian, TAUS, weights

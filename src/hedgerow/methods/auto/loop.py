@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.coordinator.gate import Gate
-from hedgerow.data.binning import base_grid
+from hedgerow.data.binning import base_grid, fine_columns
 from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError, SlotSpent
 from hedgerow.kernels.threads import one_blas_thread
-from hedgerow.methods.auto.bins import bins_of, cell_cuts
+from hedgerow.methods.auto.bins import cell_cuts
 from hedgerow.methods.auto.calibration import SCORE_EDGES, recalibrate
 from hedgerow.methods.auto.counts import grow_counts
+from hedgerow.methods.auto.fine_cells import MOST_FINE_BINS
+from hedgerow.methods.auto.first_counts import binned, first_counts
 from hedgerow.methods.auto.interaction_rounds import add_interactions
 from hedgerow.methods.auto.label_scale import by_chance_of, label_cells, label_scale, last_step
 from hedgerow.methods.auto.main_effects import main_rounds
@@ -32,7 +34,6 @@ from hedgerow.methods.auto.start import (
     Counted,
     class_rates,
     counted_by_columns,
-    even_counts,
     known_classes,
     known_for_regression,
 )
@@ -53,10 +54,11 @@ from hedgerow.privacy.accounting.budget import DeclaredQuery
 from hedgerow.privacy.accounting.gaussian_budget import AdaptiveQueries
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.settings import AutoSettings, Settings, settings_table
-from hedgerow.queries import ColumnSums, LabelSums, LeafSums, ScoreCounts, n_bins_of
+from hedgerow.queries import ColumnSums, FineColumnSums, LabelSums, LeafSums, ScoreCounts, n_bins_of
 
 Floats = NDArray[np.float64]
 MOST_BINS, MOST_CELLS, MOST_TABLE_COORDINATES = 66, 32, 2 * 12 * 625
+FINE_TASKS = ("binary", "multiclass", "regression")  # that look for heavy fine cells
 RETRY_SHARE = 0.15  # of mu^2: what a further attempt at a question may take
 
 
@@ -81,9 +83,13 @@ def adaptive_queries(schema: Schema, settings: Settings) -> AdaptiveQueries:
     task, classes = schema.label.task, len(schema.label.classes)
     outputs = classes if task == "multiclass" else 1
     cells = bins = 0
+    has_fine = False
     for grid in base_grid(schema):
         n = n_bins_of(grid, cell_cuts(grid, MOST_CELLS))
         cells, bins = cells + n, bins + (min(n, MOST_BINS) if grid.ordered else n)
+        if grid.fine.size and task in FINE_TASKS:
+            cells, bins = cells + grid.fine.size + 2, bins + MOST_FINE_BINS - MOST_BINS
+            has_fine = True
     if task == "survival":
         outcomes, n = schema.label.n_outcomes, 1 + (schema.label.n_first > 0)  # periods
         coordinates = (n + 1) * cells + MOST_MAIN_ROUNDS * n * bins + outcomes * SCORE_BINS
@@ -95,7 +101,9 @@ def adaptive_queries(schema: Schema, settings: Settings) -> AdaptiveQueries:
         cells * max(2, classes) + 10 * bins * outputs + LABEL_CELLS + 4 * max(2, classes) + 64
     )
     coordinates += 9 * (outputs * MOST_TABLE_COORDINATES + 2)
-    kinds = (ColumnSums.kind, LabelSums.kind, LeafSums.kind, ScoreCounts.kind)
+    kinds: tuple[str, ...] = (ColumnSums.kind, LabelSums.kind, LeafSums.kind, ScoreCounts.kind)
+    if has_fine:
+        kinds = (FineColumnSums.kind, *kinds)
     counted = task == "counts" or not settings.public_rows
     share = 1.0 - (COUNT_SHARE if counted else 0.0)
     slots = MOST_ROUNDS - (1 if counted else 0)
@@ -122,7 +130,8 @@ def rule_of_plan(plan: Plan, schema: Schema) -> Rule | None:
     classes = len(schema.label.classes)
     equal = [1 / classes] * classes if classes else None  # nothing is known of them yet
     free = len(schema.columns) - len(plan.settings.directions)
-    return rule_for(n_rows, len(schema.columns), mu, schema.label.task, equal, free)
+    n_fine = len(fine_columns(base_grid(schema)))
+    return rule_for(n_rows, len(schema.columns), mu, schema.label.task, equal, free, n_fine)
 
 
 def grow(gate: Gate) -> Ensemble:
@@ -205,40 +214,27 @@ def _learn_label(run: Run) -> None:
 def _learn_counts(run: Run) -> None:
     """Counts by class and cell of every column; bins, base rate and denominators follow."""
     rule, classes = run.rule, len(run.schema.label.classes)
-    cuts = [cell_cuts(grid, rule.n_cells) for grid in run.grid]
-    if classes:
-        query = run.question(cuts, "averaging")
-    else:
-        query = run.question(cuts, "gradient", clip=run.clip)
-    release = run.release(query, rule.start_share, "counts")
-    if release is not None:
-        noise, cells = release.unit, query.split(release.values)
-    else:  # lost: the row count, spread evenly, makes bins; nothing is known about the label
-        noise, cells = 0.0, even_counts(query.n_bins, run.n_rows, run.rates, classes)
+    first = first_counts(run)
+    noise, cells = first.noise, first.cells
     rates = np.zeros(0)
     if classes:
-        first = [run.counted] if run.counted is not None and release is not None else []
-        rates = class_rates([*counted_by_columns(cells, noise), *first])
+        counted = [run.counted] if run.counted is not None and first.said else []
+        rates = class_rates([*counted_by_columns(cells, noise), *counted])
     if classes and run.gate.plan.settings.public_rows:  # no count has told the classes' shares yet
         run.settle(float(run.gate.plan.settings.public_rows), rates.tolist())
         rule = run.rule
-    counts = [of.sum(axis=0) if classes else of[1] for of in cells]
-    of_count = noise * math.sqrt(classes) if classes else noise / query.bound.second_scale
-    run.bins = [
-        bins_of(grid, c, of, of_count, rule.n_bins, rule.heavy)
-        for grid, c, of in zip(run.grid, cuts, counts, strict=True)
-    ]
+    run.bins, cells = binned(run, first)
     if classes:
         steep = classes > 2 and rule.interaction_rounds > 0
         run.known = known_classes(cells, run.bins, rates, noise, rule.floor, rule.clip, steep)
         start = np.array([math.log(rates[1] / rates[0])]) if classes == 2 else np.log(rates)
     else:
-        known = (noise / run.gradient_unit, of_count, run.gradient_unit, rule.clip)
+        known = (noise / run.gradient_unit, first.of_count, run.gradient_unit, rule.clip)
         run.known = by_chance_of(run.loss, known_for_regression(cells, run.bins, *known))
         start = np.zeros(1)
     run.theta = [np.zeros_like(h) for h in run.known.hessians]
     builds_on = bool(run.gate.start) and classes > 0  # that knows the base rate and more
-    if builds_on or release is None:
+    if builds_on or not first.said:
         run.known = replace(run.known, z_noise=np.full_like(run.known.z_noise, np.inf))
     if not builds_on:
         run.shift(start)

@@ -124,27 +124,31 @@ class _Average:
                     run.known.hessians, run.direction, strict=True,
                 )
             ]  # fmt: skip
-        columns = zip(self._of_a_sample(), run.known.hessians, run.grid, run.direction, strict=True)
+        about = (run.grid, run.direction, run.bins)
+        columns = zip(self._of_a_sample(), run.known.hessians, *about, strict=True)
         targets = [
             run.spread
             * np.stack(
                 [
-                    directed(smooth(one, h, grid.ordered, caution), h, sign)
+                    directed(smooth(one, h, grid.ordered, caution, bins.apart), h, sign)
                     for one, h in zip(of, hessians, strict=True)
                 ]
             )
-            for of, hessians, grid, sign in columns
+            for of, hessians, grid, sign, bins in columns
         ]
         return [np.clip(scores, -most, most) for scores in targets]
 
     def _shared(self) -> Iterator[tuple[Shared, Smooth, Smooth]]:
         """Of every column: what both periods say of it, and how that is smoothed."""
-        known, caution = self._run.known, self._run.rule.caution
-        columns = zip(self.columns, known.hessians, known.sampling, self._run.grid, strict=True)
-        for of, hessians, sampling, grid in columns:
-            how = partial(smooth, ordered=grid.ordered, caution=caution)
-            noise = partial(smooth_deviation, ordered=grid.ordered, caution=caution)
-            yield Shared(of, hessians, sampling), how, noise
+        run, known = self._run, self._run.known
+        caution = run.rule.caution
+        about = (self.columns, known.hessians, known.sampling, run.grid, run.bins)
+        for of, hessians, sampling, grid, bins in zip(*about, strict=True):
+            like = partial(smooth, ordered=grid.ordered, caution=caution, apart=bins.apart)
+            noise = partial(
+                smooth_deviation, ordered=grid.ordered, caution=caution, apart=bins.apart
+            )
+            yield Shared(of, hessians, sampling), like, noise
 
     def _of_a_sample(self) -> list[list[Evidence]]:
         """What is known of every column, (column, output), beyond the rows that happen to be here.
@@ -168,17 +172,17 @@ class _Average:
             return None
         if run.in_periods:
             return [OVERLAP * shared.deviations(noise) for shared, _, noise in self._shared()]
-        columns = zip(self._of_a_sample(), run.known.hessians, run.grid, strict=True)
+        columns = zip(self._of_a_sample(), run.known.hessians, run.grid, run.bins, strict=True)
         return [
             OVERLAP
             * run.spread
             * np.stack(
                 [
-                    smooth_deviation(one, h, grid.ordered, caution)
+                    smooth_deviation(one, h, grid.ordered, caution, bins.apart)
                     for one, h in zip(of, hessians, strict=True)
                 ]
             )
-            for of, hessians, grid in columns
+            for of, hessians, grid, bins in columns
         ]
 
 
@@ -226,7 +230,8 @@ def _strategies(run: Run, weights: Floats, target: list[Floats]) -> list[Strateg
         size = LEAST + math.sqrt(max(float(seen[j]), 0.0)) if np.any(target[j]) else GUESS
         rows = float(hessians[j].sum(axis=1).mean()) / bins.n_bins
         strength = rows * size / float(noise[j])
-        strategies.append(strategy_for(bins.n_bins, run.grid[j].ordered, strength, level))
+        ordered = run.grid[j].ordered
+        strategies.append(strategy_for(bins.n_bins, ordered, strength, level, bins.apart))
     return strategies
 
 

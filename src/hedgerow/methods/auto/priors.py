@@ -14,24 +14,30 @@ TAUS = np.array([0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0])
 
 
 @lru_cache(maxsize=512)
-def kernels_of(n_bins: int, ordered: bool) -> Floats:
+def kernels_of(n_bins: int, ordered: bool, apart: tuple[int, ...] = ()) -> Floats:
     """Prior covariances of a column's scores, the last bin (missing) independent of the others.
 
     (kernel, bin, bin), not to be written to.
 
     Ordered bins resemble their neighbours, with jumps or without, or lie on a line; categories are
-    exchangeable.
+    exchangeable. Bins that stand `apart`, of one value each, add an effect of their own to that of
+    their place between the others.
     """
     if not ordered or n_bins <= 3:
         return np.eye(n_bins)[None]
     k = n_bins - 1
-    gap = np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
+    own = np.zeros(k)
+    own[list(apart)] = 1.0
+    place = np.cumsum(1 - own) + own / 2
+    gap = np.abs(np.subtract.outer(place, place))
     line = np.linspace(-1.7, 1.7, k)
+    if apart:
+        line = 3.4 * (place - place[0]) / max(float(place[-1] - place[0]), 1.0) - 1.7
     inner = [np.exp(-gap / length) for length in ROUGH]
     # A curve smoother than the column is long is a constant, which is no effect at all.
     inner += [_matern(gap / length) for length in SMOOTH if length < k]
     inner.append(np.outer(line, line) + 1e-3 * np.eye(k))
-    return np.stack([_with_missing(kernel) for kernel in inner])
+    return np.stack([_with_missing(kernel + np.diag(own)) for kernel in inner])
 
 
 def _matern(gap: Floats) -> Floats:

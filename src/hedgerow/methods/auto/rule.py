@@ -27,6 +27,9 @@ POOR, RICH = (
 )  # effective S: below, interactions cost more than they say; above, they pay
 SEVERAL = 700.0  # the same for multiclass, whose rows have more noise
 PLENTY = 1200.0  # effective S that fills interaction tables of 216 cells; below, 64 are enough
+# Where values that many rows share are looked for: a part of the first counts, which get more.
+FINE_SHARE, FINE_EXTRA = 0.5, 0.05
+FINE = 900.0  # effective S from which on that is worth its price
 HUGE, MANY_ROWS = 4000.0, 200_000  # S and rows that fill cells of 5^4 and 8^3
 
 
@@ -53,6 +56,7 @@ class Rule:
     start_weight: float  # weight of the first counts in the average
     floor: float  # noise deviations under counts
     heavy: bool  # heavy cells are bins of their own
+    fine_share: float = 0.0  # of the first counts, for fine cells of wide integer columns
     caution: float = 0.0  # log weight of "this column says nothing", beforehand
     uniform: float = 0.6
     interaction_power: float = 0.5
@@ -90,10 +94,12 @@ def rule_for(
     task: str,
     rates: Sequence[float] | None = None,
     n_free: int | None = None,
+    n_fine: int = 0,
 ) -> Rule:
     """Settings from a (noisy) row count, the number of columns, mu, the task and class shares.
 
-    `n_free` of the columns may be part of interaction tables; by default all.
+    `n_free` of the columns may be part of interaction tables; by default all. `n_fine` of them
+    have a fine level.
 
     >>> rule_for(30_000, 14, 0.04, "binary").n_bins
     21
@@ -114,13 +120,14 @@ def rule_for(
     interactions = 0.0 if alone else _interaction_share(s, effective, task)
     rich = effective >= RICH and (interactions > 0 or task != "multiclass")
     huge = rich and s >= HUGE and n_rows >= MANY_ROWS
+    fine = n_fine > 0 and effective >= FINE
     rule = Rule(
         strength=s,
         n_bins=cells,
         n_cells=cells,
         label_share=(0.10 if s < LOW_REGRESSION else 0.03) if regression else 0.0,
         label_cells=FEW_LABEL_CELLS if s < LOW_REGRESSION else LABEL_CELLS,
-        start_share=0.30 if s < 100 else 0.15,
+        start_share=(0.30 if s < 100 else 0.15) + (FINE_EXTRA if fine else 0.0),
         interaction_share=interactions,
         final_share=0.02,
         main_rounds=_main_rounds(effective, task, interactions > 0),
@@ -134,6 +141,7 @@ def rule_for(
         start_weight=1.0 if s < LOW else 0.5,
         floor=2.0 if s < LOW else 1.0,
         heavy=rich,
+        fine_share=FINE_SHARE if fine else 0.0,
         caution=_caution(s, n_columns, regression),
     )
     if regression and s < 20:
@@ -294,6 +302,8 @@ def reasons(rule: Rule) -> list[tuple[str, str, str]]:
          "says something"),
         ("floor", f"{rule.floor:g}", "noise deviations under a count that divides"),
         ("heavy cells", "apart" if rule.heavy else "shared", "a value that many rows have"),
+        ("fine cells", f"{rule.fine_share:g}" if rule.fine_share else "none", "part of the counts; "
+         "values of wide integer columns that many rows have"),
         ("final share", f"{rule.final_share:g}", "clamping biases probabilities; a few counts "
          "set slope and intercept"),
     ]  # fmt: skip

@@ -53,12 +53,18 @@ def _around_zero(means: Floats, log_evidence: Floats, hessian: Floats) -> Floats
     return np.asarray(mean - mean @ hessian / hessian.sum())
 
 
-def smooth(evidence: Evidence, hessian: Floats, ordered: bool, caution: float = 0.0) -> Floats:
+def smooth(
+    evidence: Evidence,
+    hessian: Floats,
+    ordered: bool,
+    caution: float = 0.0,
+    apart: tuple[int, ...] = (),
+) -> Floats:
     """Scores of one column from what is known of its sums: (bin,)."""
     if evidence.precision.ndim == 1:
         noise = 1 / evidence.precision
         return smoothed_levels(noise * evidence.moment, noise, hessian, caution)
-    return smoothed(evidence, hessian, kernels_of(hessian.size, ordered), caution)
+    return smoothed(evidence, hessian, kernels_of(hessian.size, ordered, apart), caution)
 
 
 def directed(scores: Floats, hessian: Floats, sign: int) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.coordinator.gate import Gate
-from hedgerow.data.binning import base_grid
+from hedgerow.data.binning import base_grid, fine_columns, fine_grid
 from hedgerow.data.schema import Schema
 from hedgerow.errors import SlotSpent
 from hedgerow.methods.auto.bins import Bins
@@ -22,7 +22,7 @@ from hedgerow.model.rounding import rounded, rounded_down, rounded_number
 from hedgerow.model.tree import Structure, Tree, single_leaf
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.ledger.reservation import Release
-from hedgerow.queries import ColumnSums, SumQuery, n_bins_of
+from hedgerow.queries import ColumnSums, FineColumnSums, SumQuery, n_bins_of
 from hedgerow.queries.strategy import StrategyMatrix
 
 Floats = NDArray[np.float64]
@@ -77,7 +77,7 @@ class Run:
 
     def __post_init__(self) -> None:
         schema, settings = self.gate.schema, self.gate.plan.settings
-        self.schema, self.grid = schema, base_grid(schema)
+        self.schema, self.grid, self.is_fine = schema, base_grid(schema), False
         self.loss, self.task = loss_for(schema.label), schema.label.task
         self.columns = tuple(range(len(schema.columns)))
         self.intercept = np.zeros(self.loss.n_outputs)
@@ -94,9 +94,14 @@ class Run:
         plan, self.n_rows, self.rates = self.gate.plan, n_rows, rates
         self.mu = mu = mu_of_a_row(plan, self.schema, n_rows)
         free = self.direction.count(0)
-        self.rule = rule_for(n_rows, len(self.columns), mu, self.task, rates, free)
+        n_fine = len(fine_columns(base_grid(self.schema)))
+        self.rule = rule_for(n_rows, len(self.columns), mu, self.task, rates, free, n_fine)
         counts_rows = self.task in ("survival", "counts") or not plan.settings.public_rows
         self.gate.expect(self.rule.n_rounds - (not counts_rows))
+
+    def to_fine_level(self) -> None:
+        """From now on columns are cut at the edges of their finest levels."""
+        self.grid, self.is_fine = fine_grid(self.schema), True
 
     @property
     def clip(self) -> float:
@@ -131,7 +136,7 @@ class Run:
         """A query of every column's sums by bin, some of them times strategy matrices."""
         n_bins = tuple(n_bins_of(grid, c) for c, grid in zip(cuts, self.grid, strict=True))
         equal = np.ones(len(self.columns)) if weights is None else weights
-        return ColumnSums(
+        return (FineColumnSums if self.is_fine else ColumnSums)(
             self.columns, tuple(cuts), n_bins, tuple(float(w) for w in equal),
             self.loss.name, self.gate.ensemble, update, clip, matrices, matrix_of,
         )  # fmt: skip

@@ -82,33 +82,38 @@ def level_share(n_columns: int) -> float:
     return min(1.0, LEVEL / math.sqrt(n_columns))
 
 
-def strategy_for(n_bins: int, ordered: bool, strength: float, level: float) -> Strategy:
+def strategy_for(
+    n_bins: int, ordered: bool, strength: float, level: float, apart: tuple[int, ...] = ()
+) -> Strategy:
     """The strategy of a column whose effect in a bin is `strength` times its noise.
 
-    Strengths are rounded to half octaves, so that columns share matrices.
+    Bins that stand `apart` have effects of their own, see `kernels_of`. Strengths are rounded to
+    half octaves, so that columns share matrices.
     """
     if not 2 <= n_bins <= WIDEST:
         return plain(n_bins, ordered)
     curve = ordered and n_bins > 3
     steps = round(2 * math.log2(min(max(strength, 2.0**-6), 2.0**4))) if curve else 0
-    return _strategy(n_bins, curve, steps, level)
+    return _strategy(n_bins, curve, steps, level, apart)
 
 
 @lru_cache(maxsize=4096)
-def _strategy(n_bins: int, curve: bool, steps: int, level: float) -> Strategy:
+def _strategy(
+    n_bins: int, curve: bool, steps: int, level: float, apart: tuple[int, ...]
+) -> Strategy:
     if curve:
         matrix = np.eye(n_bins)  # missing values are no part of any pattern
-        matrix[:-1, :-1] = loud_patterns(*_patterns(n_bins), 2.0**steps, level)
+        matrix[:-1, :-1] = loud_patterns(*_patterns(n_bins, apart), 2.0**steps, level)
     else:
         matrix = np.eye(n_bins) - (1 - math.sqrt(level)) / n_bins
     matrix /= np.linalg.norm(matrix, axis=0)
     return Strategy(n_bins, np.rint(LARGEST_ENTRY * matrix).astype(np.int8))
 
 
-@lru_cache(maxsize=WIDEST)
-def _patterns(n_bins: int) -> tuple[Floats, Floats]:
+@lru_cache(maxsize=512)
+def _patterns(n_bins: int, apart: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Variances of an ordered column's effects, less their level, and along which patterns."""
-    kernel = kernels_of(n_bins, True)[:, :-1, :-1].mean(axis=0)
+    kernel = kernels_of(n_bins, True, apart)[:, :-1, :-1].mean(axis=0)
     centred = np.eye(len(kernel)) - 1 / len(kernel)
     variance, patterns = np.linalg.eigh(centred @ kernel @ centred)
     return np.maximum(variance, 1e-12), patterns

@@ -19,6 +19,7 @@ from hedgerow.data.schema import Schema
 from hedgerow.errors import SettingsError, SlotSpent
 from hedgerow.methods.auto.base_line import Outcomes, recalibrated
 from hedgerow.model.losses import Hazards
+from hedgerow.model.rounding import rounded, rounded_number, settled
 from hedgerow.model.tree import Tree, single_leaf
 from hedgerow.privacy.accounting.budget import DeclaredQuery
 from hedgerow.privacy.settings import BoostingSettings
@@ -71,7 +72,7 @@ def with_base_line(gate: Gate, trees: Sequence[Tree]) -> list[Tree]:
     spread = max(sum(_deviation(tree) for tree in others), 0.1)
     half = min(2 * spread, WIDEST)
     edges = np.linspace(-half, half, SCORE_BINS - 1)
-    places = tuple(map(float, math.log(hazards.sum()) + edges))
+    places = settled(math.log(hazards.sum()) + edges)
     try:
         release = gate.release(ScoreCounts(label.n_outcomes, places, gate.ensemble))
     except SlotSpent:
@@ -83,7 +84,8 @@ def with_base_line(gate: Gate, trees: Sequence[Tree]) -> list[Tree]:
     noise = release.unit / gate.schema.max_weight
     nothing = Outcomes(counts.sum(axis=1), 0.0, is_known=False)  # that the table does not say
     slope, hazards = recalibrated(counts, noise, u, law / law.sum(), nothing, label.cuts)
-    return [single_leaf(np.log(hazards)), *(tree.scaled(slope) for tree in others)]
+    slope = rounded_number(slope)
+    return [single_leaf(rounded(np.log(hazards))), *(tree.scaled(slope) for tree in others)]
 
 
 def _deviation(tree: Tree) -> float:
