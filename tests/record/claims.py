@@ -54,7 +54,16 @@ def _grislain() -> list[tuple[str, ...]]:
     return [
         ("Grislain 2021, figure 4", f"{len(fits)} of {len(wanted)} private cells", span(fits),
          file),
-        ("Grislain 2021, figures 1 and 2", "0 of 2", "0", "none"),
+        *(
+            (f"Grislain 2021, figure {figure}", f"{sum(map(len, lines.values()))} points",
+             span(len(errors) for line in lines.values() for errors in line.values()), file)
+            for figure in grislain.recorded()
+            if (lines := grislain.points(figure))
+        ),
+        *(
+            (f"Grislain 2021, figure {figure}", "none", "0", "none")
+            for figure in sorted({*grislain.POINTS} - {*grislain.recorded()})
+        ),
         ("Grislain 2021, seconds a tree", "2 settings",
          str(result("dpxgboost_table")["runtime"]["repeats"]), file),
     ]  # fmt: skip

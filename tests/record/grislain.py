@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import mean, stdev
 from typing import Any
 
+from tests.record import drawing
 from tests.record.blocks import NONE, published, result, table
 
 TITLES = {
@@ -112,5 +113,48 @@ def figures() -> dict[str, str]:
     return {f"figure 4, {dataset}": table_block(dataset) for dataset in TITLES}
 
 
+POINTS = {"1": "adult, epsilon 1, error % by bins", "2": "covtype, error % by epsilon"}
+
+
+def points(figure: str) -> dict[str, dict[float, list[float]]]:
+    """Errors of every fit of figure 1 or 2, by line and by where it stands."""
+    found: dict[str, dict[float, list[float]]] = {}
+    for one in result("dpxgboost_table")["figures"]:
+        if one["figure"] == figure:
+            found.setdefault(one["line"], {})[one["x"]] = one["errors"]
+    return found
+
+
+def recorded() -> list[str]:
+    """Which of figures 1 and 2 the result file has."""
+    return [figure for figure in POINTS if points(figure)]
+
+
+def points_block(figure: str) -> str:
+    known = points(figure)
+    places = sorted({x for line in known.values() for x in line})
+    lines = [(name, *(shown(line.get(x)) for x in places)) for name, line in known.items()]
+    return table((POINTS[figure], *(f"{x:g}" for x in places)), lines)
+
+
+def pictures() -> dict[str, str]:
+    """Figures 1 and 2."""
+    drawn = {}
+    for figure in recorded():
+        x_label = "bins" if figure == "1" else "epsilon"
+        series = {
+            name: [(x, mean(errors)) for x, errors in sorted(line.items())]
+            for name, line in points(figure).items()
+        }
+        title = POINTS[figure].partition(", error")[0]
+        drawn[f"grislain2021-figure-{figure}"] = drawing.lines(title, x_label, "error %", series)
+    return drawn
+
+
 def blocks() -> dict[str, str]:
-    return {"above": above_block(), **figures(), "runtime": runtime_block()}
+    return {
+        "above": above_block(),
+        **figures(),
+        **{f"figure {figure}": points_block(figure) for figure in recorded()},
+        "runtime": runtime_block(),
+    }

@@ -49,4 +49,4 @@ PICTURES: Path = ROOT / "docs" / "images" / "papers"
 
 def pictures() -> dict[str, str]:
     """Names and text of all drawings."""
-    return {**le.pictures(), **maddock.pictures()}
+    return {**le.pictures(), **maddock.pictures(), **grislain.pictures()}
