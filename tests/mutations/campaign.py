@@ -39,7 +39,6 @@ EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 LIBRARIES = ("numpy", "scipy.special", "scipy.stats", "numba", "pyarrow", "pyarrow.compute",
              "hypothesis", "xdist", "pytest_timeout", "cryptography.hazmat.primitives.ciphers.aead",
              "sklearn.base", "typer", "rich.console")  # fmt: skip
-LOADED = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
 NOTICED, SURVIVED, EQUAL = "noticed", "survived", "equivalent"
 NO_DEFECT = "none"
 # Tests of one defect: few, then all that run the lines as far as these seconds go.
@@ -132,7 +131,7 @@ def start(mutant: Mutant, folder: Path, stages: list[list[str]]) -> Running:
         _plant(mutant, folder / digest)
     import pytest
 
-    words = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-W", LOADED]
+    words = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-W", warm.LOADED]
     try:
         code = int(pytest.main([*words, *tests], plugins=[_InOrder(tests)]))
     except BaseException:  # the defect reached pytest itself

@@ -24,6 +24,7 @@ from tests.mutations.operators import Mutant, home, mutated
 from tests.mutations.reach import Reach, file_of
 
 Verdict = Callable[[Mutant, str, bool, float], None]  # by which test, whether it was noticed
+LOADED = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
 CPU_SECONDS = 60
 NEEDS_IMPORT = 77  # exit code: the defect cannot be planted in a function that is there already
 
@@ -61,9 +62,10 @@ class _Loop:
         self, mutants: Sequence[Mutant], reach: Reach, until: float, said: Verdict, stages: Any
     ) -> None:
         self._mutants, self._reach, self._until = mutants, reach, until
-        self._said, self._stages = said, stages
+        self._said, self._stages, self.began = said, stages, False
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        self.began = True
         items = {item.nodeid: item for item in session.items}
         for mutant in self._mutants:
             if time.monotonic() > self._until:
@@ -124,13 +126,16 @@ def run(
     with log.open("wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    sys.stdout = os.fdopen(shown, "w")
-
-    tests = {test for one in mutants for stage in stages(one, reach) for test in stage}
-    files = sorted({test.split("::")[0] for test in tests})
-    words = ["-q", "-s", "--no-header", "-p", "no:cacheprovider", "-p", "no:terminal", *files]
+    sys.stdout = os.fdopen(shown, "w", buffering=1)
     try:
-        pytest.main(words, plugins=[_Loop(mutants, reach, until, said, stages)])
-        sys.stdout.flush()
-    finally:
-        os._exit(0)
+        tests = {test for one in mutants for stage in stages(one, reach) for test in stage}
+        files = sorted({test.split("::")[0] for test in tests})
+        words = ["-q", "-s", "--no-header", "-p", "no:cacheprovider", "-W", LOADED, *files]
+        loop = _Loop(mutants, reach, until, said, stages)
+        code = pytest.main(words, plugins=[loop])
+        if not loop.began:
+            raise RuntimeError(f"tests could not be collected: {code}")
+    except BaseException:
+        traceback.print_exc(file=sys.stdout)
+    sys.stdout.flush()
+    os._exit(0)
