@@ -182,9 +182,8 @@ def _keep(name: str, splits: int, fits: list[dict[str, Any]]) -> None:
             "splits": splits,
         },
     }
-    document: dict[str, Any] = {
-        "runs": {cohort: runs[cohort] for cohort in COHORTS if cohort in runs}
-    }
+    in_order = {cohort: runs[cohort] for cohort in COHORTS if cohort in runs}
+    document: dict[str, Any] = {"splits": splits, "runs": in_order}
     for key, fresh in (("means", means.to_dict("records")), ("fits", fits)):
         others = [one for one in told.get(key, []) if one["cohort"] != name]
         order = list(COHORTS)
