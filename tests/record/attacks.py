@@ -82,7 +82,8 @@ def tried_block() -> str:
     settled = sum(one["verdict"] != "open" for one in found["mutants"])
     return (
         f"{settled} of {found['chosen']} chosen defects have a verdict so far; the same command "
-        "goes on with the others. Open ones passed the first of their tests and have not met the rest."
+        "goes on with the others. Open ones passed the first of their tests and have not met the "
+        "rest."
     )
 
 
