@@ -56,6 +56,7 @@ from rebuilding.federations import (
     shuffled_by_label,
 )
 from rebuilding.search import searched, trees_from
+from rebuilding.summary import summary
 
 OUT = Path(__file__).parent / "results" / "reconstruction.json"
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "reconstruction.svg"
@@ -345,39 +346,6 @@ def scores_of(model: Any, rows: Any) -> Any:
         wanted = wanted.then(tree.to_bytes())
     running.sync(wanted, 0, model.trees)
     return running.at(wanted)[:, -1]  # of the second class, where there are two outputs
-
-
-def summary(draws: list[dict[str, Any]]) -> dict[str, Any]:
-    def points(one: str, other: str, cells: str = "all_cells") -> Any:
-        return np.array([100 * (d[one][cells] - d[other][cells]) for d in draws])
-
-    above = points("rebuilt", "guessed")
-    held = points("rebuilt_held_out", "guessed_held_out")
-    guessed = np.mean([100 * d["guessed"]["all_cells"] for d in draws])
-    return {
-        "draws": len(draws),
-        "rebuilt": round(100 * float(np.mean([d["rebuilt"]["all_cells"] for d in draws])), 1),
-        "guessed": round(float(guessed), 1),
-        "deviation_of_a_guesser": round(
-            100 * float(np.mean([d["guessed_deviation"] for d in draws])), 2
-        ),
-        "points_above_guesser": round(float(above.mean()), 2),
-        "standard_error": _error(above),
-        "points_above_guesser_held_out": round(float(held.mean()), 2),
-        "points_of_seen_rows_alone": round(float((above - held).mean()), 2),
-        "standard_error_of_those": _error(above - held),
-        "numbers_above_guesser": round(float(points("rebuilt", "guessed", "numbers").mean()), 2),
-        "rare_above_guesser": _rare(points("rebuilt", "guessed", "rare")),
-        "auc": round(float(np.mean([d["auc"] for d in draws])), 3),
-    }
-
-
-def _error(points: Any) -> float | None:
-    return round(float(points.std(ddof=1) / len(points) ** 0.5), 2) if len(points) > 1 else None
-
-
-def _rare(points: Any) -> float | None:
-    return round(float(np.nanmean(points)), 2) if np.isfinite(points).any() else None
 
 
 def main() -> None:

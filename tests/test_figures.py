@@ -147,3 +147,22 @@ def test_one_informative_column_is_found_as_the_page_says() -> None:
             shown = rows_of("private-tree.md", f"{int(n):,} rows, {columns} columns, {epsilon}")
             assert shown == [[*cells, short(one["mean"]["local"])]]
             assert one["mean"][f"saving {epsilon}"] >= one["mean"][f"plain {epsilon}"] - 0.005
+
+
+def test_members_are_told_from_xgboost_and_from_private_models_no_better_than_promised() -> None:
+    found = result("membership")["found"]
+    for name, one in found.items():
+        if name.endswith(("XGBoost", "off")):
+            assert one["auc"] > 0.5 + 3 * one["auc_error"]
+        else:
+            assert one["right"] <= one["at_most_right"]
+            assert one["auc"] < found[f"{name.split(',')[0]}, off"]["auc"]
+
+
+def test_rows_are_told_from_histograms_and_not_from_what_private_methods_release() -> None:
+    for name, one in result("reconstruction")["summary"].items():
+        alone, error = one["points_of_seen_rows_alone"], one["standard_error_of_those"]
+        if name.endswith(("NVFlare histograms", "Flower bagging")):
+            assert alone > 3 * error
+        elif not name.endswith(("XGBoost", "off")):
+            assert abs(alone) < 2

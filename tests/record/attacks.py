@@ -71,17 +71,19 @@ def mutants_block() -> str:
         of_part.setdefault(part, Counter())[one["verdict"]] += 1
     of_part["all"] = sum(of_part.values(), Counter())
     lines = [
-        (part, sum(n.values()), n["noticed"], n["equivalent"], n["survived"])
+        (part, sum(n.values()), n["noticed"], n["equivalent"], n["survived"], n["open"])
         for part, n in of_part.items()
     ]
-    return table(("part", "defects", "noticed", "change nothing", "survived"), lines)
+    return table(("part", "defects", "noticed", "change nothing", "survived", "open"), lines)
 
 
 def tried_block() -> str:
     found = result("mutants")
+    settled = sum(one["verdict"] != "open" for one in found["mutants"])
     return (
-        f"{len(found['mutants'])} of {found['chosen']} chosen defects have a verdict so far; the "
-        "same command goes on with the others."
+        f"{settled} of {found['chosen']} chosen defects have a verdict so far; the same command "
+        "goes on with the others. Open ones passed the first of their tests and have not met the "
+        "rest."
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 from scipy.stats import norm
 
 from hedgerow.errors import BudgetExceeded, FormatError, LedgerError, PlanError, SettingsError
@@ -331,3 +332,9 @@ def test_noise_too_wide_to_share_is_refused_before_a_charge() -> None:
     assert noise_for(query, 0.0, alone, MIXED).sigmas == pytest.approx((1e5,))
     with pytest.raises(PlanError, match="Nothing was asked"):
         noise_for(query, 0.0, shared, MIXED)
+
+
+@pytest.mark.parametrize("epsilon", np.geomspace(1e-3, 30, 25).tolist())
+def test_a_booked_mu_is_above_the_exact_one_by_more_than_floats_lose(epsilon: float) -> None:
+    exact = -2 * float(special.ndtri(special.expit(-epsilon)))
+    assert exact * (1 + 2e-13) < pure_mu(epsilon) < exact * (1 + 1e-10)

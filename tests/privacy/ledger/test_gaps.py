@@ -165,3 +165,13 @@ def test_runs_beyond_those_that_were_booked_are_a_gap_again(
         settle(ledger, "a", per_run, "Ada Koch", "one more witness came", runs=3)
         assert spending(ledger, "a").mu ** 2 >= 3 * a_plan(1.0).mu ** 2 * (1 - 1e-6)
     assert open_gaps(ledger, "a") == []
+
+
+def test_a_lost_start_alone_says_nothing_of_how_many_runs_were_lost() -> None:
+    ledger = Ledger.in_memory()
+    note_gap(ledger, "a", Gap("", 0, now_text(), "b", now_text(), boot=3))
+    per_run = Ceilings(per_run=Budget(1.0, 1e-5), gaussian_only=True)
+    with pytest.raises(LedgerError, match="how many there may have been at most"):
+        settle(ledger, "a", per_run, "Ada Koch", "disk died")
+    settle(ledger, "a", per_run, "Ada Koch", "disk died", runs=1)
+    assert open_gaps(ledger, "a") == []

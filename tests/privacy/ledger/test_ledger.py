@@ -601,3 +601,16 @@ def test_leaving_a_block_ends_that_of_its_own_ledger() -> None:
     assert ledger_in_force() is second
     leave_block(second)
     assert ledger_in_force() is None
+
+
+@pytest.mark.parametrize("spare", [0, 1, 3])
+def test_a_ledger_with_one_attempt_more_than_was_reserved_does_not_verify(spare: int) -> None:
+    ledger, plan = Ledger.in_memory(), a_plan(spare=spare)
+    reservation = Reservation(ledger, plan)
+    for _ in range(1 + spare):
+        reservation.charge(0, "request")
+    verify(ledger)
+    last = ledger.lines(COORDINATOR, "charge")[-1]
+    ledger.append(COORDINATOR, "charge", plan.run, 0, spare + 2, last.values)
+    with pytest.raises(LedgerError, match="charges more attempts than the plan reserved"):
+        verify(ledger)
