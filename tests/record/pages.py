@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.record import audit, bands, claims, grislain, gubler, le, li, maddock, speed
+from tests.record import accuracy, audit, bands, claims, grislain, gubler, le, li, maddock, speed
 
 PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "docs/papers/maddock2022.md": maddock.blocks,
@@ -14,6 +14,8 @@ PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "docs/papers/li2020.md": li.blocks,
     "docs/papers.md": claims.blocks,
     "benchmarks/README.md": claims.blocks,
+    "docs/accuracy.md": accuracy.blocks,
+    "docs/research/default-method.md": accuracy.fine_blocks,
     "docs/dp-xgboost.md": grislain.figures,
     "docs/vertical.md": lambda: {
         "protections": le.vertical_block(),
