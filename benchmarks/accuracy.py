@@ -28,12 +28,15 @@ from accuracy.methods import AUTO, CONSTANT, EBM, PRESETS, THREE, XGBOOST
 from accuracy.pictures import draw
 from accuracy.report import Results, dataset_table, sbdt_table
 from accuracy.requirements import Line, lines_of
+from accuracy.rivals import RIVALS
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE / ".cache" / "accuracy.jsonl"
 EPSILONS = [0.01, 0.03, 0.1, 0.5, 1.0, 4.0]
 FIRST_SEED = {"final": 0, "dev": 100}
 METHODS = (AUTO, THREE, "presets", EBM, XGBOOST, CONSTANT)
+# Other private ways to a model, in a result file of their own: on these tables, at these epsilons.
+RIVAL_TABLES, RIVAL_EPSILONS = ["adult", "bank", "higgs"], [0.1, 1.0, 4.0]
 
 
 def main() -> int:
@@ -59,7 +62,7 @@ def main() -> int:
     _show_lines(lines, options, console)
     for text in failed:
         console.print(f"failed: {text}", markup=False)
-    pictures = draw(results, options.out.with_suffix(""))
+    pictures = [] if options.rivals else draw(results, options.out.with_suffix(""))
     _write(results, lines, failed, options)
     seconds = time.perf_counter() - began
     console.print(f"{seconds:.0f} s; written to {options.out}, {len(pictures)} pictures beside it")
@@ -78,6 +81,7 @@ def _options() -> argparse.Namespace:
     add("--epsilons", nargs="+", type=float, default=EPSILONS)
     add("--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="NAME",
         help=", ".join(METHODS))  # fmt: skip
+    add("--rivals", action="store_true", help="other private ways instead: " + ", ".join(RIVALS))
     add("--presets", nargs="*", choices=PRESETS, default=[PRESETS[-1]])
     add("--no-ebm", nargs="*", choices=DATASETS, default=[], metavar="DATASET",
         help="leave DP-EBM out there")  # fmt: skip
@@ -91,9 +95,13 @@ def _options() -> argparse.Namespace:
         sys.exit("Set HEDGEROW_DATA to a folder with adult.parquet, adult.toml and so on.")
     if options.quick:
         options.datasets, options.splits, options.epsilons = ["adult", "abalone"], 2, [0.1, 1.0]
+    if options.rivals:
+        options.datasets, options.epsilons = RIVAL_TABLES, RIVAL_EPSILONS
     options.out = options.out or _default_out(options)
     options.first_seed = FIRST_SEED[options.seeds]
     options.methods = [m for m in METHODS if m in options.methods]
+    if options.rivals:
+        options.methods = list(RIVALS)
     if "presets" in options.methods:
         at = options.methods.index("presets")
         options.methods[at : at + 1] = options.presets
@@ -111,6 +119,8 @@ def _default_out(options: argparse.Namespace) -> Path:
         and set(options.epsilons) >= set(EPSILONS) and options.splits >= 5
         and options.sbdt_splits >= 20 and not options.no_ebm
     )  # fmt: skip
+    if options.rivals and options.splits >= 5 and options.seeds == "final":
+        return HERE / "results" / "accuracy_rivals.json"
     if whole and options.seeds == "final":
         return HERE / "results" / "accuracy.json"
     return CACHE.parent / ("accuracy_dev.json" if options.seeds == "dev" else "accuracy_part.json")
@@ -142,8 +152,8 @@ def _show_lines(lines: list[Line], options: argparse.Namespace, console: Console
 def _write(
     results: Results, lines: list[Line], failed: list[str], options: argparse.Namespace
 ) -> None:
-    packages = ("hedgerow", "numpy", "numba", "scikit-learn", "xgboost-cpu",
-                "interpret-core")  # fmt: skip
+    packages = ["hedgerow", "numpy", "numba", "scikit-learn"]
+    packages += ["scipy"] if options.rivals else ["xgboost-cpu", "interpret-core"]
     document = {
         "command": " ".join(["python", "benchmarks/accuracy.py", *_without_paths(sys.argv[1:])]),
         "date_utc": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -20,8 +20,10 @@ from typing import Any
 import numba
 
 import hedgerow
+from accuracy import rivals
 from accuracy.data import SBDT, load, main_measure, sbdt_line, split_of
 from accuracy.methods import AUTO, CONSTANT, DRAWS, EBM, NOT_PRIVATE, THREE, XGBOOST, measure
+from accuracy.rivals import RIVALS
 
 SOURCE = Path(hedgerow.__file__).parent
 # DP-EBM takes minutes a fit on the largest table; these cells stand for it unless --full-ebm.
@@ -96,6 +98,8 @@ def source_of(method: str) -> str:
         return f"interpret-core {version('interpret-core')}"
     if method == CONSTANT:
         return "constant"
+    if method in RIVALS:
+        return hashlib.sha256(Path(rivals.__file__).read_bytes()).hexdigest()[:16]
     folder = SOURCE / "methods"
     if method in (AUTO, THREE):
         return f"{code_hash(sorted((folder / 'auto').glob('**/*.py')))} x {DRAWS}"

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from accuracy.data import Data, Split, delta_of, frame_for_ebm, frame_for_trees
+from accuracy.rivals import RIVALS, fit_rival
 from hedgerow import PrivateBoostingClassifier, PrivateBoostingRegressor, local_federation
 
 AUTO, THREE, EBM, XGBOOST, CONSTANT = "auto", "auto-3-parties", "interpret", "xgboost", "constant"
@@ -34,6 +35,8 @@ def measure(
         predicted, facts = _constant(data, split)
     elif method == EBM:
         predicted, facts = _ebm(data, split, float(epsilon or 0), delta)
+    elif method in RIVALS:
+        predicted, facts = fit_rival(data, split, method, float(epsilon or 0), delta), {}
     elif method == AUTO:
         return _several(data, split, float(epsilon or 0), delta)
     else:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.record import (
+    accuracy,
     attacks,
     audit,
     bands,
@@ -29,6 +30,8 @@ PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "docs/papers/li2020.md": li.blocks,
     "docs/papers.md": claims.blocks,
     "benchmarks/README.md": claims.blocks,
+    "docs/accuracy.md": accuracy.blocks,
+    "docs/research/default-method.md": accuracy.fine_blocks,
     "docs/dp-xgboost.md": grislain.figures,
     "docs/vertical.md": lambda: {
         "protections": le.vertical_block(),

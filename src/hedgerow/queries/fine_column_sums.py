@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hedgerow.data.binning import ColumnGrid, base_grid, fine_columns, fine_grid
 from hedgerow.data.schema import Schema
+from hedgerow.data.tables import Rows
 from hedgerow.errors import FormatError
+from hedgerow.queries.base import Sensitivity
 from hedgerow.queries.column_sums import ColumnSums
 
 
@@ -16,11 +21,6 @@ class FineColumnSums(ColumnSums):
     """The same sums; `cuts` are indices into the edges of a column's finest level.
 
     A column may be asked about twice, such as by a few cells and by all of its fine ones.
-
-    Its sensitivity is that of column sums. There a row adds its values, at most |b| long, to one
-    bin of every entry of `columns`, and entries are separate coordinates: the squares w^2 b^2 add
-    up whether two entries are of two columns or of one. A fine level is a partition of a column's
-    values by public edges like any other, so a row lies in exactly one of its cells.
     """
 
     kind: ClassVar[str] = "fine-column-sums"
@@ -30,7 +30,20 @@ class FineColumnSums(ColumnSums):
     def grid_of(schema: Schema) -> tuple[ColumnGrid, ...]:
         return fine_grid(schema)
 
+    @property
+    def sensitivity(self) -> Sensitivity:
+        # That of column sums. There a row adds its values, at most |b| long, to one bin of every
+        # entry of `columns`, and entries are separate coordinates: the squares w^2 b^2 add up
+        # whether two entries are of two columns or of one. A fine level is a partition of a
+        # column's values by public edges like any other: a row lies in exactly one of its cells.
+        return super().sensitivity
+
     def check(self, schema: Schema) -> None:
         if not fine_columns(base_grid(schema)):
             raise FormatError("column sums ask for fine cells of a schema whose columns have none")
         super().check(schema)
+
+    def answer(
+        self, rows: Rows, scores: NDArray[np.float64], schema: Schema, bits: int
+    ) -> NDArray[np.int64]:
+        return super().answer(rows, scores, schema, bits)  # by `grid_of`

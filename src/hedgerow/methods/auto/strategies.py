@@ -111,7 +111,7 @@ def _strategy(
 
 
 @lru_cache(maxsize=512)
-def _patterns(n_bins: int, apart: tuple[int, ...]) -> tuple[Floats, Floats]:
+def _patterns(n_bins: int, apart: tuple[int, ...] = ()) -> tuple[Floats, Floats]:
     """Variances of an ordered column's effects, less their level, and along which patterns."""
     kernel = kernels_of(n_bins, True, apart)[:, :-1, :-1].mean(axis=0)
     centred = np.eye(len(kernel)) - 1 / len(kernel)
