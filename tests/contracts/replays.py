@@ -33,6 +33,7 @@ TASKS = {
     "quantile": MIXED.with_label(Label("y", lower=-3.0, upper=12.0, loss="quantile", quantile=0.8)),
     "huber": MIXED.with_label(Label("y", lower=-3.0, upper=12.0, loss="huber", huber=1.0)),
     "survival": MIXED.with_label(Label("t", event="e", cuts=(1.0, 2.0, 5.0))),
+    "periods": MIXED.with_label(Label("t", event="e", cuts=(1.0, 2.0, 5.0), change_at=2.0)),
 }
 UNITS = {
     "rows": lambda schema: schema,
@@ -143,6 +144,8 @@ def _cases() -> list[Case]:
     cases += [Case("auto", "survival", unit) for unit in UNITS]
     cases += [Case("auto", "survival", unit, epsilon=3000.0) for unit in UNITS]
     cases += [Case("auto", "survival", trust="parties", epsilon=3000.0)]
+    cases += [Case("auto", "periods", epsilon=epsilon) for epsilon in (30.0, 3000.0)]
+    cases += [Case("random-trees", task) for task in ("survival", "periods")]
     for task in ("counts", "quantile", "huber"):
         cases += [Case("auto", task, unit) for unit in UNITS]
         cases += [Case("auto", task, epsilon=3000.0), Case("auto", task, trust="parties")]

@@ -8,8 +8,10 @@ import subprocess
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from hedgerow import Label, PrivateSurvivalBoosting, Schema, load
 from hedgerow.deployment.hold import PORT_FILE
 from hedgerow.deployment.trial import Sites, Trial, hedgerow
 from hedgerow.errors import HedgerowError
@@ -105,3 +107,31 @@ def test_sites_are_ended_when_the_trial_is_terminated(
     finally:
         process.kill()
         process.wait()
+
+
+@slow
+@pytest.mark.parametrize("method", ["auto", "random-trees"])
+def test_a_made_up_cohort_is_trained_between_sites(tmp_path: Path, method: str) -> None:
+    """Times to an event whose effects change, over processes of their own with certificates."""
+    label = Label("days", event="back", cuts=(30, 60, 90, 180, 365), change_at=90)
+    schema = Schema.from_bounds({"age": (0, 100), "dose": (0, 5)}, time_to_event=label)
+    schema.write(tmp_path / "schema.toml")
+    files = []
+    for seed, name in enumerate(NAMES):
+        rng, n = np.random.default_rng(seed), 2000
+        age, dose = rng.uniform(0, 100, n), rng.uniform(0, 5, n)
+        time, seen = rng.exponential(200 * np.exp((50 - age) / 25)), rng.uniform(20, 500, n)
+        table = {"age": age, "dose": dose, "days": np.minimum(time, seen), "back": time <= seen}
+        columns = {key: values.astype(float).tolist() for key, values in table.items()}
+        write_csv(
+            tmp_path / f"{name}.csv", {**columns, "back": (time <= seen).astype(int).tolist()}
+        )
+        files.append(str(tmp_path / f"{name}.csv"))
+    out = tmp_path / "model.hedge"
+    Trial(tmp_path / "schema.toml", files, 0, 1.0, 1e-5, method, tmp_path / "trial", out).run(print)
+    model = load(out)
+    assert isinstance(model, PrivateSurvivalBoosting)
+    assert model.statement_.trust == "parties"
+    ages = {"age": [20.0, 50.0, 80.0], "dose": [2.0] * 3}
+    assert np.all(np.diff(model.predict(ages)) > 0.2)
+    assert running_from(tmp_path) == []
