@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -62,6 +63,10 @@ class Routes:
         if len(kept):
             _KEPT[codes] = (self.key, kept)
         return total
+
+    def leaves(self, codes: Codes) -> NDArray[Any]:
+        """Return the leaf of every row in every tree, counted in the tree: (tree, row)."""
+        return kernels.leaves(codes.arrays, self.arrays, codes.n_rows, self.n_leaves)
 
     def add_scores(
         self, codes: Codes, scores: NDArray[np.float64], values: NDArray[np.float32]

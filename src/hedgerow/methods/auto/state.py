@@ -89,7 +89,8 @@ class Run:
         plan, self.n_rows, self.rates = self.gate.plan, n_rows, rates
         self.mu = mu = mu_of_a_row(plan, self.schema, n_rows)
         free = self.direction.count(0)
-        self.rule = rule_for(n_rows, len(self.columns), mu, self.task, rates, free)
+        most = plan.settings.most_rounds
+        self.rule = rule_for(n_rows, len(self.columns), mu, self.task, rates, free, most)
         counts_rows = self.task in ("survival", "counts") or not plan.settings.public_rows
         self.gate.expect(self.rule.n_rounds - (not counts_rows))
 
