@@ -219,6 +219,26 @@ def test_every_setting_of_a_vertical_run_is_documented_with_its_default() -> Non
     assert all(len(meaning) > 10 for _, _, meaning in found)
 
 
+def test_the_figures_of_many_rounds_are_those_of_the_result_file() -> None:
+    results = json.loads((ROOT / "benchmarks" / "results" / "rounds.json").read_text())
+    text = (ROOT / "docs" / "default-method.md").read_text(encoding="utf-8")
+    section = text.split("## Rounds")[1].split("\n## ")[0]
+    shown = re.findall(r"^\| (\w+) \| ([+-].+) \| ([+-].+) \|$", section, re.MULTILINE)
+    many = [one for one in results["cells"] if one["rounds_allowed"] == 200]
+    assert len(shown) == len({one["table"] for one in many}) == 7
+    for table, *cells in shown:
+        for epsilon, cell in zip((1.0, 4.0), cells, strict=True):
+            (one,) = [o for o in many if (o["table"], o["epsilon"]) == (table, epsilon)]
+            told = f"{one['gain']:+.4f} ({one['error']:.4f}), {one['rounds']} rounds"
+            assert cell == told.replace("0.", ".")
+    fits = {(o["table"], o["epsilon"], o["rounds_allowed"]): o for o in results["cells"]}
+    for what, low, high in (("cpu_seconds", 1.4, 11.5), ("bytes", 1.9, 11.5)):
+        for table, epsilon in {(o["table"], o["epsilon"]) for o in many}:
+            one, few = (fits[table, epsilon, rounds] for rounds in (200, 16))
+            assert low <= one[what] / few[what] <= high
+    assert not results["losses_beyond"]
+
+
 def test_the_figures_of_weights_are_those_of_the_result_file() -> None:
     results = json.loads((ROOT / "benchmarks" / "results" / "sample_weights.json").read_text())
     text = (ROOT / "docs" / "default-method.md").read_text(encoding="utf-8")

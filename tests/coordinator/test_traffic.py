@@ -74,6 +74,20 @@ def check(plan: Plan, federation: Federation, close: bool = True) -> Traffic:
     return bound
 
 
+@pytest.mark.parametrize("loss", ["logistic", "softmax-3", "squared"])
+def test_many_rounds_send_no_more_than_their_plan_says(loss: str) -> None:
+    schema = schema_of(loss)
+    rows = rows_of(table_of(400, 1), schema)
+    privacy = Privacy(200.0, 1e-6, "parties")
+    plan = plan_for(schema, privacy, "auto", {"rounds": 60}, seed=1)
+    federation = federation_of(split_rows(rows, [100, 150]), schema, privacy)
+    method_named("auto").grow(Gate(federation, plan, Ledger.in_memory()))
+    bound = check(plan, federation, close=False)
+    assert federation.rounds > 40
+    few = plan_for(schema, privacy, "auto", seed=1)
+    assert bound.sent > traffic(few, schema, federation.names).sent
+
+
 @pytest.mark.parametrize("loss", LABELS)
 @pytest.mark.parametrize("method", METHODS)
 def test_no_method_sends_more_than_its_plan_says(method: str, loss: str) -> None:

@@ -97,6 +97,7 @@ def values_of(plan: Plan) -> dict[str, Any]:
         "seed": plan.seed,
         **asdict(plan.request),
         **plan.privacy.to_dict(),
+        **DEFAULTS,
         **settings_table(plan.settings),
     }
 

@@ -12,6 +12,7 @@ from hedgerow.cli import curves, options
 from hedgerow.cli.given import given_values, make_plan, tell_cautions
 from hedgerow.cli.screen import print_json, results, show, size_text, table, tell
 from hedgerow.errors import SettingsError
+from hedgerow.privacy.settings.methods import FEW_ROUNDS
 
 if TYPE_CHECKING:
     from hedgerow.data.schema import Schema
@@ -187,6 +188,8 @@ def _show(
     console.print(slots)
     if made.method == "auto":
         _show_rule(made, schema)
+        if fewer := rounds_text(made, schema):
+            show(fewer)
     if needed := events_needed_text(made, schema):
         show(needed)
     for line in made.budget.notes():
@@ -214,6 +217,18 @@ def _show(
     console.print(cost)
     if facts is None and schema.label.task != "survival":
         show("Give --rows N to see what noise does to leaf weights; it stays out of the plan.")
+
+
+def rounds_text(made: Plan, schema: Schema) -> str:
+    """What a plan of few rounds gives up; "" where more would not be used."""
+    most = made.settings.most_rounds
+    unused = schema.label.task in ("survival", "counts") or made.privacy.trusted.local
+    if most > FEW_ROUNDS or unused:
+        return ""
+    return (
+        f"At most {most} rounds. Where rounds cost little, --set rounds=200 learns interactions in "
+        "smaller steps: better on some large tables, no better on most."
+    )
 
 
 def events_needed_text(made: Plan, schema: Schema) -> str:

@@ -19,6 +19,7 @@ from hedgerow.packing import canonical_json
 from hedgerow.privacy.accounting.budget import AdaptiveSlots, Slot
 from hedgerow.privacy.accounting.plan import Plan
 from hedgerow.privacy.settings import settings_table
+from hedgerow.privacy.settings.methods import FEW_ROUNDS
 from hedgerow.queries import QUERIES
 from hedgerow.queries.strategy import MOST as MOST_MATRICES
 from hedgerow.queries.strategy import WIDEST as WIDEST_MATRIX
@@ -153,9 +154,11 @@ class _Sizes:
 
         A cell of a table is two coordinates and two nodes of a tree that travels twice, a bin one
         coordinate and two or three nodes of a tree that travels once. Questions about all columns
-        may have a strategy matrix for each; no plan asks more than ten of them.
+        may have a strategy matrix for each; no plan asks more than ten of them. With many rounds
+        a cell of a table is one coordinate.
         """
-        tree = 3 * (self._leaf - NODE) + 4 * self._n_outputs
+        nodes = 4 if self._plan.settings.most_rounds > FEW_ROUNDS else 3
+        tree = nodes * (self._leaf - NODE) + 4 * self._n_outputs
         matrices = min(adaptive.slots, 10) * min(self._n_columns, MOST_MATRICES) * WIDEST_MATRIX**2
         return adaptive.slots * (2_500 + self._columns) + adaptive.coordinates * tree + matrices
 

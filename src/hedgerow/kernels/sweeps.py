@@ -206,6 +206,16 @@ def leaf_counts(codes: CodeArrays, routes: RouteArrays, n_leaves: int) -> Ints:
     return _added(over_rows(work, n_rows))
 
 
+def leaves(codes: CodeArrays, routes: RouteArrays, n_rows: int, n_leaves: int) -> NDArray[Any]:
+    """Find every row's leaf in every tree, counted in the tree: (tree, row)."""
+    n_trees = len(routes.trees)
+    finder = LeafFinder(codes, routes, n_rows, n_leaves)
+    found: NDArray[Any] = np.empty((n_trees, n_rows), finder.leaf.dtype)
+    for begin, size in stretches(0, n_rows):
+        finder.find_into(found, begin, (0, n_trees), begin, size)
+    return found
+
+
 def node_histograms(
     codes: CodeArrays, gradients: Gradients, routes: RouteArrays, columns: ColumnBins, wanted: Ints
 ) -> Ints:

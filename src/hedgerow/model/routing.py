@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -67,6 +68,10 @@ class Routes:
     def laid_out(self, values: NDArray[np.float32]) -> kernels.LeafValues:
         """What the trees' leaves add, for `add_scores` over several tables."""
         return kernels.LeafValues(self.arrays, values)
+
+    def leaves(self, codes: Codes) -> NDArray[Any]:
+        """Return the leaf of every row in every tree, counted in the tree: (tree, row)."""
+        return kernels.leaves(codes.arrays, self.arrays, codes.n_rows, self.n_leaves)
 
     def add_scores(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -428,6 +429,32 @@ def test_the_rule_spends_all_of_the_budget_and_no_more(
     assert (4 if task == "regression" else 6) <= rule.n_bins <= 32
     cells = max(size**parts for parts, size in rule.shapes)
     assert rule.n_interaction_tables * cells <= 8192
+
+
+@settings(deadline=None)
+@given(
+    st.floats(1, 1e9),
+    st.integers(1, 500),
+    st.floats(1e-6, 100),
+    st.sampled_from(["binary", "multiclass", "regression"]),
+    st.integers(16, 400),
+)
+def test_more_rounds_leave_a_rule_as_it_is_but_for_how_interactions_are_asked(
+    n_rows: float, n_columns: int, mu: float, task: str, rounds: int
+) -> None:
+    few = rule_for(n_rows, n_columns, mu, task)
+    many = rule_for(n_rows, n_columns, mu, task, most_rounds=rounds)
+    assert many.n_rounds <= max(rounds, few.n_rounds)
+    if not many.dictionary_rounds:
+        assert many == few
+        return
+    assert many.dictionary_rounds >= 12
+    assert many.dictionary_rounds * n_rows <= 40_000_000
+    assert many.interaction_share == many.dictionary_share == few.interaction_share / 2
+    assert many.main_share == pytest.approx(few.main_share)
+    whole = few.interaction_share
+    as_few = replace(many, dictionary_rounds=0, dictionary_share=0.0, interaction_share=whole)
+    assert as_few == few
 
 
 def test_binary_labels_have_interactions_only_where_the_rarer_one_carries_them() -> None:

@@ -40,8 +40,18 @@ def test_a_setting_that_families_share_is_the_same_in_all(family: type[Settings]
 def test_settings_survive_the_table_of_a_plan(method: str) -> None:
     settings = METHODS[method].settings({})
     table = settings_table(settings)
-    assert list(table) == list(DEFAULTS)
+    assert list(table) == [name for name in DEFAULTS if name != "rounds"]  # it came later
     assert settings_from(method, table) == settings
+
+
+def test_rounds_stand_in_a_plan_only_where_they_are_not_the_usual_ones() -> None:
+    many = METHODS["auto"].settings({"rounds": 200})
+    table = settings_table(many)
+    assert table == {**settings_table(METHODS["auto"].settings({"rounds": 16})), "rounds": 200}
+    assert settings_from("auto", table) == many
+    for wrong in (15, 401, 16.0):
+        with pytest.raises(SettingsError, match="rounds is"):
+            METHODS["auto"].settings({"rounds": wrong})
 
 
 def test_a_setting_of_another_method_is_refused_with_the_own_ones() -> None:

@@ -15,6 +15,8 @@ smoothing.py           empirical Bayes: noisy sums to scores
 deviations.py          how noise moves those scores
 interaction_tables.py  which columns, where they are cut, what cells weigh
 interaction_rounds.py  rounds of interaction tables, with a line search
+dictionary_rounds.py   many cheap rounds over tables that are drawn once
+dictionary.py          those tables, and what noise alone would make of the same rounds
 parts.py               step functions and tables as trees
 calibration.py         slope and intercept at the end
 counts.py              counts with exposure: what is asked, and what is made of it

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hedgerow.methods.auto.dictionary_rounds import add_dictionary
 from hedgerow.methods.auto.interaction_tables import (
     TAUS,
     InteractionTables,
@@ -49,29 +50,47 @@ class _Steps:
 
 
 def add_interactions(run: Run) -> None:
-    """Random tables, all of a round at once; each round also says how good the last step was."""
-    rule, known = run.rule, run.known
-    if not rule.interaction_rounds:
+    """Random tables, all of a round at once; each round also says how good the last step was.
+
+    Where rounds are free, many more follow over tables that are drawn once.
+    """
+    rule = run.rule
+    if not rule.interaction_share:
         return
+    interactions = _tables_of(run)
+    if interactions is None:
+        return
+    _rounds_of_new_tables(run, interactions)
+    if rule.dictionary_rounds:
+        add_dictionary(run, interactions)
+
+
+def _tables_of(run: Run) -> InteractionTables | None:
+    """What tables are drawn from; None where fewer than two columns can be part of them."""
+    known = run.known
     scores, hessians = [t.ravel() for t in run.theta], [h.ravel() for h in known.hessians]
-    chance = chances(scores, hessians, known.counts, rule.explore)
+    chance = chances(scores, hessians, known.counts, run.rule.explore)
     # A table could turn an effect around, so columns with a direction stay out of them.
     chance = np.where(np.array(run.direction) != 0, 0.0, chance)
     if np.count_nonzero(chance) < 2:
-        return
-    chance /= chance.sum()
-    n_effects = 1 if run.in_periods else run.n_effects
-    steps = _Steps(np.ones((n_effects, TAUS.size)))
-    share = rule.interaction_share / rule.interaction_rounds
+        return None
     spreads = [
-        Spread.of(counts, grid.ordered, leading(theta, counts), rule.interaction_power)
+        Spread.of(counts, grid.ordered, leading(theta, counts), run.rule.interaction_power)
         for counts, grid, theta in zip(known.counts, run.grid, run.theta, strict=True)
     ]
-    update = "gradient" if run.task == "regression" else "newton"
     cut = Cut.of(run.schema, run.grid, run.columns, [bins.cuts for bins in run.bins])
-    interactions = InteractionTables.of(chance, cut, spreads)
+    return InteractionTables.of(chance / chance.sum(), cut, spreads)
+
+
+def _rounds_of_new_tables(run: Run, interactions: InteractionTables) -> None:
+    """Each round draws tables of its own."""
+    rule = run.rule
+    steps = _Steps(np.ones((1 if run.in_periods else run.n_effects, TAUS.size)))
+    share = rule.interaction_share / rule.interaction_rounds
+    update = "gradient" if run.task == "regression" else "newton"
     shapes = [rule.shapes[k % len(rule.shapes)] for k in range(rule.n_interaction_tables)]
     depth = float(np.mean([size for size, _ in shapes]))
+    part = overlap(interactions.chance, rule.n_interaction_tables, depth)
     for number in range(rule.interaction_rounds):
         drawn = interactions.draw(run.gate.plan.seed, number, shapes)
         query = LeafSums(
@@ -82,7 +101,7 @@ def add_interactions(run: Run) -> None:
         if release is None:
             steps.last = 0
             continue
-        _add_round(run, query, release, steps, overlap(chance, rule.n_interaction_tables, depth))
+        _add_round(run, query, release, steps, part)
 
 
 def _add_round(run: Run, query: LeafSums, release: Measured, steps: _Steps, share: float) -> None:

@@ -24,6 +24,7 @@ from hedgerow.methods.auto.label_scale import by_chance_of, label_cells, label_s
 from hedgerow.methods.auto.main_effects import main_rounds
 from hedgerow.methods.auto.rule import (
     COUNT_SHARE,
+    DICTIONARY_TABLES,
     LABEL_CELLS,
     MOST_ROUNDS,
     Rule,
@@ -59,6 +60,8 @@ from hedgerow.queries import ColumnSums, FineColumnSums, LabelSums, LeafSums, Sc
 Floats = NDArray[np.float64]
 MOST_BINS, MOST_CELLS, MOST_TABLE_COORDINATES = 66, 32, 2 * 12 * 625
 FINE_TASKS = ("binary", "multiclass", "regression")  # that look for heavy fine cells
+MOST_BLOCK_COORDINATES = DICTIONARY_TABLES * 216
+FEW_ROUNDS_TASKS = {"survival": "times to an event", "counts": "counts"}
 RETRY_SHARE = 0.15  # of mu^2: what a further attempt at a question may take
 
 
@@ -66,6 +69,7 @@ def declared_queries(schema: Schema, settings: Settings) -> list[DeclaredQuery]:
     """The listed part of the plan: a noisy row count, unless the number of rows is public."""
     settings = AutoSettings.of(settings)
     _check_directions(schema, settings)
+    _check_rounds(schema, settings)
     if schema.label.task == "survival":
         check_start(settings, "times to an event")
         outcomes = schema.label.n_outcomes
@@ -80,6 +84,7 @@ def declared_queries(schema: Schema, settings: Settings) -> list[DeclaredQuery]:
 
 def adaptive_queries(schema: Schema, settings: Settings) -> AdaptiveQueries:
     """The part that is priced once the row count is known: everything else."""
+    settings = AutoSettings.of(settings)
     task, classes = schema.label.task, len(schema.label.classes)
     outputs = classes if task == "multiclass" else 1
     cells = bins = 0
@@ -101,12 +106,14 @@ def adaptive_queries(schema: Schema, settings: Settings) -> AdaptiveQueries:
         cells * max(2, classes) + 10 * bins * outputs + LABEL_CELLS + 4 * max(2, classes) + 64
     )
     coordinates += 9 * (outputs * MOST_TABLE_COORDINATES + 2)
+    more = settings.rounds - MOST_ROUNDS
+    coordinates += more * outputs * MOST_BLOCK_COORDINATES
     kinds: tuple[str, ...] = (ColumnSums.kind, LabelSums.kind, LeafSums.kind, ScoreCounts.kind)
     if has_fine:
         kinds = (FineColumnSums.kind, *kinds)
     counted = task == "counts" or not settings.public_rows
     share = 1.0 - (COUNT_SHARE if counted else 0.0)
-    slots = MOST_ROUNDS - (1 if counted else 0)
+    slots = settings.rounds - (1 if counted else 0)
     return AdaptiveQueries(share, RETRY_SHARE, coordinates, slots, kinds)
 
 
@@ -130,8 +137,8 @@ def rule_of_plan(plan: Plan, schema: Schema) -> Rule | None:
     classes = len(schema.label.classes)
     equal = [1 / classes] * classes if classes else None  # nothing is known of them yet
     free = len(schema.columns) - len(plan.settings.directions)
-    n_fine = len(fine_columns(base_grid(schema)))
-    return rule_for(n_rows, len(schema.columns), mu, schema.label.task, equal, free, n_fine)
+    about = (schema.label.task, equal, free, len(fine_columns(base_grid(schema))))
+    return rule_for(n_rows, len(schema.columns), mu, *about, plan.settings.most_rounds)
 
 
 def grow(gate: Gate) -> Ensemble:
@@ -173,6 +180,15 @@ def _check_directions(schema: Schema, settings: AutoSettings) -> None:
         raise SettingsError(
             "monotone has no meaning for multiclass labels; leave it out, or predict one "
             "class against the rest"
+        )
+
+
+def _check_rounds(schema: Schema, settings: AutoSettings) -> None:
+    """Refuse rounds that would never be used."""
+    if settings.rounds > MOST_ROUNDS and schema.label.task in FEW_ROUNDS_TASKS:
+        raise SettingsError(
+            f"rounds is {settings.rounds}, and {FEW_ROUNDS_TASKS[schema.label.task]} are asked in "
+            f"at most {MOST_ROUNDS} rounds; leave rounds out. Nothing was asked."
         )
 
 
@@ -225,7 +241,7 @@ def _learn_counts(run: Run) -> None:
         rule = run.rule
     run.bins, cells = binned(run, first)
     if classes:
-        steep = classes > 2 and rule.interaction_rounds > 0
+        steep = classes > 2 and rule.interaction_share > 0
         run.known = known_classes(cells, run.bins, rates, noise, rule.floor, rule.clip, steep)
         start = np.array([math.log(rates[1] / rates[0])]) if classes == 2 else np.log(rates)
     else:

@@ -10,7 +10,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-MOST_ROUNDS = 16  # questions in all
+from hedgerow.privacy.settings.methods import FEW_ROUNDS
+
+MOST_ROUNDS = FEW_ROUNDS  # questions in all, where each costs a trip around a network
+ROUND_STEP = 30.0  # effective S that pays for another round over a dictionary of tables
+DICTIONARY_BLOCKS, DICTIONARY_TABLES = 12, 16  # tables that are asked in turns; of each of them
+DICTIONARY_SHAPES = ((3, 4), (2, 8), (4, 3), (3, 6))
+ROW_ROUNDS = 40_000_000  # rows times rounds over a dictionary: so many take seconds
 COUNT_SHARE = 0.01  # of mu^2, for the noisy row count
 NOTHING = 15.0  # S below which columns of noise add up to more than any signal
 MANY_COLUMNS = 125
@@ -62,18 +68,21 @@ class Rule:
     interaction_power: float = 0.5
     overlap_gain: float = 1.2
     explore: float = 0.1  # part of the draws of columns for tables that knows no importance
+    dictionary_share: float = 0.0
+    dictionary_rounds: int = 0  # cheap ones over tables that are drawn once
 
     @property
     def main_share(self) -> float:
         """What is left for the main rounds together."""
         spent = self.start_share + self.label_share + self.final_share + self.interaction_share
-        return 1.0 - spent
+        return 1.0 - spent - self.dictionary_share
 
     @property
     def n_rounds(self) -> int:
         """Questions, the row count included."""
         extra = (self.label_share > 0) + (self.final_share > 0)
-        return 2 + self.main_rounds + self.interaction_rounds + extra
+        tables = self.interaction_rounds + self.dictionary_rounds
+        return 2 + self.main_rounds + tables + extra
 
 
 def balance(rates: Sequence[float]) -> float:
@@ -95,6 +104,7 @@ def rule_for(
     rates: Sequence[float] | None = None,
     n_free: int | None = None,
     n_fine: int = 0,
+    most_rounds: int = MOST_ROUNDS,
 ) -> Rule:
     """Settings from a (noisy) row count, the number of columns, mu, the task and class shares.
 
@@ -147,7 +157,21 @@ def rule_for(
     if regression and s < 20:
         rule = replace(rule, n_bins=4, n_cells=2, start_share=0.3)
     other = rule.n_rounds - rule.interaction_rounds
-    return replace(rule, interaction_rounds=min(rule.interaction_rounds, MOST_ROUNDS - other))
+    rule = replace(rule, interaction_rounds=min(rule.interaction_rounds, MOST_ROUNDS - other))
+    return _with_dictionary(rule, effective, n_rows, most_rounds)
+
+
+def _with_dictionary(rule: Rule, effective: float, n_rows: float, most_rounds: int) -> Rule:
+    """With many rounds: half of what interactions get, in many cheap rounds afterwards.
+
+    How many is limited by what they have to say, by time (rows times rounds), and by the plan.
+    """
+    rows, room = max(n_rows, 1.0), most_rounds - rule.n_rounds
+    rounds = min(room, int(effective / ROUND_STEP), int(ROW_ROUNDS / rows))
+    if not rule.interaction_rounds or rounds < DICTIONARY_BLOCKS:
+        return rule
+    share = rule.interaction_share / 2
+    return replace(rule, interaction_share=share, dictionary_share=share, dictionary_rounds=rounds)
 
 
 def _survival_rule(s: float, per_cell: float, rate: float, n_free: int) -> Rule:
@@ -275,9 +299,11 @@ def _interaction_share(s: float, effective: float, task: str) -> float:
 
 def reasons(rule: Rule) -> list[tuple[str, str, str]]:
     """Every setting with its value and the reason for it, for people."""
-    shares = f"{rule.start_share:.2f} / {rule.main_share:.2f} / {rule.interaction_share:.2f}"
+    tables = rule.interaction_share + rule.dictionary_share
+    shares = f"{rule.start_share:.2f} / {rule.main_share:.2f} / {tables:.2f}"
     rounds = rule.interaction_rounds
     interactions = f"{rounds} rounds of {rule.n_interaction_tables}" if rounds else "none"
+    cheap = f"{rule.dictionary_rounds} rounds" if rule.dictionary_rounds else "none"
     label = f"{rule.label_cells} cells for {rule.label_share:g}" if rule.label_share else "classes"
     return [
         ("S", f"{rule.strength:.0f}", "rows times mu over the root of the columns"),
@@ -290,6 +316,8 @@ def reasons(rule: Rule) -> list[tuple[str, str, str]]:
         ("main rounds", str(rule.main_rounds), "what is learned is averaged over all of them"),
         ("interaction tables", interactions, "pairs and more columns, where their cells rise above "
          "the noise"),
+        ("dictionary of tables", cheap, "small steps over the same tables, again and again, where "
+         "rounds are free"),
         ("strategy matrices", "of bins", "shapes that effects are likely to have get less noise, "
          "others more"),
         ("clip", f"{rule.clip:g}", "clamped gradients need less noise; with much signal their "

@@ -95,7 +95,8 @@ class Run:
         self.mu = mu = mu_of_a_row(plan, self.schema, n_rows)
         free = self.direction.count(0)
         n_fine = len(fine_columns(base_grid(self.schema)))
-        self.rule = rule_for(n_rows, len(self.columns), mu, self.task, rates, free, n_fine)
+        about = (self.task, rates, free, n_fine, plan.settings.most_rounds)
+        self.rule = rule_for(n_rows, len(self.columns), mu, *about)
         counts_rows = self.task in ("survival", "counts") or not plan.settings.public_rows
         self.gate.expect(self.rule.n_rounds - (not counts_rows))
 

@@ -76,6 +76,11 @@ class Settings:
         return False
 
     @property
+    def most_rounds(self) -> int:
+        """The most queries, where a method has one number for it; else 0."""
+        return 0
+
+    @property
     def directions(self) -> dict[str, int]:
         """Columns whose effect may only rise (1) or fall (-1)."""
         return {}

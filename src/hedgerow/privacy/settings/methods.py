@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from hedgerow.privacy.settings.base import Categories, Leaves, ModelBefore, Sizes, Steps
 from hedgerow.privacy.settings.fields import Choice, Flag, Number, Signs, Whole, setting
 
+FEW_ROUNDS, MOST_ROUNDS = 16, 400  # of the default method: over a network, and at most
+
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationSettings(ModelBefore):
@@ -23,6 +25,11 @@ class AutoSettings(ModelBefore):
         Whole(0, 10**12),
         "how many rows there are, if that is public; 0 = buy a noisy count",
     )
+    rounds: int = setting(
+        FEW_ROUNDS,
+        Whole(FEW_ROUNDS, MOST_ROUNDS),
+        "queries at most; many where a round costs no time of people or networks",
+    )
     monotone: str = setting(
         "", Signs(), 'columns whose effect may only rise or fall: {"age": 1, "dose": -1}'
     )
@@ -30,6 +37,10 @@ class AutoSettings(ModelBefore):
     @property
     def public_rows(self) -> int:
         return self.rows_hint
+
+    @property
+    def most_rounds(self) -> int:
+        return self.rounds
 
     @property
     def directions(self) -> dict[str, int]:

@@ -43,7 +43,9 @@ _ORDER = (
     "rows_hint", "monotone", "warm_start", "warm_start_says", "start_share", "min_samples_leaf",
     "leaf_share", "bounds_share", "save_budget", "sketch_share", "level_growth", "sample_rate",
     "sample_by", "utility", "selector", "leaf_rule", "gradient_bound", "gradient_rule", "loss",
+    "rounds",
 )  # fmt: skip
+_LATER = ("rounds",)  # than plan format 1
 _FIELDS = {entry.name: entry for family in FAMILIES.values() for entry in fields(family)}
 # Every setting of any method with its default, in the order of plan files.
 DEFAULTS: dict[str, Any] = {name: _FIELDS[name].default for name in _ORDER}
@@ -82,8 +84,13 @@ class OtherSettings(Settings):
 
 
 def settings_table(settings: Settings) -> dict[str, Any]:
-    """What a plan file says of settings, with the defaults of all that they do not have."""
+    """What a plan file says of settings, with the defaults of all that they do not have.
+
+    Settings that came later stand there only where they are not at their defaults: plans without
+    them stay what they were, byte by byte.
+    """
     table = {**DEFAULTS, **settings.to_dict()}
+    table = {n: v for n, v in table.items() if n not in _LATER or v != DEFAULTS[n]}
     return {**table, "cuts": [list(cuts) for cuts in table["cuts"]]}
 
 
