@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from hedgerow.coordinator.gate import Gate
 from hedgerow.data.tables import Rows
+from hedgerow.kernels import compiling
 from hedgerow.methods.registry import METHODS
 from hedgerow.model.trust import TRUSTS
 from hedgerow.queries import QUERIES, LabelSums
@@ -104,6 +106,18 @@ def test_a_run_that_asks_nothing_is_no_check() -> None:
     replay = replace(case.replay(), play=lambda gate: None)
     with pytest.raises(AssertionError, match="asked nothing"):
         check_replay(replay, [])
+
+
+def test_that_a_process_compiles_its_loops_meanwhile_is_no_difference() -> None:
+    case = Case("dp-rf")
+    lines = iter([compiling.COMPILING, None])
+
+    def play(gate: Gate) -> Any:
+        if line := next(lines):
+            logging.getLogger(compiling.__name__).info(line)
+        return METHODS["dp-rf"].grow(gate)
+
+    check_replay(replace(case.replay(), play=play), case.neighbours(case.replay(), 1))
 
 
 @pytest.mark.parametrize("unit", UNITS)

@@ -25,6 +25,7 @@ from hedgerow.data.persons import rows_per_person
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
 from hedgerow.engines.local import local_federation
+from hedgerow.kernels import compiling
 from hedgerow.model.ensemble import Ensemble
 from hedgerow.model.tree import Tree
 from hedgerow.packing import digest
@@ -142,6 +143,8 @@ class _Log(logging.Handler):
         self._kept = kept
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.name == compiling.__name__:  # said once a process, whatever is run
+            return
         self._kept.append(f"{record.name} {record.levelname} {record.getMessage()}")
 
 
