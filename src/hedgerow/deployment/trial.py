@@ -33,7 +33,8 @@ from hedgerow.errors import HedgerowError, SettingsError
 from hedgerow.privacy.ledger.ledger import Ledger
 from hedgerow.privacy.ledger.verify import verify
 
-_READY_SECONDS = 90.0
+_READY_SECONDS = 180.0  # to compile loops, on a machine that has other work
+_LAST_LINES = 12  # of a site that did not start
 _STATUS = b'{"question": "status"}'
 
 
@@ -308,7 +309,17 @@ class Sites:
             except Unreachable:
                 pass
             clock.sleep(0.1)
-        raise HedgerowError(f"{name} did not start; what it said is in {self._logs}/{name}.log")
+        # With the words themselves: a folder that was made for this trial goes with it.
+        said = (
+            (self._logs / f"{name}.log").read_text("utf-8", "replace").splitlines()[-_LAST_LINES:]
+        )
+        code = self.processes[name].poll()
+        how = f"is not connected after {_READY_SECONDS:g} seconds" if code is None else "ended"
+        words = "\n".join(said or ["(none)"])
+        raise HedgerowError(
+            f"{name} did not start: it {how}. Nothing was asked. The last lines that it wrote:\n"
+            f"{words}"
+        )
 
     def stop(self) -> None:
         """End every site as its operator would, all at once."""
