@@ -26,7 +26,7 @@ from hedgerow.errors import (
 )
 from hedgerow.model.changes import leaving_words
 from hedgerow.model.ensemble import Ensemble
-from hedgerow.privacy.settings import Privacy, Settings, settings_table
+from hedgerow.privacy.settings import DEFAULTS, Privacy, Settings, settings_table
 from tests.cli.conftest import Call
 
 TREES = ("--method", "random-trees", "--trees", 3, "--depth", 2)
@@ -191,7 +191,8 @@ def test_methods_are_listed(call: Call) -> None:
 
 def test_every_setting_is_listed_with_default_and_meaning(call: Call) -> None:
     told = json.loads(call("methods", "--json").stdout)["settings"]
-    defaults = {**Privacy(1, 1e-6).to_dict(), **settings_table(Settings())}
+    table = {**settings_table(Settings()), "rounds": DEFAULTS["rounds"]}  # absent at its default
+    defaults = {**Privacy(1, 1e-6).to_dict(), **table}
     assert [entry["name"] for entry in told] == list(defaults)
     shown = call("methods").stdout
     for entry in told:
