@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from hedgerow import clock
 from hedgerow.clock import clock_from
 from hedgerow.data.schema import Schema
 from hedgerow.data.tables import Rows
@@ -135,6 +136,9 @@ class PartyMachine(Machine):
             decide(ledger, self.name, plan, "reject", *about)
             self.world.note(self.name, f"its operator rejects {plan.run}")
             self.world.count("rejected")
+            return
+        if plan.request.has_ended(clock.utc_now().date()):  # by a clock that may be wrong
+            self.world.note(self.name, f"its operator is told that {plan.run} has ended")
             return
         decide(ledger, self.name, plan, "approve", "operator", "looked at")
         self.world.note(self.name, f"its operator approves {plan.run}")
